@@ -1,0 +1,80 @@
+"""The command line: finds the command and hands the rest over to its module. Exit codes are in `ExitCode`."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "check": "check files for device problems (the default: `devlint src/`)",
+    "rule": "explain a rule, or all rules",
+    "verify": "run a script and confirm its fixes",
+    "help": "show this help, or the help of a command",
+    "version": "show the version",
+}
+
+
+class ExitCode(enum.IntEnum):
+    """What the exit status says; an ERROR outranks PROBLEMS. `devlint verify` alone uses NOT_JUDGED."""
+
+    CLEAN = 0
+    PROBLEMS = 1
+    ERROR = 2
+    NOT_JUDGED = 3
+    INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return ExitCode.INTERRUPTED
+    except SystemExit as end:  # argparse
+        return end.code if isinstance(end.code, int) else ExitCode.ERROR
+
+
+def _dispatch(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else ""
+    if first in ("-V", "--version", "version"):
+        from devlint import __version__
+
+        return _show(f"devlint {__version__}")
+    if first == "help" and len(arguments) > 1 and arguments[1] in COMMANDS:
+        first, arguments = arguments[1], [arguments[1], "--help"]
+    if first in ("-h", "--help", "help"):
+        return _show(overview())
+    if first == "verify":
+        module = importlib.import_module("devlint.runtime.verify")
+        return int(module.main(arguments[1:]))
+    if first in ("check", "rule"):
+        module = importlib.import_module(f"devlint.commands.{first}")
+        return int(module.main(arguments[1:]))
+    from devlint.commands import check
+
+    return check.main(arguments)
+
+
+def overview() -> str:
+    """The text of `devlint help`."""
+    rows = "\n".join(f"  {name:<8} {text}" for name, text in COMMANDS.items())
+    return (
+        "usage: devlint [COMMAND] [ARGUMENTS]\n\n"
+        "Finds, fixes and confirms device problems in PyTorch code.\n\n"
+        f"commands:\n{rows}\n\n"
+        "`devlint help check` lists the options. Exit codes: 0 clean, 1 problems found, 2 wrong usage, missing path\n"
+        "or internal error, 3 verify could judge nothing."
+    )
+
+
+def _show(text: str) -> int:
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # nobody reads; keep the interpreter from complaining when it ends
+    return ExitCode.CLEAN

@@ -1,0 +1,228 @@
+"""`devlint check`: find the files, check or fix them, report. Problems go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from devlint.cli import COMMANDS, ExitCode
+from devlint.commands.options import parser
+from devlint.config import SCHEMA, Config, Resolver, to_toml
+from devlint.discover import Finder, Found, Target, resolve_given_config
+from devlint.errors import DevlintError
+from devlint.model import UNREADABLE_FILE, Safety
+from devlint.names import did_you_mean
+from devlint.report import FORMATS, FileReport, Run, count, load_format
+from devlint.terminal import Terminal
+from devlint.worker import Outcome, Task
+
+if TYPE_CHECKING:
+    from devlint.rulebook import Rulebook
+
+STDIN = "-"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `devlint check` and return the exit code."""
+    args = parser().parse_args(arguments)
+    terminal = Terminal(args.color)
+    try:
+        return Check(args, terminal).run()
+    except DevlintError as error:
+        terminal.error(str(error))
+        return ExitCode.ERROR
+    finally:
+        terminal.flush()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What decides the exit code."""
+
+    problems: int = 0
+    changed: int = 0
+    errors: int = 0
+
+
+class Check:
+    """One run of the command."""
+
+    def __init__(self, args: argparse.Namespace, terminal: Terminal) -> None:
+        self._args = args
+        self._terminal = terminal
+        self._finder = Finder(
+            Resolver(resolve_given_config(args.config), args.isolated),
+            args.force_exclude,
+            args.exclude,
+            args.extend_exclude,
+        )
+        self._format: str = args.output_format or self._finder.config_for(".").output_format
+        self._fixing = bool(args.fix or args.fix_only or args.diff)
+        self._to_stdin = args.paths == [STDIN]
+        self._stdin = (
+            sys.stdin.buffer.read() if self._to_stdin and not args.show_files and not args.show_settings else b""
+        )
+
+    def run(self) -> int:
+        if self._to_stdin:
+            found = self._stdin_target()
+        elif STDIN in self._args.paths:
+            self._terminal.error("`-` (standard input) cannot be combined with other paths")
+            return ExitCode.ERROR
+        else:
+            found = self._finder.find(self._args.paths or ["."])
+        if self._args.show_files:
+            return self._show_files(found)
+        if self._args.show_settings:
+            return self._show_settings(found)
+        for problem in found.problems:
+            self._terminal.error(problem + self._command_hint(problem))
+        tasks = self._tasks(found.targets)
+        if not found.targets and not found.problems and not found.excluded:
+            self._terminal.warning(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
+        tally = _Tally(errors=len(found.problems))
+        if self._to_stdin and not tasks and self._fixing and not self._args.diff:
+            self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
+        files = [self._take(outcome, tally) for outcome in self._outcomes(tasks)]
+        if not self._args.diff:
+            self._report(Run(files, fix_only=self._args.fix_only))
+        else:
+            self._close_diff(files)
+        return self._exit_code(tally)
+
+    def _stdin_target(self) -> Found:
+        name = self._args.stdin_filename or STDIN
+        if self._args.stdin_filename and self._finder.is_forced_out(name):
+            return Found(excluded=[name])
+        return Found([Target(name, name, self._finder.config_for(name))])
+
+    def _tasks(self, targets: Iterable[Target]) -> list[Task]:
+        from devlint.rulebook import Rulebook
+
+        rulebook = Rulebook(self._args.select, self._args.extend_select, self._args.ignore)
+        rulebook.settings(
+            self._finder.config_for("."), os.getcwd()
+        )  # a misspelt selector is an error even without a file
+        return [self._task(target, rulebook) for target in targets]
+
+    def _task(self, target: Target, rulebook: Rulebook) -> Task:
+        unsafe = target.config.unsafe_fixes if self._args.unsafe_fixes is None else self._args.unsafe_fixes
+        return Task(
+            target.path,
+            target.name,
+            rulebook.settings(target.config, target.path),
+            target.config.plugins,
+            frozenset({Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}),
+            fix=self._fixing,
+            write=self._fixing and not self._args.diff and not self._to_stdin,
+            keep_text=FORMATS[self._format].needs_text and not self._args.statistics,
+            raw=self._stdin if self._to_stdin else None,
+        )
+
+    def _outcomes(self, tasks: Sequence[Task]) -> Iterable[Outcome]:
+        if len(tasks) <= 1:
+            from devlint.worker import run_tasks
+
+            return run_tasks(tasks)
+        from devlint.pool import run_all
+
+        return run_all(tasks, self._args.jobs)
+
+    def _take(self, outcome: Outcome, tally: _Tally) -> FileReport:
+        """Print what belongs to one file alone, count, and keep what the report needs."""
+        for error in outcome.errors:
+            self._terminal.error(error)
+        for warning in outcome.warnings:
+            self._terminal.warning(warning)
+        tally.errors += len(outcome.errors)
+        tally.changed += outcome.after is not None
+        report = outcome.report
+        if self._args.diff and outcome.after is not None:
+            from devlint.report.diff import unified_diff
+
+            name = report.result.path
+            self._terminal.write_bytes(unified_diff(outcome.before, outcome.after, name, self._terminal.style))
+        elif self._to_stdin and self._fixing and not self._args.diff:
+            self._terminal.write_bytes(self._stdin if outcome.after is None else outcome.after)
+        if (
+            self._args.fix_only or self._args.diff
+        ):  # what cannot be fixed is not asked for, but no file goes unread in silence
+            result = report.result
+            result.diagnostics = [each for each in result.diagnostics if each.code == UNREADABLE_FILE.code]
+        tally.problems += len(report.result.diagnostics)
+        return report
+
+    def _report(self, run: Run) -> None:
+        style = self._terminal.style
+        to_stderr = self._to_stdin and self._fixing
+        emit = self._terminal.note if to_stderr else self._terminal.print
+        style = self._terminal.error_style if to_stderr else style
+        module = load_format(self._format)
+        if self._args.show_fixes:
+            from devlint.report.closing import fixed_lines
+
+            for line in fixed_lines(run, style):
+                (emit if FORMATS[self._format].for_people else self._terminal.note)(line)
+        for block in (module.render_statistics if self._args.statistics else module.render)(run, style):
+            emit(block)
+
+    def _close_diff(self, files: Sequence[FileReport]) -> None:
+        from devlint.report.closing import fixed_lines
+        from devlint.report.concise import line
+
+        style = self._terminal.error_style
+        run = Run(files)
+        for file, diagnostic in run.problems():
+            self._terminal.note(line(diagnostic, file.is_fixable(diagnostic), style))
+        if self._args.show_fixes:
+            for text in fixed_lines(run, style):
+                self._terminal.note(text)
+        fixes = len(run.fixed())
+        changed = sum(1 for file in files if file.fixed)
+        self._terminal.note(f"Would fix {count(fixes, 'problem')} in {count(changed, 'file')}.")
+
+    def _exit_code(self, tally: _Tally) -> int:
+        if tally.errors:
+            return ExitCode.ERROR
+        if self._args.exit_zero:
+            return ExitCode.CLEAN
+        changed = tally.changed and (self._args.diff or self._args.exit_non_zero_on_fix)
+        return ExitCode.PROBLEMS if tally.problems or changed else ExitCode.CLEAN
+
+    def _show_files(self, found: Found) -> int:
+        for target in found.targets:
+            self._terminal.print(target.name)
+        for problem in found.problems:
+            self._terminal.error(problem)
+        return ExitCode.ERROR if found.problems else ExitCode.CLEAN
+
+    def _show_settings(self, found: Found) -> int:
+        """The settings of the first file, as TOML."""
+        for problem in found.problems:
+            self._terminal.error(problem)
+        first = found.targets[0] if found.targets else None
+        config = first.config if first is not None else self._finder.config_for(".")
+        self._terminal.print(f"# settings of {first.name if first is not None else '.'}")
+        for line in settings_lines(config):
+            self._terminal.print(line)
+        return ExitCode.ERROR if found.problems else ExitCode.CLEAN
+
+    def _command_hint(self, problem: str) -> str:
+        """A hint when a path that does not exist looks like a misspelt command."""
+        path, _, _ = problem.partition(": ")
+        is_word = self._args.paths[:1] == [path] and path.isalpha()
+        return did_you_mean(path, COMMANDS) if is_word else ""
+
+
+def settings_lines(config: Config) -> list[str]:
+    """The settings of a file as lines of TOML, with where they come from."""
+    lines = [f"# from {config.path}" if config.path is not None else "# no configuration file"]
+    for setting in SCHEMA:
+        value = getattr(config, setting.attribute)
+        lines.append(f"# {setting.doc}")
+        lines.append(f"# {setting.key} is not set" if value is None else f"{setting.key} = {to_toml(setting, value)}")
+    return lines

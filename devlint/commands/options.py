@@ -1,0 +1,96 @@
+"""The options of `devlint check`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from devlint.config import OUTPUT_FORMATS
+
+_YES_NO = argparse.BooleanOptionalAction
+
+
+class _Extend(argparse.Action):
+    """Collects comma-separated words over repeated options."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        words = tuple(word.strip() for word in str(values).split(",") if word.strip())
+        setattr(namespace, self.dest, (getattr(namespace, self.dest) or ()) + words)
+
+
+def _jobs(text: str) -> int:
+    if text == "auto":
+        return 0
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number or `auto`, not `{text}`")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `devlint check`."""
+    result = argparse.ArgumentParser(
+        prog="devlint check",
+        usage="devlint [check] [OPTIONS] [PATH ...]",
+        description="Check Python files for device problems in PyTorch code.",
+        allow_abbrev=False,
+        epilog="Exit codes: 0 clean, 1 problems found, 2 wrong usage, missing path or internal error.",
+    )
+    result.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files, directories or `-` for standard input (default: .)"
+    )
+    _add_rules(result.add_argument_group("rules"))
+    _add_fixes(result.add_argument_group("fixes"))
+    _add_files(result.add_argument_group("files and settings"))
+    _add_output(result.add_argument_group("output"))
+    return result
+
+
+def _add_rules(group: argparse._ArgumentGroup) -> None:
+    def words(flag: str, text: str) -> None:
+        group.add_argument(flag, action=_Extend, metavar="RULES", help=text)
+
+    words("--select", "rules to use: codes, prefixes, names or ALL, separated by commas")
+    words("--extend-select", "rules to use beside the selected ones")
+    words("--ignore", "rules not to use")
+
+
+def _add_fixes(group: argparse._ArgumentGroup) -> None:
+    def flag(name: str, text: str) -> None:
+        group.add_argument(name, action="store_true", help=text)
+
+    flag("--fix", "apply safe fixes")
+    flag("--fix-only", "apply fixes and do not report what is left")
+    group.add_argument("--unsafe-fixes", action=_YES_NO, help="count unsafe fixes among those that --fix applies")
+    flag("--diff", "show what --fix would change, as `git apply` takes it; write nothing")
+    flag("--show-fixes", "list what was fixed")
+
+
+def _add_files(group: argparse._ArgumentGroup) -> None:
+    which = group.add_mutually_exclusive_group()
+    which.add_argument("--config", metavar="FILE", help="use this configuration file for all paths")
+    which.add_argument("--isolated", action="store_true", help="read no configuration file")
+    group.add_argument("--exclude", action=_Extend, metavar="PATTERNS", help="leave these out, not the default ones")
+    group.add_argument("--extend-exclude", action=_Extend, metavar="PATTERNS", help="leave these out too")
+    group.add_argument("--force-exclude", action=_YES_NO, help="leave excluded files out even when named explicitly")
+    group.add_argument("--stdin-filename", metavar="NAME", help="the name of standard input, for settings and reports")
+    group.add_argument("-j", "--jobs", type=_jobs, default=0, metavar="N", help="processes (default: auto)")
+
+
+def _add_output(group: argparse._ArgumentGroup) -> None:
+    def flag(name: str, text: str) -> None:
+        group.add_argument(name, action="store_true", help=text)
+
+    group.add_argument("--output-format", choices=OUTPUT_FORMATS, help="how problems are printed (default: full)")
+    flag("--statistics", "print counts instead of problems")
+    group.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    flag("--exit-zero", "exit with 0 even when problems are found")
+    flag("--exit-non-zero-on-fix", "exit with 1 when problems were fixed, even if none is left")
+    flag("--show-files", "list the files that would be checked")
+    flag("--show-settings", "show the settings of the first file")

@@ -1,0 +1,127 @@
+"""`devlint rule CODE|NAME`, `devlint rule --all`: what a rule flags and why, from its docstring and metadata."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from devlint.cli import ExitCode
+from devlint.config import Resolver
+from devlint.discover import Finder
+from devlint.errors import DevlintError, UsageError
+from devlint.model import UNREADABLE_FILE, RuleMeta
+from devlint.names import did_you_mean
+from devlint.rulebook import rules_of
+from devlint.terminal import Style, Terminal
+
+_OWN = {
+    UNREADABLE_FILE.code: """\
+The file cannot be read, decoded or parsed, so nothing is known about it.
+
+## What it flags
+A file that may not be read, bytes that do not belong to the file's encoding, NUL bytes, a syntax error,
+syntax that is newer than the Python that runs devlint (the message names the version), nesting that is
+too deep to parse.
+
+## Why it matters
+A file that was not checked must not look like a clean one. The rule is on whatever `select` says; only
+`ignore` or `per-file-ignores` with its code or name turns it off.
+"""
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A rule with its documentation in Markdown."""
+
+    meta: RuleMeta
+    text: str
+
+    def row(self) -> dict[str, Any]:
+        """The rule as JSON data."""
+        meta = self.meta
+        return {
+            "code": meta.code,
+            "name": meta.name,
+            "summary": meta.summary,
+            "level": meta.level,
+            "severity": meta.severity.value,
+            "fix": meta.fix,
+            "since": meta.since,
+            "opt_in": meta.opt_in,
+            "words": list(meta.words),
+            "explanation": self.text,
+        }
+
+
+def explained_rules(plugins: tuple[str, ...] = ()) -> list[Explained]:
+    """All rules, the engine's own included, by code."""
+    rules = [Explained(rule.meta, _docstring(rule)) for rule in rules_of(plugins)]
+    own = [Explained(UNREADABLE_FILE, _OWN[UNREADABLE_FILE.code])]
+    return sorted([*rules, *own], key=lambda each: each.meta.code)
+
+
+def _docstring(rule: object) -> str:
+    module = sys.modules[type(rule).__module__]
+    return inspect.cleandoc(module.__doc__ or "") + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `devlint rule` and return the exit code."""
+    args = _parser().parse_args(arguments)
+    terminal = Terminal(args.color)
+    try:
+        if not args.all and not args.rules:
+            raise UsageError("name a rule by its code or name, or use --all")
+        plugins = Finder(Resolver(isolated=args.isolated)).config_for(".").plugins
+        rules = explained_rules(plugins)
+        chosen = rules if args.all else [_find(word, rules) for word in args.rules]
+        for text in _render(chosen, args, terminal.style):
+            terminal.print(text)
+    except DevlintError as error:
+        terminal.error(str(error))
+        return ExitCode.ERROR
+    finally:
+        terminal.flush()
+    return ExitCode.CLEAN
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="devlint rule",
+        description="Explain rules: what they flag, why, and how safe their fixes are.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("rules", nargs="*", metavar="RULE", help="codes or names, such as DEV101 or create-then-move")
+    parser.add_argument("--all", action="store_true", help="all rules")
+    parser.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
+    parser.add_argument("--isolated", action="store_true", help="read no configuration file (plugins)")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    return parser
+
+
+def _find(word: str, rules: Sequence[Explained]) -> Explained:
+    for rule in rules:
+        if word.lower() in (rule.meta.code.lower(), rule.meta.name):
+            return rule
+    known = [rule.meta.code for rule in rules] + [rule.meta.name for rule in rules]
+    raise UsageError(f"unknown rule `{word}`{did_you_mean(word, known)}")
+
+
+def _render(rules: Sequence[Explained], args: argparse.Namespace, style: Style) -> list[str]:
+    if args.output_format == "json":
+        rows = [rule.row() for rule in rules]
+        return [json.dumps(rows if args.all or len(rows) > 1 else rows[0], indent=2)]
+    return ["\n".join(_page(rule, style) for rule in rules).rstrip("\n")]
+
+
+def _page(rule: Explained, style: Style) -> str:
+    meta = rule.meta
+    opt_in = ", off unless selected" if meta.opt_in else ""
+    facts = f"{meta.severity.value} · {meta.level} · fix: {meta.fix} · since {meta.since}{opt_in}"
+    return f"{style.bold(f'# {meta.name} ({meta.code})')}\n\n{facts}\n\n{rule.text}"

@@ -1,0 +1,256 @@
+"""Configuration files: the settings they may hold, where they are found, and how they are read.
+
+The dataclass `Config` is the one declaration of every setting: name, kind, default and documentation. Reading,
+validation, `--show-settings` and did-you-mean are derived from it. The nearest `.devlint.toml`, `devlint.toml` or
+`pyproject.toml` with a `[tool.devlint]` table wins for each file; files are never merged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from devlint.errors import UsageError
+from devlint.names import did_you_mean
+
+DEFAULT_EXCLUDE = (
+    ".bzr", ".devlint_cache", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
+    ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", ".vscode", "__pycache__", "__pypackages__",
+    "_build", "build", "dist", "node_modules", "site-packages", "venv",
+)  # fmt: skip
+
+OUTPUT_FORMATS = ("full", "concise", "json")
+FILE_NAMES = (".devlint.toml", "devlint.toml", "pyproject.toml")
+
+_VERSION = re.compile(r"([1-9][0-9]*)\.([0-9]+)(?:\.[0-9]+)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of setting: how it reads in a message, and how to read a TOML value (ValueError: what is wrong)."""
+
+    text: str
+    read: Callable[[object], object]
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _show(value: object) -> str:
+    text = _quote(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, not {_show(value)}")
+    return value
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"expected a list of strings, not {_show(value)}")
+    return tuple(value)
+
+
+def _version(value: object) -> tuple[int, int]:
+    match = _VERSION.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f'expected a version such as "2.7", not {_show(value)}')
+    return int(match[1]), int(match[2])
+
+
+def _table_of_strings(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a table of pattern = [rules], not {_show(value)}")
+    rows = []
+    for pattern, selectors in value.items():
+        try:
+            rows.append((pattern, _strings(selectors)))
+        except ValueError as error:
+            raise ValueError(f"{_quote(pattern)}: {error}") from None
+    return tuple(rows)
+
+
+def _one_of(choices: tuple[str, ...]) -> Kind:
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in choices:
+            hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+            raise ValueError(f"expected one of {', '.join(choices)}, not {_show(value)}{hint}")
+        return value
+
+    return Kind(" or ".join(_quote(choice) for choice in choices), read)
+
+
+BOOLEAN = Kind("true or false", _boolean)
+STRINGS = Kind("list of strings", _strings)
+VERSION = Kind("version", _version)
+PER_FILE = Kind("table of pattern = [rules]", _table_of_strings)
+
+
+def _setting(default: Any, kind: Kind, doc: str) -> Any:
+    return field(default=default, metadata={"kind": kind, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of one configuration file, `path`. Its patterns are relative to `root`."""
+
+    path: Path | None = None
+    root: Path = field(default_factory=Path.cwd)
+
+    select: tuple[str, ...] | None = _setting(None, STRINGS, "rules to use: codes, prefixes, names or ALL")
+    extend_select: tuple[str, ...] = _setting((), STRINGS, "rules to use beside the selected ones")
+    ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = _setting(
+        (), PER_FILE, "rules not to use in files that match a pattern"
+    )
+    exclude: tuple[str, ...] = _setting(
+        DEFAULT_EXCLUDE, STRINGS, "files and directories to leave out, as in .gitignore"
+    )
+    extend_exclude: tuple[str, ...] = _setting((), STRINGS, "files and directories to leave out beside `exclude`")
+    force_exclude: bool = _setting(False, BOOLEAN, "leave excluded files out even when they are named explicitly")
+    unsafe_fixes: bool = _setting(False, BOOLEAN, "let --fix apply unsafe fixes too")
+    torch_version: tuple[int, int] = _setting((2, 7), VERSION, "the lowest version of torch that the code supports")
+    assume_accelerator: bool = _setting(
+        True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
+    )
+    plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
+    output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "how problems are printed")
+
+    def per_file(self) -> Mapping[str, tuple[str, ...]]:
+        return dict(self.per_file_ignores)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the schema; `key` as it is written in TOML."""
+
+    key: str
+    attribute: str
+    kind: Kind
+    default: object
+    doc: str
+
+
+SCHEMA: tuple[Setting, ...] = tuple(
+    Setting(item.name.replace("_", "-"), item.name, item.metadata["kind"], item.default, item.metadata["doc"])
+    for item in fields(Config)
+    if item.metadata
+)
+
+
+def load(path: Path, root: Path | None = None) -> Config:
+    """Read one configuration file. Raises UsageError that names the file, the line and the nearest valid key."""
+    table, text = _table(path)
+    if table is None:
+        raise UsageError(f"{path}: no [tool.devlint] table")
+    return _config(path, root or path.parent, table, text)
+
+
+def _config(path: Path, root: Path, table: Mapping[str, object], text: str) -> Config:
+    by_key = {setting.key: setting for setting in SCHEMA}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        setting = by_key.get(key)
+        if setting is None:
+            hint = did_you_mean(key, by_key) or f"; valid keys: {', '.join(sorted(by_key))}"
+            raise UsageError(f"{_place(path, text, key)}: unknown key `{key}`{hint}")
+        try:
+            values[setting.attribute] = setting.kind.read(value)
+        except ValueError as error:
+            raise UsageError(f"{_place(path, text, key)}: `{key}`: {error}") from None
+    return Config(path=path, root=root, **values)
+
+
+def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
+    """The table of settings in a file (None when a pyproject.toml has none) and the text of the file."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot read configuration: {error.strerror or error}") from None
+    is_pyproject = path.name == "pyproject.toml"
+    if is_pyproject and b"devlint" not in raw:
+        return None, ""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        text = raw.decode("utf-8")
+        document: Any = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from None
+    if not is_pyproject:
+        return document, text
+    tool = document.get("tool", {})
+    table = tool.get("devlint") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise UsageError(f"{_place(path, text, 'devlint')}: `tool.devlint` is not a table")
+    return table, text
+
+
+def _place(path: Path, text: str, key: str) -> str:
+    """`path:line` of a key of our table, or the path alone when the line that sets it is not found."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if re.match(r"\s*\[\s*tool\s*\.\s*devlint\b", line)), 0)
+    pattern = re.compile(rf"\s*(\[\s*(tool\s*\.\s*devlint\s*\.\s*)?)?[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
+    row = next((i + 1 for i, line in enumerate(lines) if i >= start and pattern.match(line)), None)
+    return f"{path}:{row}" if row else str(path)
+
+
+class Resolver:
+    """Finds the configuration of each directory: the nearest file upwards, or a given one, or none at all.
+
+    `given` is the file of `--config`; its patterns are relative to the current directory. `isolated` reads no file.
+    """
+
+    def __init__(self, given: Path | None = None, isolated: bool = False) -> None:
+        self._by_directory: dict[str, Config] = {}
+        self._default = Config()
+        self._fixed: Config | None = None
+        if isolated:
+            self._fixed = self._default
+        elif given is not None:
+            self._fixed = load(given, root=Path.cwd())
+
+    def for_directory(self, directory: str) -> Config:
+        """The configuration in force in a directory (absolute path). Raises UsageError for a bad file."""
+        if self._fixed is not None:
+            return self._fixed
+        known = self._by_directory.get(directory)
+        if known is None:
+            known = self._by_directory[directory] = self._look(directory)
+        return known
+
+    def _look(self, directory: str) -> Config:
+        for name in FILE_NAMES:
+            path = os.path.join(directory, name)
+            if os.path.isfile(path):
+                table, text = _table(Path(path))
+                if table is not None:
+                    return _config(Path(path), Path(directory), table, text)
+        parent = os.path.dirname(directory)
+        return self._default if parent == directory else self.for_directory(parent)
+
+
+def to_toml(setting: Setting, value: object) -> str:
+    """A value of a setting as TOML."""
+    if setting.kind is PER_FILE and isinstance(value, tuple):
+        rows = [f"{_quote(pattern)} = {_toml_list(selectors)}" for pattern, selectors in value]
+        return "{ " + ", ".join(rows) + " }" if rows else "{}"
+    if setting.kind is VERSION and isinstance(value, tuple):
+        return _quote(".".join(str(part) for part in value))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _toml_list(value) if isinstance(value, tuple) else _quote(str(value))
+
+
+def _toml_list(items: tuple[str, ...]) -> str:
+    return "[" + ", ".join(_quote(item) for item in items) + "]"

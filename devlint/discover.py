@@ -1,0 +1,147 @@
+"""Finds the files to check: walks directories without what is excluded or ignored, keeps what is named explicitly."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devlint.config import Config, Resolver
+from devlint.ignore import (
+    IgnoreFile,
+    Patterns,
+    ignore_files_above,
+    ignored,
+    read_ignore_file,
+    repository_excludes,
+)
+
+SUFFIXES = (".py", ".pyi", ".pyw")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One file to check. `name` is how reports call it: relative to the current directory when it lies below it."""
+
+    path: str
+    name: str
+    config: Config
+
+
+@dataclass(slots=True)
+class Found:
+    """The files to check in order, and one message for each path that is missing or cannot be read."""
+
+    targets: list[Target] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)  # named on the command line, left out by --force-exclude
+
+
+class Finder:
+    """One search. `exclude` replaces, `extend_exclude` extends that of the configuration; from the command line."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        force_exclude: bool | None = None,
+        exclude: Sequence[str] | None = None,
+        extend_exclude: Sequence[str] | None = None,
+    ) -> None:
+        self._resolver = resolver
+        self._force_exclude = force_exclude
+        self._exclude = exclude
+        self._extend_exclude = extend_exclude
+        self._here = os.getcwd()
+        self._patterns: dict[int, tuple[Config, list[Patterns]]] = {}
+        self._seen: set[str] = set()
+        self._found = Found()
+
+    def find(self, paths: Iterable[str]) -> Found:
+        """Everything below `paths` in order, directories sorted by name. Raises UsageError for a bad configuration."""
+        for given in paths:
+            path = os.path.normpath(os.path.join(self._here, given))
+            if not os.path.exists(path):
+                self._found.problems.append(f"{given}: {_why_missing(path)}")
+            elif self._is_forced_out(path):
+                self._found.excluded.append(given)
+            elif os.path.isdir(path):
+                self._walk(path, ignore_files_above(path))
+            else:
+                self._add(path)
+        return self._found
+
+    def config_for(self, path: str) -> Config:
+        """The configuration of a file or directory, which need not exist."""
+        absolute = os.path.normpath(os.path.join(self._here, path))
+        return self._resolver.for_directory(absolute if os.path.isdir(absolute) else os.path.dirname(absolute))
+
+    def is_forced_out(self, path: str) -> bool:
+        """Whether --force-exclude leaves this path out."""
+        return self._is_forced_out(os.path.normpath(os.path.join(self._here, path)))
+
+    def _is_forced_out(self, path: str) -> bool:
+        config = self._resolver.for_directory(os.path.dirname(path))
+        force = config.force_exclude if self._force_exclude is None else self._force_exclude
+        return force and any(patterns.has(path) for patterns in self._patterns_of(config))
+
+    def _walk(self, directory: str, files: list[IgnoreFile] | None) -> None:
+        try:
+            with os.scandir(directory) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            self._found.problems.append(f"{self._name(directory)}: cannot read directory: {error.strerror or error}")
+            return
+        names = {entry.name for entry in entries}
+        if ".git" in names:
+            files = repository_excludes(directory)
+        if files is not None and ".gitignore" in names:
+            files = [*files, *read_ignore_file(os.path.join(directory, ".gitignore"), directory)]
+        patterns = self._patterns_of(self._resolver.for_directory(directory))
+        for entry in entries:
+            is_directory = entry.is_dir(follow_symlinks=False)
+            if not is_directory and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
+                continue
+            if any(each.has_entry(entry.path, is_directory) for each in patterns):
+                continue
+            if files and ignored(files, entry.path, is_directory):
+                continue
+            if is_directory:
+                self._walk(entry.path, files)
+            else:
+                self._add(os.path.realpath(entry.path) if entry.is_symlink() else entry.path)
+
+    def _add(self, path: str) -> None:
+        if path not in self._seen:
+            self._seen.add(path)
+            config = self._resolver.for_directory(os.path.dirname(path))
+            self._found.targets.append(Target(path, self._name(path), config))
+
+    def _name(self, path: str) -> str:
+        if path == self._here:
+            return "."
+        prefix = self._here.rstrip(os.sep) + os.sep
+        return path[len(prefix) :] if path.startswith(prefix) else path
+
+    def _patterns_of(self, config: Config) -> list[Patterns]:
+        known = self._patterns.get(id(config))
+        if known is None:
+            where = str(config.path or "")
+            base = self._exclude if self._exclude is not None else config.exclude
+            base_root = self._here if self._exclude is not None else str(config.root)
+            lists = [
+                Patterns(base_root, base, where),
+                Patterns(str(config.root), config.extend_exclude, where),
+                Patterns(self._here, self._extend_exclude or (), "--extend-exclude"),
+            ]
+            known = self._patterns[id(config)] = (config, lists)
+        return known[1]
+
+
+def _why_missing(path: str) -> str:
+    return "broken symbolic link" if os.path.islink(path) else "no such file or directory"
+
+
+def resolve_given_config(path: str | None) -> Path | None:
+    """The file that `--config` names, absolute."""
+    return Path(os.path.abspath(path)) if path is not None else None

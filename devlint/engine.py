@@ -1,0 +1,341 @@
+"""One file in, sorted findings out: gate, `ast`, facts, events to suspects to judgements, suppression.
+
+The engine knows no rule by name. libcst is imported when the first suspect of a run is judged. What goes wrong inside a
+rule or the analysis is reported as a crash with file and line, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ast
+
+from devlint.errors import RuleCrash, SourceError
+from devlint.facts import Facts
+from devlint.facts.events import Event
+from devlint.model import (
+    UNREADABLE_FILE,
+    Diagnostic,
+    FileResult,
+    Finding,
+    Origin,
+    Position,
+    Related,
+    Span,
+    TextFix,
+)
+from devlint.rule import Rule
+from devlint.settings import Settings
+from devlint.source import Source, decode, parse, read_source
+from devlint.suppression import Suppressions
+from devlint.tree import Tree
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+Analyse = Callable[[ast.Module, Source, Settings], Facts]
+
+_TOO_DEEP = "nested too deeply to be analysed"
+
+
+class EventSite:
+    """The syntax around one event: the `Site` that rules get."""
+
+    __slots__ = ("_event", "_facts", "_tree")
+
+    def __init__(self, tree: Tree, facts: Facts, event: Event) -> None:
+        self._tree = tree
+        self._facts = facts
+        self._event = event
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
+    @property
+    def node(self) -> cst.CSTNode:
+        return self._tree.at(self._event.span)
+
+    @property
+    def statement(self) -> cst.CSTNode:
+        return self._tree.statement_at(self._event.span)
+
+    def at(self, span: Span) -> cst.CSTNode:
+        return self._tree.at(span)
+
+    def statement_at(self, span: Span) -> cst.CSTNode:
+        return self._tree.statement_at(span)
+
+    def span(self, node: cst.CSTNode) -> Span:
+        return self._tree.span(node)
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self._tree.code(node)
+
+    def has_comment(self, node: cst.CSTNode) -> bool:
+        return self._tree.has_comment(node)
+
+    def expression(self, code: str) -> cst.BaseExpression:
+        import libcst as cst
+
+        return cst.parse_expression(code)
+
+    def spell(self, qualname: str) -> str:
+        return self._facts.spell(qualname)
+
+
+class Linter:
+    """Lints files with the rules that the settings select. Holds no state of a file; one serves many files."""
+
+    def __init__(
+        self, rules: Sequence[Rule[Any]], settings: Settings | None = None, analyse: Analyse | None = None
+    ) -> None:
+        self.settings = settings if settings is not None else Settings()
+        selects = self.settings.selects
+        self.rules = tuple(rule for rule in rules if selects(rule.meta.code, rule.meta.name, rule.meta.opt_in))
+        self._analyse = analyse
+        self._words = tuple({word.encode(): None for rule in self.rules for word in rule.meta.words})
+        self._ungated = any(not rule.meta.words for rule in self.rules)
+        self._by_event: dict[type[Event], tuple[Rule[Any], ...]] = {}
+
+    def check_file(self, path: Path, name: str | None = None) -> FileResult:
+        """Lint a file by path; one that cannot be read or decoded has one finding, DEV900. `name` is what reports show."""
+        try:
+            source = read_source(path, name)
+        except SourceError as error:
+            return _unreadable(str(path) if name is None else name, error)
+        return self.check(source)
+
+    def check_bytes(self, raw: bytes, path: str) -> FileResult:
+        """Lint bytes, such as those of standard input, under the name `path`."""
+        try:
+            source = decode(raw, path)
+        except SourceError as error:
+            return _unreadable(path, error)
+        return self.check(source)
+
+    def may_fire(self, raw: bytes) -> bool:
+        """The lexical gate: whether the bytes hold `torch` and one of the words that some rule needs.
+
+        A rule that declares no words is asked about every file.
+        """
+        return self._ungated or (b"torch" in raw and any(word in raw for word in self._words))
+
+    def check(self, source: Source) -> FileResult:
+        """Lint one decoded file. Never raises for what the file holds, nor for what a rule does."""
+        result = FileResult(source.path)
+        statistics = result.statistics
+        statistics.files = 1
+        statistics.lines = source.rows
+        if not self.may_fire(source.raw):
+            statistics.gated = 1
+            return result
+        with _collector_off():
+            _Check(self, source, result).run()
+        return result
+
+    def rules_for(self, event: Event) -> tuple[Rule[Any], ...]:
+        """The rules that subscribe to this event's type, or to a base of it."""
+        kind = type(event)
+        rules = self._by_event.get(kind)
+        if rules is None:
+            rules = self._by_event[kind] = tuple(rule for rule in self.rules if issubclass(kind, rule.event))
+        return rules
+
+    def analyse(self, tree: ast.Module, source: Source) -> Facts:
+        """The device facts of one file."""
+        if self._analyse is None:
+            from devlint.facts.analysis import analyse
+
+            self._analyse = analyse
+        return self._analyse(tree, source, self.settings)
+
+
+class _Check:
+    """The work on one file."""
+
+    def __init__(self, linter: Linter, source: Source, result: FileResult) -> None:
+        self.linter = linter
+        self.source = source
+        self.result = result
+        self.found: dict[tuple[str, Span], Diagnostic] = {}
+        self.crashed: set[str] = set()
+        self.others: dict[str, Source | None] = {}
+
+    def run(self) -> None:
+        try:
+            module = parse(self.source)
+        except SourceError as error:
+            self.result.diagnostics.append(unreadable(self.source.path, error, self.source))
+            return
+        try:
+            facts = self.linter.analyse(module, self.source)
+        except SourceError as error:
+            self.result.diagnostics.append(unreadable(self.source.path, error, self.source))
+            return
+        except RecursionError:
+            deepest = SourceError(_TOO_DEEP, *_deepest(module))
+            self.result.diagnostics.append(unreadable(self.source.path, deepest, self.source))
+            return
+        except Exception as error:  # a fault of the analysis must not end the run
+            self.crash("the analysis", _row_in(error, 1), error)
+            return
+        self.result.statistics.budget_hits = facts.budget_hits
+        tree = Tree(self.source, module)
+        for event in facts.events:
+            for rule in self.linter.rules_for(event):
+                if rule.meta.code not in self.crashed:
+                    self.ask(rule, event, facts, tree)
+        self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
+        self.finish(tree)
+
+    def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
+        try:
+            if not rule.suspects(event, facts):
+                return
+            self.result.statistics.suspects += 1
+            finding = rule.judge(event, EventSite(tree, facts, event))
+            if finding is not None:
+                self.add(rule, finding, self.fix(finding, tree, facts))
+        except SourceError as error:  # the statement is too deep for libcst
+            self.add_unreadable(error)
+        except RecursionError:
+            self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(event.span.start)))
+        except Exception as error:  # a fault of one rule must not end the run
+            self.crashed.add(rule.meta.code)
+            self.crash(rule.meta.code, self.source.row(event.span.start), error)
+
+    def fix(self, finding: Finding, tree: Tree, facts: Facts) -> TextFix | None:
+        if finding.fix is None:
+            return None
+        from devlint.fix.edits import resolve
+
+        return resolve(finding.fix, tree, facts, self.linter.settings)
+
+    def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None) -> None:
+        span = finding.span
+        diagnostic = Diagnostic(
+            self.source.path,
+            rule.meta.code,
+            rule.meta.name,
+            rule.meta.severity,
+            finding.message,
+            span,
+            self.source.position(span.start),
+            self.source.position(span.end),
+            fix,
+            tuple(related for origin in finding.because for related in self.related(origin)),
+        )
+        self.found.setdefault((rule.meta.code, span), diagnostic)
+
+    def add_unreadable(self, error: SourceError) -> None:
+        diagnostic = unreadable(self.source.path, error, self.source)
+        self.found.setdefault((diagnostic.code, diagnostic.span), diagnostic)
+
+    def related(self, origin: Origin) -> Iterator[Related]:
+        """The second place of a finding; none when it is in a file that cannot be read any more."""
+        source: Source | None = self.source
+        if origin.path is not None and origin.path != self.source.path:
+            if origin.path not in self.others:
+                try:
+                    self.others[origin.path] = read_source(Path(origin.path))
+                except SourceError:
+                    self.others[origin.path] = None
+            source = self.others[origin.path]
+        if source is not None and origin.span.end <= len(source.text):
+            start, end = source.position(origin.span.start), source.position(origin.span.end)
+            yield Related(source.path, start, end, origin.text)
+
+    def finish(self, tree: Tree) -> None:
+        """Sort the findings and set apart those that a comment silences."""
+        suppressions = Suppressions(self.source)
+        for diagnostic in sorted(self.found.values(), key=lambda d: (d.span, d.code)):
+            if diagnostic.code != UNREADABLE_FILE.code and suppressions.covers(
+                diagnostic.code, diagnostic.name, self.rows(diagnostic, tree)
+            ):
+                self.result.suppressed.append(diagnostic)
+            else:
+                self.result.diagnostics.append(diagnostic)
+
+    def rows(self, diagnostic: Diagnostic, tree: Tree) -> set[int]:
+        """The first and last rows of the finding and of its statement, where a comment may silence it."""
+        rows = {diagnostic.start.row, self.last_row(diagnostic.span)}
+        try:
+            statement = tree.head(diagnostic.span).span
+        except LookupError:
+            return rows
+        return rows | {self.source.row(statement.start), self.last_row(statement)}
+
+    def last_row(self, span: Span) -> int:
+        return self.source.row(max(span.start, span.end - 1))
+
+    def crash(self, what: str, row: int, error: Exception) -> None:
+        self.result.crashes.append(str(RuleCrash(what, self.source.path, row, error)) + _raised_at(error))
+
+
+def unreadable(path: str, error: SourceError, source: Source | None = None) -> Diagnostic:
+    """DEV900 at the place of the error."""
+    place = Position(error.row, error.column)
+    offset = 0
+    if source is not None:
+        offset = min(source.starts[min(error.row, len(source.starts)) - 1] + error.column - 1, len(source.text))
+    meta = UNREADABLE_FILE
+    return Diagnostic(path, meta.code, meta.name, meta.severity, str(error), Span(offset, offset), place, place)
+
+
+def _unreadable(path: str, error: SourceError) -> FileResult:
+    result = FileResult(path, [unreadable(path, error)])
+    result.statistics.files = 1
+    return result
+
+
+def _deepest(module: ast.Module) -> tuple[int, int]:
+    """Row and column of the statement that holds the most deeply nested node, found without recursion."""
+    best, place = 0, (1, 1)
+    pending: list[tuple[ast.AST, int, tuple[int, int]]] = [(module, 0, place)]
+    while pending:
+        node, depth, around = pending.pop()
+        if isinstance(node, ast.stmt):
+            around = (node.lineno, node.col_offset + 1)
+        if depth > best:
+            best, place = depth, around
+        pending.extend((child, depth + 1, around) for child in ast.iter_child_nodes(node))
+    return place
+
+
+def _row_in(error: BaseException, otherwise: int) -> int:
+    """The row of the file that the analysis worked on, where its frames name an `ast` node; else `otherwise`."""
+    row = otherwise
+    trace = error.__traceback__
+    while trace is not None:
+        for name in ("node", "statement", "stmt", "call", "expr"):
+            row = getattr(trace.tb_frame.f_locals.get(name), "lineno", row)
+        trace = trace.tb_next
+    return row
+
+
+def _raised_at(error: BaseException) -> str:
+    """Where in devlint or the rule package the error was raised, for the bug report."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    code = trace.tb_frame.f_code
+    return f" ({Path(code.co_filename).name}:{trace.tb_lineno} in {code.co_name})"
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """The garbage collector rests while a file's trees are built; they hold no cycles worth its passes."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

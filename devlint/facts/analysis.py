@@ -1,0 +1,222 @@
+"""`analyse`: the device facts of one file, from its `ast`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devlint import knowledge
+from devlint.facts.classes import ClassFacts
+from devlint.facts.events import DeviceLiteral, Register
+from devlint.facts.flow import Flow
+from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
+from devlint.facts.names import Imports, collect_imports
+from devlint.facts.result import Facts
+from devlint.settings import Settings
+
+#: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
+BUDGET_FACTOR = 60
+BUDGET_LEAST = 20_000
+_DATASET_LIKE = frozenset({"__getitem__", "__len__"})
+
+
+def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
+    """Interpret a file: module level first, then every function that nobody has called with known arguments.
+
+    Events come sorted by span. Functions whose budget ran out are counted in `budget_hits`, and nothing more is said.
+    """
+    imports = collect_imports(tree)
+    facts = Facts(source.path, source.text, imports=imports.names, torch_version=settings.torch_version)
+    flow = Flow(source, imports, facts, settings.assume_accelerator)
+    flow.knows_torch = imports.mentions_torch
+    flow.built, flow.empty_containers, flow.fallbacks, flow.evidence = {}, {}, set(), {}
+    flow.collators = set(_collators(tree))
+    _collect(tree, flow, imports)
+    _run_module(tree, flow, facts)
+    _run_functions(flow, facts)
+    _registers(flow)
+    facts.events = sorted(_kept(flow), key=lambda event: event.span)
+    facts.probes.sort(key=lambda probe: probe[0])
+    return facts
+
+
+def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
+    """Register the classes and module-level functions, and the names that functions rebind globally."""
+    for node in _definitions(tree.body):
+        if isinstance(node, ast.ClassDef):
+            _collect_class(node, flow, imports)
+        else:
+            flow.functions.setdefault(node.name, Function(node, node.name))
+    for child in ast.walk(tree):
+        if isinstance(child, ast.Global):
+            flow.rebound.update(child.names)
+
+
+def _definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from (n for n in _definitions(node.body) if isinstance(n, ast.ClassDef))
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from _definitions(getattr(node, name, []))
+            for handler in getattr(node, "handlers", []):
+                yield from _definitions(handler.body)
+
+
+def _collect_class(node: ast.ClassDef, flow: Flow, imports: Imports) -> None:
+    if node.name in flow.classes:
+        return
+    bases = tuple(filter(None, (_qualified(base, imports) for base in node.bases)))
+    local = tuple(flow.classes[b] for b in bases if b in flow.classes)
+    methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
+    class_.properties = {
+        name
+        for name, method in methods.items()
+        if any(isinstance(d, ast.Name) and d.id in ("property", "cached_property") for d in method.decorator_list)
+    }
+    flow.classes[node.name] = class_
+
+
+def _qualified(node: ast.expr, imports: Imports) -> str | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Subscript):
+        return _qualified(node.value, imports)
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([imports.names.get(node.id, node.id), *reversed(parts)])
+
+
+def _family(
+    bases: tuple[str, ...],
+    local: tuple[ClassFacts, ...],
+    methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
+    node: ast.ClassDef,
+) -> str | None:
+    for class_ in local:
+        if class_.family is not None:
+            return class_.family
+    for base in bases:
+        known = knowledge.cls(base)
+        if known is not None and known.family != "object":
+            return known.family
+    last = [b.rsplit(".", 1)[-1] for b in bases]
+    if any(name.endswith(("Dataset", "Datasets")) for name in last):
+        return "Dataset"
+    if "forward" in methods and bases and not any(name.endswith("Function") for name in last):
+        return "Module"
+    if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
+        return "Module"
+    if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
+        return "Sampler"
+    return None
+
+
+def _collators(tree: ast.Module) -> Iterator[str]:
+    """Functions given as `collate_fn` or `worker_init_fn`: they run on the host."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in ("collate_fn", "worker_init_fn"):
+            value = node.value
+            if isinstance(value, ast.Name):
+                yield value.id
+            elif isinstance(value, ast.Attribute):
+                yield value.attr
+
+
+def _size(node: ast.AST) -> int:
+    return sum(1 for _ in ast.walk(node))
+
+
+def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
+    flow.state = State({})
+    flow.module_level = True
+    flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * 200 * (1 + len(tree.body)))
+    if "set_device" not in facts.text and "cuda.device(" not in facts.text:
+        flow.state.card = None
+    try:
+        flow.block(tree.body)
+    except OutOfBudget:
+        facts.budget_hits += 1
+    flow.globals = flow.state.env
+    flow.module_level = False
+
+
+def _run_functions(flow: Flow, facts: Facts) -> None:
+    """Callers before callees: a function that another one calls with known tensors needs no assumptions of its own."""
+    for class_ in flow.classes.values():
+        _guarded(flow, facts, class_.node, lambda c=class_: flow.prepare(c))  # type: ignore[misc]
+    pending: list[Function] = list(flow.functions.values())
+    for class_ in flow.classes.values():
+        for name, node in class_.methods.items():
+            function = flow.method_function(class_, name, node)
+            if function not in pending:
+                pending.append(function)
+    called = _called_names(flow)
+    pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in called)
+    seen: set[int] = set()
+    index = 0
+    while index < len(pending):
+        function = pending[index]
+        index += 1
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        if not function.called and not function.name.endswith(".__init__"):
+            _guarded(flow, facts, function.node, lambda f=function: flow.run(f, None))  # type: ignore[misc]
+        known = set(map(id, pending))
+        pending += [f for f in flow.functions.values() if id(f) not in known]
+
+
+def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: object) -> None:
+    """Run within a budget that grows with the size of what is analysed."""
+    flow.state = State({})
+    flow.stack = []
+    flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * _size(node))
+    try:
+        action()  # type: ignore[operator]
+    except OutOfBudget:
+        facts.budget_hits += 1
+
+
+def _called_names(flow: Flow) -> set[str]:
+    names: set[str] = set()
+    for function in flow.functions.values():
+        for child in ast.walk(function.node):
+            if isinstance(child, ast.Call):
+                target = child.func
+                name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", None)
+                if name is not None:
+                    names.add(name)
+    return names
+
+
+def _registers(flow: Flow) -> None:
+    """Turn what modules keep without registering it into events."""
+    for class_ in flow.classes.values():
+        if not class_.is_module:
+            continue
+        for name, entry in class_.unregistered.items():
+            if entry.wrapped:
+                continue
+            operand = flow.operand(entry.value_node, entry.value)
+            event = Register(
+                flow.span(entry.target), entry.node, entry.value.because, flow.guards, {}, f"{class_.name}.__init__",
+                class_.name, name, entry.what, entry.container, operand, tuple(entry.uses.values()),
+                entry.moved_at_use, entry.reassigned, entry.appended,
+            )  # fmt: skip
+            flow.emit(event)
+
+
+def _kept(flow: Flow) -> Iterator[object]:
+    """All events, with the literals that turned out to be one arm of a choice marked as such."""
+    from dataclasses import replace
+
+    for event in flow.events.values():
+        if isinstance(event, DeviceLiteral) and event.span in flow.fallbacks and event.role != "default":
+            event = replace(event, role="fallback")
+        yield event

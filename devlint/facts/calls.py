@@ -1,0 +1,733 @@
+"""Calls: torch functions by their knowledge record, and the few whose meaning is special."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from devlint import knowledge
+from devlint.facts.devices import Devices, parse_device
+from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
+from devlint.facts.operations import short
+from devlint.facts.values import (
+    CPU,
+    NONE,
+    NOTHING,
+    NUMBER,
+    TENSOR_KINDS,
+    UNKNOWN,
+    Conflict,
+    Device,
+    Kind,
+    Value,
+    is_surely_accelerator,
+    may_be_accelerator,
+    merge,
+    on,
+)
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.knowledge import Function as Record
+
+FAMILY_KIND: Mapping[str, Kind] = {
+    "Tensor": "tensor",
+    "Module": "module",
+    "Optimizer": "optimizer",
+    "LRScheduler": "scheduler",
+    "DataLoader": "loader",
+    "Dataset": "dataset",
+    "Sampler": "sampler",
+    "Generator": "generator",
+    "Stream": "stream",
+    "Event": "event",
+    "GradScaler": "scaler",
+    "PackedSequence": "packed",
+    "Distribution": "distribution",
+    "Storage": "storage",
+    "autocast": "autocast",
+    "device": "device",
+    "dtype": "dtype",
+}
+RESULT_KIND: Mapping[str, Kind] = {
+    "tensor": "tensor",
+    "tensors": "tensors",
+    "bool": "bool",
+    "number": "number",
+    "none": "none",
+    "device": "device",
+    "dtype": "dtype",
+    "size": "object",
+    "str": "string",
+    "module": "module",
+    "optimizer": "optimizer",
+    "stream": "stream",
+    "event": "event",
+    "generator": "generator",
+    "ndarray": "ndarray",
+    "storage": "storage",
+}
+CLOCKS = frozenset(
+    {
+        "time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns",
+        "time.perf_counter_ns", "time.monotonic_ns", "timeit.default_timer", "datetime.datetime.now",
+        "datetime.datetime.utcnow",
+    }
+)  # fmt: skip
+LOADERS = frozenset(
+    {
+        "torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url",
+        "torch.hub.model_zoo.load_url",
+    }
+)  # fmt: skip
+#: Constructors that take data or a scalar: the number of dimensions follows from the argument.
+_FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
+#: Calls that wrap a module and put it where it was; inputs may come from anywhere and are scattered.
+_SCATTERING = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
+_LEGACY = frozenset(
+    f"torch.{name}Tensor" for name in ("", "Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool", "BFloat16")
+)
+_BUILTINS_QUIET = frozenset(
+    {
+        "print", "len", "isinstance", "range", "str", "repr", "type", "id", "hash", "hasattr", "getattr", "issubclass",
+        "callable", "format", "vars", "dir", "super", "next", "iter", "enumerate", "zip", "list", "tuple", "dict",
+        "set", "sorted", "reversed", "map", "filter", "sum", "min", "max", "abs", "round", "float", "int", "bool",
+        "any", "all", "setattr", "open", "slice", "object", "property",
+    }
+)  # fmt: skip
+_WAITERS = ("synchronize", "barrier", "block_until_ready")
+_CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
+
+
+class Arguments:
+    """The evaluated arguments of one call."""
+
+    __slots__ = ("keywords", "nodes", "star", "values")
+
+    def __init__(self) -> None:
+        self.nodes: list[ast.expr] = []
+        self.values: list[Value] = []
+        self.keywords: dict[str, tuple[ast.expr, Value]] = {}
+        self.star = False
+
+    def get(self, name: str, position: int | None = None) -> tuple[ast.expr, Value] | None:
+        found = self.keywords.get(name)
+        if found is None and position is not None and position < len(self.values) and not self.star:
+            return self.nodes[position], self.values[position]
+        return found
+
+    def every(self) -> list[tuple[ast.expr, Value]]:
+        return [*zip(self.nodes, self.values, strict=True), *self.keywords.values()]
+
+
+class Calls(Devices):
+    """Adds what calling a namespace (an imported function or class) means."""
+
+    def arguments(self, node: ast.Call) -> Arguments:
+        found = Arguments()
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                value = self.evaluate(argument.value)
+                if isinstance(value.elements, tuple):
+                    for element in value.elements:
+                        found.nodes.append(argument.value)
+                        found.values.append(element)
+                else:
+                    found.star = True
+                    found.nodes.append(argument.value)
+                    found.values.append(element_of(value))
+            else:
+                found.nodes.append(argument)
+                found.values.append(self.evaluate(argument))
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is None:
+                found.star = True
+                if value.kind == "tensors":
+                    found.keywords[f"**{len(found.keywords)}"] = (keyword.value, value)
+            else:
+                found.keywords[keyword.arg] = (keyword.value, value)
+        return found
+
+    def tensors(self, arguments: Arguments, record: Record | None = None) -> list[Operand]:
+        """The tensor operands among the arguments, lists and tuples of tensors opened one level."""
+        found: list[Operand] = []
+        for node, value in arguments.every():
+            if value.is_tensor:
+                found.append(self.operand(node, value))
+            elif isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
+                nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) else None
+                for index, element in enumerate(value.elements):
+                    if element.is_tensor:
+                        inner = nodes[index] if nodes is not None and len(nodes) == len(value.elements) else node
+                        found.append(self.operand(inner, element))
+        return found
+
+    # -- dispatch ---------------------------------------------------------------------------------------------------
+
+    def call_namespace(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """Call an imported name."""
+        special = SPECIAL.get(qualname)
+        if special is not None:
+            return special(self, node, qualname, arguments)
+        if qualname in CLOCKS:
+            return Value("clock", reading=self.current_reading(node, qualname))
+        if qualname in LOADERS:
+            return self.call_load(node, qualname, arguments)
+        if qualname in _LEGACY:
+            return self.call_legacy(node, qualname, arguments)
+        if qualname.startswith("builtins."):
+            return self.call_builtin(node, qualname[9:], arguments)
+        if qualname.startswith("torch.cuda.") and qualname.endswith("Tensor"):
+            return Value("tensor", self.resolve(on("cuda")), zero_dim=False)
+        if qualname.rsplit(".", 1)[-1] in _WAITERS:
+            self.wait()
+            return NONE
+        class_ = knowledge.cls(qualname)
+        if class_ is not None and class_.family != "object":
+            return self.construct(node, qualname, class_, arguments)
+        record = knowledge.function(qualname)
+        if record is not None:
+            return self.call_record(node, record, arguments, "function", short(qualname))
+        self.escape(node, arguments)
+        if qualname.startswith("torch.") and class_ is None:
+            root, _, name = qualname.rpartition(".")
+            if knowledge.known_namespace(root) and knowledge.is_public_name(root, name) is False:
+                self.emit_call(node, qualname, None, arguments, exists=False)
+        return NOTHING
+
+    def escape(self, node: ast.Call, arguments: Arguments) -> None:
+        """An unknown function got these arguments: it may move a module in place, or wait for the device."""
+        for argument, value in arguments.every():
+            if value.kind == "module":
+                path = self.path(argument)
+                if path is not None and value.device:
+                    self.state.env[path] = replace(value, device=UNKNOWN)
+            if value.is_tensor and may_be_accelerator(value.device):
+                self.state.work = None
+
+    def emit_call(
+        self,
+        node: ast.expr,
+        qualname: str,
+        receiver: Operand | None,
+        arguments: Arguments | None,
+        exists: bool | None = None,
+        result: Value = NOTHING,
+        is_call: bool = True,
+    ) -> None:
+        named: dict[str, Operand] = {}
+        if arguments is not None:
+            for index, (argument, value) in enumerate(zip(arguments.nodes, arguments.values, strict=True)):
+                named[str(index)] = self.operand(argument, value)
+            for name, (argument, value) in arguments.keywords.items():
+                named[name] = self.operand(argument, value)
+        because = receiver.value.because if receiver is not None else ()
+        discarded = self.statement_value is node
+        self.emit(
+            Call(
+                self.span(node), node, because, self.guards, self.scope(), self.name, qualname, receiver, named,
+                is_call, exists, discarded, result,
+            )
+        )  # fmt: skip
+
+    statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
+
+    # -- functions with a record ----------------------------------------------------------------------------------
+
+    def call_record(
+        self, node: ast.Call, record: Record, arguments: Arguments, how: str, operation: str, receiver: Operand | None = None
+    ) -> Value:
+        """A torch function or tensor method, by what the knowledge says of it."""
+        operands = self.tensors(arguments, record)
+        if receiver is not None:
+            operands.insert(0, receiver)
+        if record.host_only:
+            self.note_use(node, record.qualname, operands)
+        out = arguments.get("out")
+        device = arguments.get("device") if "device" in record.accepts else None
+        if device is not None:
+            self.note_literal(device[0], device[1], "argument", record.qualname, "device")
+        self.note_index_device(node, record.qualname, arguments)
+        written = 0 if record.inplace and operands else None
+        if record.mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
+            how_ = "inplace" if record.inplace else how
+            self.meet(node, operands, how_, operation, record.mixing, written)  # type: ignore[arg-type]
+        if record.sync in ("always", "maybe") and any(may_be_accelerator(o.value.device) for o in operands):
+            self.wait()
+        if record.qualname in ("torch.cuda.synchronize", "torch.accelerator.synchronize"):
+            self.wait()
+        value = self.result_of(node, record, arguments, operands, device)
+        if operands and value.is_tensor and record.mixing not in (None, "none", "copy") and not record.inplace:
+            self.work(node, f"`{operation}` is queued here", value.device)
+        if out is not None and out[1].is_tensor:
+            return out[1]
+        return value
+
+    def result_of(
+        self,
+        node: ast.Call,
+        record: Record,
+        arguments: Arguments,
+        operands: list[Operand],
+        device: tuple[ast.expr, Value] | None,
+    ) -> Value:
+        positional = len(arguments.values)
+        result = record.result_of(positional, arguments.keywords)
+        if result == "same":
+            if operands:
+                return operands[0].value
+            return arguments.values[0] if arguments.values else NOTHING
+        kind = RESULT_KIND.get(result)
+        if kind is None:
+            return NOTHING
+        if kind not in ("tensor", "tensors", "module"):
+            return Value(kind, type_name=record.qualname if kind == "bool" else None)
+        reduction = arguments.keywords.get("reduction")
+        literal = reduction[1].constant if reduction is not None else None
+        zero_dim = record.reduces_to_scalar(
+            positional, arguments.keywords, literal if isinstance(literal, str) else None
+        )
+        source = record.device_from
+        if source == "like" and device is None and operands:
+            source = "first_tensor"
+        if source in ("argument", "like", "default"):
+            return self.create(node, record, arguments, kind, zero_dim, device)
+        if source == "cpu":
+            return self.create(node, record, arguments, kind, zero_dim, None, takes_device=False)
+        if source == "first_tensor":
+            if record.inplace and operands:
+                return operands[0].value
+            if not operands:
+                return Value(kind, UNKNOWN, zero_dim)
+            if zero_dim is None and record.zero_dim == "no":
+                zero_dim = False
+            combined = self.combine(operands, zero_dim)
+            if kind == "tensors":
+                return replace(combined, kind="tensors", made=())
+            if zero_dim is None and len(operands) == 1 and record.mixing == "scalar":
+                return replace(combined, zero_dim=operands[0].value.zero_dim)
+            return combined
+        return Value(kind, UNKNOWN, zero_dim)
+
+    def create(
+        self,
+        node: ast.Call,
+        record: Record,
+        arguments: Arguments,
+        kind: Kind,
+        zero_dim: bool | None,
+        device: tuple[ast.expr, Value] | None,
+        takes_device: bool = True,
+    ) -> Value:
+        """A tensor comes into being. Without a device it is on the default one, and the call is remembered in `made`."""
+        qualname = record.qualname
+        if zero_dim is None:
+            zero_dim = self.made_zero_dim(qualname, arguments)
+        span = self.span(node)
+        if device is not None and device[1].kind != "none":
+            target = self.device_of_argument(*device)
+            origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
+            result = Value(kind, target.device, zero_dim, because=(origin,), moved=True)
+            given: Value | None = target
+        elif arguments.star and takes_device:
+            result = Value(kind, UNKNOWN, zero_dim)
+            given = None
+        else:
+            default = self.default_device() if takes_device else Value("device", CPU)
+            origin = Origin(span, "created on the CPU here" if default.device == CPU else "created here")
+            made: tuple[Creation, ...] = ()
+            if default.device == CPU:
+                # "empty_cpu" scopes are dear: copied only here
+                made = (Creation(span, qualname, node, self.scope(), takes_device),)
+            result = Value(kind, default.device, zero_dim, because=(origin,), made=made)
+            given = None
+        self.emit(
+            Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result)
+        )
+        return result
+
+    def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:
+        """Whether a factory call makes a 0-dim tensor, from its first argument."""
+        first = arguments.values[0] if arguments.values else None
+        node = arguments.nodes[0] if arguments.nodes else None
+        if qualname in _FROM_DATA:
+            if first is None:
+                return None
+            if first.kind in ("number", "bool", "index", "clock"):
+                return True
+            if first.kind in ("list", "tuple") or isinstance(node, (ast.List, ast.ListComp, ast.Tuple)):
+                return False
+            if qualname == "torch.from_numpy":
+                return False
+            if first.is_tensor:
+                return first.zero_dim
+            return None
+        if node is not None and isinstance(node, (ast.Tuple, ast.List)) and not node.elts:
+            return True
+        if first is None and not arguments.keywords:
+            return True
+        if qualname in ("torch.normal",):
+            return None
+        if first is not None and first.type_name == "size":
+            return first.zero_dim
+        return False
+
+    def call_legacy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: always a CPU tensor [torch/_tensor_docs.py]."""
+        span = self.span(node)
+        made = (Creation(span, qualname, node, self.scope(), False),)
+        because = (Origin(span, "created on the CPU here"),)
+        device = arguments.get("device")
+        if device is not None:
+            self.note_literal(device[0], device[1], "argument", qualname, "device")
+            self.emit_call(node, qualname, None, arguments, exists=True)
+            return Value("tensor", UNKNOWN, False)
+        result = Value("tensor", CPU, False, because=because, made=made)
+        self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))
+        return result
+
+    def note_index_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:
+        """`device=x.get_device()`: an index where a device belongs; -1 for a CPU tensor."""
+        device = arguments.get("device")
+        if device is not None and device[1].kind == "index":
+            self.emit_call(node, qualname, None, arguments)
+
+    def note_use(self, node: ast.expr, consumer: str, operands: list[Operand]) -> None:
+        """Emit `Use` for the first operand that may be on an accelerator."""
+        for operand in operands:
+            self.use(node, consumer, operand, detached=False)
+
+    def use(self, node: ast.expr, consumer: str, operand: Operand, detached: bool) -> None:
+        device = operand.value.device
+        if self.host or not may_be_accelerator(device):
+            return
+        if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
+            return
+        level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
+        if level == "assume" and not self.assume:
+            return
+        self.emit(
+            Use(
+                self.span(node), node, operand.value.because, self.guards, self.scope(), self.name, consumer, operand,
+                level, detached,
+            ),
+            operand.span,
+        )  # fmt: skip
+
+    # -- constructors -------------------------------------------------------------------------------------------------
+
+    def construct(self, node: ast.Call, qualname: str, class_: knowledge.Class, arguments: Arguments) -> Value:
+        """An object of a class that torch defines."""
+        kind = FAMILY_KIND.get(class_.family, "object")
+        home = class_.qualname
+        origin = Origin(self.span(node), "created here")
+        if kind == "module":
+            return self.construct_module(node, qualname, class_, arguments)
+        if kind == "optimizer":
+            return Value("optimizer", self.parameters_device(arguments), type_name=home, because=(origin,))
+        if kind == "loader":
+            collate = arguments.get("collate_fn")
+            dataset = arguments.get("dataset", 0)
+            plain = collate is None or collate[1].kind == "none"
+            device = CPU if plain and not arguments.star else UNKNOWN
+            if dataset is not None and dataset[1].kind == "dataset" and dataset[1].device and dataset[1].device != CPU:
+                device = dataset[1].device
+            return Value("loader", device, type_name=home, because=(origin,))
+        if kind == "dataset":
+            given = [o.value.device for o in self.tensors(arguments)]
+            device = given[0] if given and all(d == given[0] for d in given) else UNKNOWN
+            return Value("dataset", device, type_name=home, because=(origin,))
+        if kind == "tensor":
+            if arguments.values and arguments.values[0].is_tensor:
+                first = arguments.values[0]
+                parameter: Kind = "parameter" if home.endswith("Parameter") else "buffer"
+                return replace(first, kind=parameter, attribute=None)
+            return Value("tensor", UNKNOWN)
+        if kind == "event":
+            timing = arguments.get("enable_timing", 0 if qualname != "torch.Event" else None)
+            flag = timing[1].constant if timing is not None else False
+            unknown = arguments.star or (timing is not None and not isinstance(flag, bool))
+            return Value(
+                "event", on("cuda") if "cuda" in qualname else UNKNOWN, type_name=home, because=(origin,),
+                constant=None if unknown else bool(flag),
+            )  # fmt: skip
+        if kind in ("autocast", "scaler"):
+            first = arguments.get("device_type", 0) or arguments.get("device", 0)
+            if first is not None:
+                self.note_literal(first[0], first[1], "autocast", qualname, "type")
+        if kind == "generator":
+            device_argument = arguments.get("device", 0)
+            if device_argument is None:
+                return Value("generator", CPU, type_name=home, because=(origin,))
+            self.note_literal(*device_argument, "argument", qualname, "device")
+            return Value("generator", self.device_of_argument(*device_argument).device, type_name=home, because=(origin,))
+        return Value(kind, UNKNOWN, type_name=home, because=(origin,))
+
+    def parameters_device(self, arguments: Arguments) -> Device:
+        first = arguments.values[0] if arguments.values else None
+        if first is None and "params" in arguments.keywords:
+            first = arguments.keywords["params"][1]
+        return first.device if first is not None else UNKNOWN
+
+    def construct_module(
+        self, node: ast.Call, qualname: str, class_: knowledge.Class, arguments: Arguments
+    ) -> Value:
+        """A module: on its `device=` argument, on the default device when it has parameters, else nowhere in particular."""
+        home = class_.qualname
+        because = (Origin(self.span(node), "created here"),)
+        device = arguments.get("device")
+        if device is not None:
+            self.note_literal(device[0], device[1], "argument", qualname, "device")
+            self.note_index_device(node, qualname, arguments)
+        if home in _SCATTERING or home.endswith("DistributedDataParallel"):
+            inner = arguments.get("module", 0)
+            ids = arguments.get("device_ids", 1)
+            if inner is None:
+                return Value("module", UNKNOWN, type_name=home, because=because)
+            scatters = home in _SCATTERING or ids is not None
+            return Value(
+                "module", inner[1].device, type_name=home if scatters else "torch.nn.Module", because=inner[1].because
+            )
+        if home in _CONTAINERS:
+            children: list[Value] = []
+            for value in arguments.values:
+                children += value.elements if isinstance(value.elements, tuple) else [value]
+            placed = [c for c in children if c.kind == "module" and c.device]
+            if not placed or any(c.kind != "module" for c in children):
+                return Value("module", UNKNOWN, type_name=home, because=because)
+            result = placed[0]
+            for child in placed[1:]:
+                result = merge(result, child)
+            return Value("module", result.device, type_name=home, because=because)
+        if device is not None and device[1].kind != "none":
+            target = self.device_of_argument(*device)
+            return Value("module", target.device, type_name=home, because=because)
+        if class_.takes_device and not arguments.star:
+            default = self.default_device()
+            return Value("module", default.device, type_name=home, because=because)
+        return Value("module", UNKNOWN, type_name=home, because=because)
+
+    # -- loading ------------------------------------------------------------------------------------------------------
+
+    def call_load(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        place = arguments.get("map_location", 1 if qualname == "torch.load" else 2)
+        if place is not None:
+            self.note_literal(place[0], place[1], "map", qualname, "device")
+        expression, _ = self.run_device("cuda")
+        operand = self.operand(*place) if place is not None else None
+        self.emit(
+            Load(
+                self.span(node), node, (), self.guards, self.scope(), self.name, qualname, operand, arguments.star,
+                expression,
+            )
+        )  # fmt: skip
+        return NOTHING
+
+    # -- builtins -----------------------------------------------------------------------------------------------------
+
+    def call_builtin(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
+        first = arguments.values[0] if arguments.values else None
+        if name in ("float", "int", "bool", "str", "repr", "print", "format", "round"):
+            if any(v.is_tensor and may_be_accelerator(v.device) for v in arguments.values):
+                self.wait()
+            return {"float": NUMBER, "int": NUMBER, "round": NUMBER}.get(name, Value("string") if name in ("str", "repr") else NONE)
+        if first is None:
+            return Value("dict", elements={k: v for k, (_, v) in arguments.keywords.items()}) if name == "dict" else NOTHING
+        if name in ("list", "tuple"):
+            if isinstance(first.elements, tuple):
+                return replace(first, kind="list" if name == "list" else "tuple")
+            return Value("list" if name == "list" else "tuple")
+        if name == "len":
+            return NUMBER
+        if name in ("iter", "reversed", "sorted"):
+            return first
+        if name == "next":
+            return self.element(first)
+        if name == "enumerate":
+            return Value("object", type_name="enumerate", elements=(first,))
+        if name == "zip":
+            return Value("object", type_name="zip", elements=tuple(arguments.values))
+        if name == "range":
+            return Value("object", type_name="range")
+        if name in ("sum", "max", "min"):
+            inner = self.element(first)
+            return replace(inner, zero_dim=None, made=()) if inner.is_tensor else NOTHING
+        if name == "abs" and first.is_tensor:
+            return first
+        if name == "getattr" and len(arguments.values) >= 2:
+            return NOTHING
+        if name not in _BUILTINS_QUIET:
+            self.escape(node, arguments)
+        return NOTHING
+
+    def element(self, value: Value) -> Value:
+        """What iterating over a value gives."""
+        return element_of(value)
+
+    # -- the run's device ---------------------------------------------------------------------------------------------
+
+    def call_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.device(...)`."""
+        first = arguments.get("type", 0) or arguments.get("device", 0)
+        if first is None:
+            return Value("device", UNKNOWN)
+        index = arguments.get("index", 1)
+        expression, value = first
+        if index is None or index[1].kind == "none":
+            self.note_literal(expression, value, "argument", "torch.device", "device" if value.kind == "string" else "index")
+        elif isinstance(index[0], ast.Constant):
+            self.note_literal(expression, value, "argument", "torch.device", "device")
+        if index is not None and value.kind == "string" and isinstance(value.constant, str):
+            number = index[1].constant
+            if isinstance(number, int) and not isinstance(number, bool):
+                return Value("device", on(value.constant, number))
+            return Value("device", UNKNOWN)
+        if value.kind == "index":
+            self.emit_call(node, "torch.device", None, arguments)
+            return Value("device", UNKNOWN)
+        found = self.device_of_argument(expression, value)
+        if value.kind == "string" and value.type_name is not None:
+            found = replace(found, type_name=value.type_name)
+        return found
+
+    def call_set_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.cuda.set_device(i)`: index-free `cuda` means that card from here on."""
+        first = arguments.get("device", 0)
+        self.state.card = None
+        if first is not None:
+            value = first[1]
+            if isinstance(value.constant, int) and not isinstance(value.constant, bool):
+                self.state.card = value.constant
+            elif value.kind in ("device", "string") and len(value.device) == 1:
+                (place,) = value.device
+                self.state.card = getattr(place, "card", None)
+        self.card_is_set = True
+        return NONE
+
+    card_is_set = False
+
+    def call_set_default_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.get("device", 0)
+        if first is not None:
+            self.note_literal(*first, "argument", qualname, "device")
+            self.state.default = self.device_of_argument(*first)
+            if self.state.default.device == CPU:
+                self.state.default = None
+        else:
+            self.state.default = Value("device", UNKNOWN)
+        return NONE
+
+    def call_default_tensor_type(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        text = self.text(arguments.nodes[0]) if arguments.nodes else ""
+        self.state.default = Value("device", on("cuda")) if "cuda" in text else None
+        return NONE
+
+    def call_available(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.cuda.is_available()`: the flag remembers the question."""
+        return Value("bool", type_name=qualname)
+
+    def call_get_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.get_device(t)`; without an argument it raises."""
+        self.emit_call(node, qualname, None, arguments, exists=True)
+        return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
+
+    def call_current_accelerator(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return Value("device", type_name="chosen:accelerator")
+
+    def call_parameter(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.get("data", 0)
+        if first is None or not first[1].is_tensor:
+            return Value("parameter", UNKNOWN)
+        return replace(first[1], kind="parameter", attribute=None)
+
+    def call_wait(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        self.wait()
+        return NONE
+
+    def call_same(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """A call that gives its first argument back, as far as devices go: `copy.deepcopy`, `torch.compile`."""
+        return arguments.values[0] if arguments.values else NOTHING
+
+    def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return Value("list", elements=None, type_name="datasets")
+
+    def call_autocast_module(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return Value("autocast", type_name=qualname)
+
+    def call_pack(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.get("input", 0)
+        return Value("packed", first[1].device if first else UNKNOWN, because=first[1].because if first else ())
+
+    def call_unpack(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.values[0] if arguments.values else NOTHING
+        sequence = Value("tensor", first.device, False, because=first.because)
+        return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
+
+
+Special = Callable[[Calls, ast.Call, str, Arguments], Value]
+
+SPECIAL: dict[str, Special] = {
+    "torch.device": Calls.call_device,
+    "torch.cuda.set_device": Calls.call_set_device,
+    "torch.accelerator.set_device_index": Calls.call_set_device,
+    "torch.set_default_device": Calls.call_set_default_device,
+    "torch.set_default_tensor_type": Calls.call_default_tensor_type,
+    "torch.cuda.is_available": Calls.call_available,
+    "torch.xpu.is_available": Calls.call_available,
+    "torch.backends.mps.is_available": Calls.call_available,
+    "torch.mps.is_available": Calls.call_available,
+    "torch.accelerator.is_available": Calls.call_available,
+    "torch.get_device": Calls.call_get_device,
+    "torch.accelerator.current_accelerator": Calls.call_current_accelerator,
+    "torch.nn.Parameter": Calls.call_parameter,
+    "torch.nn.parameter.Parameter": Calls.call_parameter,
+    "torch.cuda.synchronize": Calls.call_wait,
+    "torch.accelerator.synchronize": Calls.call_wait,
+    "torch.xpu.synchronize": Calls.call_wait,
+    "torch.mps.synchronize": Calls.call_wait,
+    "torch.npu.synchronize": Calls.call_wait,
+    "torch.compile": Calls.call_same,
+    "copy.deepcopy": Calls.call_same,
+    "copy.copy": Calls.call_same,
+    "torch.utils.data.random_split": Calls.call_random_split,
+    "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,
+    "torch.nn.utils.rnn.pad_packed_sequence": Calls.call_unpack,
+}
+
+
+def element_of(value: Value) -> Value:
+    """What iterating over a value, or indexing it with something unknown, gives."""
+    if value.kind == "loader":
+        if not value.device:
+            return NOTHING
+        because = (*value.because[:1],)
+        text = Origin(because[0].span, "its batches come from host memory") if because else None
+        return Value("tensors", value.device, False, because=(text,) if text else ())
+    if value.kind == "tensors":
+        return value
+    if value.kind in TENSOR_KINDS:
+        return Value("tensor", value.device, None, because=value.because, made=value.made)
+    if value.kind == "dataset":
+        return Value("tensors", value.device, None, because=value.because) if value.device else NOTHING
+    if isinstance(value.elements, tuple):
+        if value.type_name == "enumerate":
+            return Value("tuple", elements=(NUMBER, element_of(value.elements[0])))
+        if value.type_name == "zip":
+            return Value("tuple", elements=tuple(element_of(v) for v in value.elements))
+        if value.elements:
+            result = value.elements[0]
+            for other in value.elements[1:]:
+                result = merge(result, other)
+            return result
+        return NOTHING
+    if value.type_name == "range":
+        return NUMBER
+    if value.kind == "module":
+        return Value("module", value.device, because=value.because)
+    return NOTHING
+
+
+

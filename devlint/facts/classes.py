@@ -1,0 +1,83 @@
+"""What is known of a class of the file: whether it is an `nn.Module`, and what its attributes hold."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Literal
+
+from devlint.facts.values import Value, merge
+from devlint.model import Origin, Span
+
+
+
+@dataclass(slots=True)
+class Unregistered:
+    """An attribute of a module that does not move with it, where it was set, and where it is used."""
+
+    node: ast.stmt
+    target: ast.expr
+    value_node: ast.expr
+    value: Value
+    what: Literal["tensor", "tensors", "modules", "parameters"]
+    container: Literal["list", "tuple", "dict", "comprehension"] | None
+    uses: dict[Span, Origin] = field(default_factory=dict)
+    moved_at_use: bool = False
+    reassigned: bool = False
+    appended: bool = False
+    wrapped: bool = False  # handed to a ModuleList, a Sequential, `add_module` or the like: registered after all
+
+
+@dataclass(slots=True, eq=False)
+class ClassFacts:
+    """One class of the file.
+
+    `family`: "Module", "Dataset", "Optimizer" ... as its bases say, None when they are not known. `attributes`: what
+    the methods bind on `self`, merged. `unregistered`: see `Unregistered`, by attribute name.
+    """
+
+    node: ast.ClassDef
+    name: str
+    family: str | None
+    bases: tuple[str, ...]
+    local_bases: tuple[ClassFacts, ...] = ()
+    methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
+    attributes: dict[str, Value] = field(default_factory=dict)
+    unregistered: dict[str, Unregistered] = field(default_factory=dict)
+    properties: set[str] = field(default_factory=set)
+
+    @property
+    def is_module(self) -> bool:
+        return self.family == "Module"
+
+    @property
+    def on_host(self) -> bool:
+        """Whether its methods run on the host by contract: data sets, samplers, collators, transforms."""
+        return self.family in ("Dataset", "Sampler")
+
+    def attribute(self, name: str) -> Value | None:
+        found = self.attributes.get(name)
+        if found is not None:
+            return found
+        for base in self.local_bases:
+            inherited = base.attribute(name)
+            if inherited is not None:
+                return inherited
+        return None
+
+    def method(self, name: str) -> tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef] | None:
+        """The method by that name and the class that defines it."""
+        own = self.methods.get(name)
+        if own is not None:
+            return self, own
+        for base in self.local_bases:
+            inherited = base.method(name)
+            if inherited is not None:
+                return inherited
+        return None
+
+    def set_attribute(self, name: str, value: Value) -> None:
+        known = self.attributes.get(name)
+        self.attributes[name] = value if known is None else merge(known, value)
+
+

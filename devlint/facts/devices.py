@@ -1,0 +1,160 @@
+"""Devices as the code writes them: literals, variables, attributes; and which expression holds the device of the run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+from typing import Literal
+
+from devlint.facts.events import DeviceLiteral
+from devlint.facts.operations import Operations, symbol
+from devlint.facts.values import (
+    ACCELERATORS,
+    CPU,
+    UNKNOWN,
+    Device,
+    Place,
+    Symbol,
+    Value,
+    on,
+)
+
+_LITERAL = re.compile(r"(cpu|cuda|xpu|mps|npu|mtia|hpu|xla|meta)(?::([0-9]{1,3}))?\Z")
+Role = Literal["argument", "assigned", "default", "fallback", "autocast", "map"]
+
+
+def parse_device(text: str) -> Device:
+    """The device that a string names ("cuda:1"), UNKNOWN for any other text."""
+    match = _LITERAL.match(text)
+    if match is None:
+        return UNKNOWN
+    return on(match[1], int(match[2]) if match[2] else None)
+
+
+class Devices(Operations):
+    """Adds what a device argument means, and the events about device literals."""
+
+    def resolve(self, device: Device) -> Device:
+        """Give an index-free `cuda` the current card where the code fixes it."""
+        if self.state.card is not None and len(device) == 1:
+            (place,) = device
+            if isinstance(place, Place) and place.type == "cuda" and place.card is None:
+                return on("cuda", self.state.card)
+        return device
+
+    def device_of_argument(self, node: ast.expr, value: Value) -> Value:
+        """The device that a `device=` argument, or the first argument of `.to`, stands for; kind "device".
+
+        A tensor stands for its device. None means the default device. What is not known becomes a symbol named after
+        its access path, so that the same expression means the same device again.
+        """
+        if value.kind == "device":
+            return replace(value, device=self.resolve(value.device)) if value.device else self._symbolic(node, value)
+        if value.kind == "string":
+            return Value("device", self.resolve(value.device), because=value.because)
+        if value.is_tensor:
+            return Value("device", value.device, because=value.because)
+        if value.kind in ("number", "index"):
+            if isinstance(value.constant, int) and not isinstance(value.constant, bool):
+                return Value("device", on("cuda", value.constant))
+            return self._symbolic(node, value)
+        if value.kind == "none":
+            return self.default_device()
+        if value.kind == "unknown":
+            return self._symbolic(node, value)
+        return Value("device", UNKNOWN)
+
+    def _symbolic(self, node: ast.expr, value: Value) -> Value:
+        path = self.path(node)
+        if path is None:
+            return Value("device", UNKNOWN)
+        return Value("device", symbol(path, self.scope_id(path)), because=value.because)
+
+    def scope_id(self, path: str) -> int:
+        """Tells equal names of different functions apart: where the function starts, 0 for `self` and module level."""
+        if path.startswith("self.") or self.function is None:
+            return 0
+        return self.span(self.function.node).start
+
+    def default_device(self) -> Value:
+        """Where a factory without `device=` puts its tensor here."""
+        if self.state.default is not None:
+            return self.state.default
+        return Value("device", CPU)
+
+    # -- literals ---------------------------------------------------------------------------------------------------
+
+    def note_literal(
+        self, node: ast.expr, value: Value, role: Role, call: str | None, argument: Literal["device", "type", "index"]
+    ) -> None:
+        """Emit `DeviceLiteral` for the accelerator literals that an argument is made of."""
+        if isinstance(node, ast.IfExp):
+            inner: Role = "fallback" if self._chooses(node.body, node.orelse) else role
+            self.note_literal(node.body, self.evaluate(node.body), inner, call, argument)
+            self.note_literal(node.orelse, self.evaluate(node.orelse), inner, call, argument)
+            return
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                self._emit_literal(node, parse_device(node.value), role, call, argument)
+            elif isinstance(node.value, int) and not isinstance(node.value, bool) and argument == "index":
+                self._emit_literal(node, on("cuda", node.value), role, call, argument)
+            return
+        if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
+            return  # f"cuda:{rank}": the index is chosen elsewhere
+        if value.kind == "string" and isinstance(value.constant, str) and value.because:
+            origin = self.literals.get(value.because[0].span)
+            if origin is not None:
+                self._emit_literal(origin, parse_device(value.constant), "assigned", call, argument)
+
+    def _chooses(self, a: ast.expr, b: ast.expr) -> bool:
+        """Whether two arms of a choice are a device and its fallback."""
+        return any(
+            isinstance(arm, ast.Constant) and isinstance(arm.value, str) and arm.value.startswith("cpu")
+            for arm in (a, b)
+        ) or any(isinstance(arm, ast.IfExp) for arm in (a, b))
+
+    def _emit_literal(
+        self,
+        node: ast.expr,
+        device: Device,
+        role: Role,
+        call: str | None,
+        argument: Literal["device", "type", "index"],
+    ) -> None:
+        if len(device) != 1:
+            return
+        (place,) = device
+        if not isinstance(place, Place) or place.type not in ACCELERATORS:
+            return
+        expression, proved = self.run_device(place.type)
+        span = self.span(node)
+        event = DeviceLiteral(
+            span, node, (), self.guards, self.scope(), self.name, place.type, place.card, role, call, argument,
+            expression, proved,
+        )  # fmt: skip
+        known = self.events.get(("DeviceLiteral", span))
+        if isinstance(known, DeviceLiteral) and known.role in ("default", "fallback"):
+            return
+        self.emit(event)
+
+    def run_device(self, type: str) -> tuple[str | None, bool]:
+        """An expression in scope that holds the device of the run, and whether it is `type` wherever that exists.
+
+        Names are tried in the order in which a reader would: a variable `device`, then `self.device`, `args.device`,
+        then any other path that holds a chosen device.
+        """
+        best: tuple[int, str, Value] | None = None
+        for path, value in self.scope().items():
+            if value.kind != "device" or len(value.device) != 1 or "[" in path:
+                continue
+            (place,) = value.device
+            if not isinstance(place, Symbol):
+                continue
+            name = path.rsplit(".", 1)[-1]
+            rank = (0 if name == "device" else 1 if "device" in name.lower() else 2) * 4 + path.count(".")
+            if best is None or (rank, path) < best[:2]:
+                best = (rank, path, value)
+        if best is None:
+            return None, False
+        return best[1], best[2].type_name == f"chosen:{type}"

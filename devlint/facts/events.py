@@ -1,0 +1,272 @@
+"""The typed events that the device facts emit and rules subscribe to. Built on the stdlib `ast`; libcst is not involved.
+
+An event says what happens at one place, with everything the analysis knows about it. It is no judgement: most events end
+in a rule's first question. All spans are code points.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from devlint.facts.values import UNKNOWN, Conflict, Device, Value
+from devlint.model import Origin, Span
+
+Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The conditions under which a place runs.
+
+    `holds`: device types known to be available there ("cuda" under `if torch.cuda.is_available()`, `x.is_cuda`,
+    `device.type == "cuda"`, "accelerator" under `torch.accelerator.is_available()`). `fails`: types known not to be.
+    `tests`: the source of every enclosing condition, outermost first, negated ones with a leading "not ".
+    `excepts`: the place is in a `try` that catches an error.
+    """
+
+    holds: frozenset[str] = frozenset()
+    fails: frozenset[str] = frozenset()
+    tests: tuple[str, ...] = ()
+    excepts: bool = False
+
+    def allow(self, type: str) -> bool:
+        """Whether code for that device type stands under a guard for it."""
+        return type in self.holds
+
+
+NO_GUARDS = Guards()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Creation:
+    """A call that makes a tensor on the default device because it names none. Compared by identity of the call."""
+
+    span: Span
+    function: str  # qualified: "torch.zeros"
+    node: ast.Call
+    scope: Scope = field(repr=False)  # what was in scope when the call ran
+    takes_device: bool = True  # False for `torch.from_numpy`, `torch.Tensor` and others that only make CPU tensors
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Creation) and other.span == self.span
+
+    def __hash__(self) -> int:
+        return hash(self.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value that takes part in an operation; `text` is its source, `node` its expression."""
+
+    span: Span
+    node: ast.expr
+    text: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events. `function`: qualified name of the enclosing function in the file, "" at module level."""
+
+    span: Span
+    node: ast.AST
+    because: tuple[Origin, ...]
+    under: Guards
+    scope: Scope = field(repr=False)
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create(Event):
+    """A torch call that makes a tensor. `device`: the value of its `device` argument, None when there is none."""
+
+    qualname: str  # "torch.zeros", "Tensor.new_zeros"
+    device: Value | None
+    result: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Event):
+    """`.to(...)`, `.cuda()`, `.cpu()`, `.xpu()`, `.type("torch.cuda...")` ... on anything.
+
+    `target`: where to, as a device value (kind "device"); None when the call moves nothing (a dtype) or it is not known.
+    `only_device`: the call changes nothing else. `discarded`: the call is a whole statement, its result is dropped.
+    `used_later`: the receiver's name is used after a discarded move in a way that meets the target device.
+    """
+
+    method: str
+    receiver: Operand
+    target: Value | None
+    target_node: ast.expr | None
+    only_device: bool
+    discarded: bool
+    result: Value
+    in_loop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Meet(Event):
+    """An operation whose tensor operands are on devices that torch refuses together, scalars and copies accounted for.
+
+    `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
+    ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.
+    `off.value.made` holds the factory calls that are to blame, if any; `off.value.attribute` an unregistered attribute.
+    """
+
+    how: Literal["operator", "function", "method", "inplace", "module", "index", "out"]
+    operation: str
+    off: Operand
+    other: Operand
+    level: Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Use(Event):
+    """A tensor is handed to the host: `.numpy()`, `np.asarray(t)`, matplotlib, sklearn, PIL, pandas.
+
+    `consumer`: "numpy" for the method, else the qualified name of the function. Only when the tensor's device is, or may
+    be, an accelerator; `level` as in Meet. `detached`: `.detach()` stands before it; `forced`: `numpy(force=True)`.
+    """
+
+    consumer: str
+    operand: Operand
+    level: Conflict
+    detached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Event):
+    """A call or attribute read that involves devices and is not one of the other events.
+
+    `qualname`: resolved name of a function ("torch.get_device"), or family and member ("Optimizer.to") for a receiver
+    of known kind. `receiver`: the object of a method call or attribute. `arguments`: by name where the parameter is known,
+    else by position ("0", "1"). `is_call` is False for a bare attribute (`module.device`).
+    `exists`: False when torch is known to lack it.
+    """
+
+    qualname: str
+    receiver: Operand | None
+    arguments: Mapping[str, Operand]
+    is_call: bool
+    exists: bool | None
+    discarded: bool
+    result: Value
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLiteral(Event):
+    """A device written as a literal: `"cuda:0"`, `torch.device("cuda", 1)`, `device=0`, `.to(0)`.
+
+    `type` and `index` are what it names. `role` says where it stands:
+    argument   a device argument of a torch call (`device="cuda"`, `.to("cuda")`, `torch.device("cuda")`)
+    assigned   bound to a variable that is used as a device
+    default    a parameter default, an argparse default, a dataclass field (DEV213's)
+    fallback   one arm of a choice guarded by availability (`"cuda" if torch.cuda.is_available() else "cpu"`)
+    autocast   device type of autocast, GradScaler, custom_fwd
+    map        map_location
+    """
+
+    type: str
+    index: int | None
+    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map"]
+    call: str | None  # qualified name or family.member of the call it is an argument of
+    argument: Literal["device", "type", "index"]
+    run_device: str | None  # an expression in scope that holds the device of the run
+    run_device_is_proved: bool  # proved to be that type wherever that type exists
+
+
+@dataclass(frozen=True, slots=True)
+class CudaMethod(Event):
+    """`x.cuda()`, `m.cuda(1)`, `.xpu()`, ... on a tensor, a module, or a value nothing is known of but the call.
+
+    `index` is the literal index, None without one; `argument` the expression given, if any.
+    """
+
+    type: str
+    receiver: Operand
+    argument: ast.expr | None
+    index: int | None
+    extra: bool  # further arguments such as non_blocking
+    run_device: str | None
+    run_device_is_proved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Event):
+    """A device compared with something, or tested for truth."""
+
+    left: Operand
+    right: Operand | None
+    operator: str
+
+
+@dataclass(frozen=True, slots=True)
+class Register(Event):
+    """An attribute of an `nn.Module` set to something that does not move with it.
+
+    `what`: "tensor" (a plain tensor), "tensors" (a list, tuple or dict of them), "modules" (a plain container of
+    modules), "parameters" (of parameters). `uses`: where methods use it together with what does move;
+    `appended`: it is filled by `append` or item assignment after it was made empty.
+    """
+
+    class_name: str
+    attribute: str
+    what: Literal["tensor", "tensors", "modules", "parameters"]
+    container: Literal["list", "tuple", "dict", "comprehension"] | None
+    value: Operand
+    uses: tuple[Origin, ...]
+    moved_at_use: bool
+    reassigned: bool
+    appended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Clock(Event):
+    """The second reading of a host clock, where an elapsed time is computed (`time.time() - start`).
+
+    `start`: the first reading. `work`: the last device work queued between both. `waits`: whether the host waited for
+    the device after that work and before this reading; `start_waits`: whether it waited before the first reading.
+    Only when there is device work in between. `level`: "certain" when the work surely runs on an accelerator.
+    """
+
+    clock: str  # "time.perf_counter"
+    start: Span
+    work: Origin
+    waits: bool
+    start_waits: bool
+    level: Conflict
+    device_type: str | None  # the accelerator's type when the code names it
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimer(Event):
+    """`start.elapsed_time(end)` of device events.
+
+    `problem`: "unsynchronized" (no wait after `end.record()`), "no-timing" (made without enable_timing=True),
+    "never-recorded" (recorded under other names or not at all: `recorded` lists the names that were).
+    """
+
+    problem: Literal["unsynchronized", "no-timing", "never-recorded"]
+    start: Operand
+    end: Operand
+    recorded: tuple[str, ...]
+    made: Span | None  # the constructor of the event that is to blame
+    recorded_at: Span | None  # the last record() before
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Event):
+    """`torch.load`, `torch.hub.load_state_dict_from_url`, `model_zoo.load_url`: `map_location` is its argument, or None."""
+
+    qualname: str
+    map_location: Operand | None
+    star_arguments: bool  # **kwargs may carry map_location
+    run_device: str | None
+
+
+def device_of(value: Value | None) -> Device:
+    """The device of a value, UNKNOWN for None."""
+    return value.device if value is not None else UNKNOWN

@@ -1,0 +1,469 @@
+"""Expressions: what every kind of `ast` expression evaluates to."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import replace
+
+from devlint.facts import guards as conditions
+from devlint.facts.calls import CLOCKS
+from devlint.facts.devices import parse_device
+from devlint.facts.events import Clock, Compare, Guards
+from devlint.facts.methods import Methods
+from devlint.facts.operations import symbol
+from devlint.facts.values import (
+    ACCELERATORS,
+    BOOL,
+    CPU,
+    NONE,
+    NOTHING,
+    NUMBER,
+    STRING,
+    Place,
+    Value,
+    join,
+    may_be_accelerator,
+    merge,
+)
+from devlint.model import Origin
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+_BUILTINS = frozenset(dir(builtins))
+_TRUE = Value("bool", constant=True)
+_FALSE = Value("bool", constant=False)
+
+
+class Expressions(Methods):
+    """Adds `evaluate`."""
+
+    def evaluate(self, node: ast.expr) -> Value:
+        self.steps += 1
+        if self.steps > self.budget:
+            self.step(node)
+        return _HANDLERS.get(type(node), Expressions.other)(self, node)
+
+    def other(self, node: ast.expr) -> Value:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.evaluate(child)
+        return NOTHING
+
+    # -- atoms --------------------------------------------------------------------------------------------------------
+
+    def constant(self, node: ast.Constant) -> Value:
+        value = node.value
+        if value is None:
+            return NONE
+        if value is True:
+            return _TRUE
+        if value is False:
+            return _FALSE
+        if isinstance(value, str):
+            if len(value) <= 12:
+                device = parse_device(value)
+                if device:
+                    span = self.span(node)
+                    self.literals[span] = node
+                    return Value("string", device, constant=value, because=(Origin(span, "named here"),))
+                return Value("string", constant=value)
+            return STRING
+        if isinstance(value, int):
+            return Value("number", constant=value)
+        if isinstance(value, (float, complex)):
+            return NUMBER
+        return NOTHING
+
+    def name_(self, node: ast.Name) -> Value:
+        found = self.lookup(node.id)
+        if found is not None:
+            return found
+        target = self.imports.names.get(node.id)
+        if target is not None:
+            return self.namespace(target)
+        if node.id in self.functions:
+            return Value("function", type_name=node.id)
+        if node.id in self.classes:
+            return Value("class", type_name=node.id)
+        if node.id in _BUILTINS:
+            return self.namespace(f"builtins.{node.id}")
+        for star in self.imports.stars:
+            if star.startswith("torch"):
+                from devlint import knowledge
+
+                if knowledge.is_public_name(star, node.id):
+                    return self.namespace(f"{star}.{node.id}")
+        return NOTHING
+
+    def attribute(self, node: ast.Attribute) -> Value:
+        path = self.path(node)
+        if path is not None:
+            found = self.state.env.get(path)
+            if found is None and path.startswith("self.") and self.owner is not None:
+                found = self.lookup(path)
+            if found is None and self.function is not None:
+                found = self.function.closure.get(path) or self.globals.get(path)
+            if found is not None:
+                return self.used_attribute(path, found)
+        base = self.evaluate(node.value)
+        if base.kind == "namespace":
+            return self.namespace(f"{base.type_name}.{node.attr}")
+        if base.kind == "unknown" and node.attr not in ("device", "grad"):
+            return NOTHING
+        return self.read_attribute(node, base)
+
+    def used_attribute(self, path: str, value: Value) -> Value:
+        return value
+
+    def subscript(self, node: ast.Subscript) -> Value:
+        path = self.path(node)
+        if path is not None:
+            found = self.lookup(path)
+            if found is not None:
+                self.evaluate(node.value)
+                return found
+        base = self.evaluate(node.value)
+        key = node.slice
+        index = self.evaluate(key)
+        if isinstance(base.elements, tuple) and base.kind in ("list", "tuple"):
+            if isinstance(key, ast.Constant) and isinstance(key.value, int):
+                return base.elements[key.value] if -len(base.elements) <= key.value < len(base.elements) else NOTHING
+            if isinstance(key, ast.UnaryOp) and isinstance(key.operand, ast.Constant) and base.elements:
+                value = key.operand.value
+                if isinstance(value, int) and value <= len(base.elements):
+                    return base.elements[-value]
+            if isinstance(key, ast.Slice):
+                return replace(base, elements=None)
+            return self.element(base)
+        if isinstance(base.elements, dict):
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                return base.elements.get(key.value, NOTHING)
+            return NOTHING
+        if base.kind == "tensors":
+            return base
+        if base.is_tensor:
+            parts = [index] if index.kind != "tuple" else list(index.elements or ()) if isinstance(index.elements, tuple) else []
+            nodes = key.elts if isinstance(key, ast.Tuple) else [key]
+            pairs = list(zip(nodes, parts, strict=False)) if index.kind == "tuple" else [(key, index)]
+            operands = [self.operand(n, v) for n, v in pairs if v.is_tensor]
+            receiver = self.operand(node.value, base)
+            if operands:
+                self.meet(node, [receiver, *operands], "index", "index", "index")
+                if any(v.value.zero_dim is False and may_be_accelerator(base.device) for v in operands):
+                    pass
+            keeps = isinstance(key, ast.Slice) or any(isinstance(n, (ast.Slice,)) for n in nodes) or bool(operands)
+            return Value("tensor", base.device, False if keeps else None, because=base.because, made=base.made)
+        if base.kind == "module":
+            return Value("module", base.device, because=base.because)
+        if base.kind == "dataset" and base.device:
+            return Value("tensors", base.device, None, because=base.because)
+        return NOTHING
+
+    def slice_(self, node: ast.Slice) -> Value:
+        for part in (node.lower, node.upper, node.step):
+            if part is not None:
+                self.evaluate(part)
+        return NOTHING
+
+    # -- containers ---------------------------------------------------------------------------------------------------
+
+    def list_(self, node: ast.List | ast.Tuple) -> Value:
+        kind = "list" if isinstance(node, ast.List) else "tuple"
+        if any(isinstance(e, ast.Starred) for e in node.elts):
+            for element in node.elts:
+                self.evaluate(element.value if isinstance(element, ast.Starred) else element)
+            return Value(kind)  # type: ignore[arg-type]
+        if len(node.elts) > 64:
+            return Value(kind)  # type: ignore[arg-type]
+        return Value(kind, elements=tuple(self.evaluate(e) for e in node.elts))  # type: ignore[arg-type]
+
+    def dict_(self, node: ast.Dict) -> Value:
+        elements: dict[str, Value] = {}
+        known = len(node.keys) <= 64
+        for key, value in zip(node.keys, node.values, strict=True):
+            found = self.evaluate(value)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                elements[key.value] = found
+            else:
+                known = False
+                if key is not None:
+                    self.evaluate(key)
+        return Value("dict", elements=elements if known else None)
+
+    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        saved = dict(self.state.env)
+        for generator in node.generators:
+            iterated = self.evaluate(generator.iter)
+            self.assign_target(generator.target, self.element(iterated), generator.iter)
+            for test in generator.ifs:
+                self.evaluate(test)
+        if isinstance(node, ast.DictComp):
+            self.evaluate(node.key)
+            value = self.evaluate(node.value)
+            result = Value("dict", type_name="comprehension", elements=None)
+            if value.kind == "module" or value.is_tensor:
+                result = Value("dict", type_name="comprehension", elements={"*": value})
+        else:
+            value = self.evaluate(node.elt)
+            result = Value("list", type_name="comprehension", elements=(value,))
+        self.state.env = saved
+        return result
+
+    def assign_target(self, target: ast.expr, value: Value, source: ast.expr | None) -> None:
+        raise NotImplementedError
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def binary(self, node: ast.BinOp) -> Value:
+        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        if left.kind == "clock" and right.kind == "clock":
+            self.elapsed(node, left, right)
+            return NUMBER
+        return self.binary_operation(node, node.left, left, node.right, right, node.op)
+
+    def binary_operation(
+        self, node: ast.expr, left_node: ast.expr, left: Value, right_node: ast.expr, right: Value, op: ast.operator
+    ) -> Value:
+        tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
+        if not tensors:
+            if left.kind == "number" and right.kind == "number":
+                return NUMBER
+            if left.kind == "string" and isinstance(op, (ast.Add, ast.Mod)):
+                return STRING
+            if left.kind == "list" and right.kind == "list":
+                if isinstance(left.elements, tuple) and isinstance(right.elements, tuple):
+                    return Value("list", elements=left.elements + right.elements)
+                return Value("list")
+            if left.kind == "clock" or right.kind == "clock":
+                return NUMBER
+            return NOTHING
+        symbol_ = _OPERATORS.get(type(op), "?")
+        if len(tensors) == 2:
+            self.meet(node, tensors, "operator", symbol_, "exact" if symbol_ == "@" else "scalar")
+        else:
+            other = right if left.is_tensor else left
+            if other.kind == "unknown" and tensors[0].value.device == CPU and not tensors[0].value.kind == "tensors":
+                # beside an unknown value: its device decides unless that is a plain number
+                result = self.combine(tensors)
+                return replace(result, zero_dim=None if result.zero_dim else result.zero_dim)
+        value = self.combine(tensors)
+        if len(tensors) == 1:
+            value = replace(value, zero_dim=tensors[0].value.zero_dim) if value.kind == "tensor" else value
+        self.work(node, f"`{symbol_}` is queued here", value.device)
+        return value
+
+    def unary(self, node: ast.UnaryOp) -> Value:
+        value = self.evaluate(node.operand)
+        if isinstance(node.op, ast.Not):
+            if value.is_tensor:
+                self.wait_for(value)
+            return BOOL
+        if value.kind == "number" and isinstance(value.constant, int) and isinstance(node.op, ast.USub):
+            return Value("number", constant=-value.constant)
+        return value if value.is_tensor or value.kind == "number" else NOTHING
+
+    def boolean(self, node: ast.BoolOp) -> Value:
+        saved = self.guards
+        result: Value | None = None
+        for index, part in enumerate(node.values):
+            value = self.evaluate(part)
+            if result is None:
+                result = value
+            elif isinstance(node.op, ast.Or) and result.type_name == "chosen:accelerator":
+                result = replace(value, device=symbol("chosen", 0), kind="device", type_name="chosen:accelerator")
+            elif isinstance(node.op, ast.And) and (result.type_name or "").endswith("is_available"):
+                pass  # flag and is_available(): true only where it is available
+            elif isinstance(node.op, ast.And) and (value.type_name or "").endswith("is_available"):
+                result = value
+            else:
+                result = merge(result, value)
+            if index + 1 < len(node.values):
+                condition = conditions.read(part, self.qualify, self.evaluate, self.text)
+                self.guards = self.under(condition if isinstance(node.op, ast.And) else condition.negated())
+        self.guards = saved
+        return result if result is not None else NOTHING
+
+    def compare(self, node: ast.Compare) -> Value:
+        values = [self.evaluate(node.left), *(self.evaluate(c) for c in node.comparators)]
+        nodes = [node.left, *node.comparators]
+        for index, operator in enumerate(node.ops):
+            symbol_ = _COMPARISONS.get(type(operator))
+            left, right = values[index], values[index + 1]
+            if symbol_ is None:
+                continue
+            if left.is_tensor and right.is_tensor:
+                operands = [self.operand(nodes[index], left), self.operand(nodes[index + 1], right)]
+                self.meet(node, operands, "operator", symbol_, "scalar")
+                return self.combine(operands)
+            if "device" in (left.kind, right.kind):
+                self.emit(
+                    Compare(
+                        self.span(node), node, (), self.guards, {}, self.name, self.operand(nodes[index], left),
+                        self.operand(nodes[index + 1], right), symbol_,
+                    )
+                )  # fmt: skip
+            if left.is_tensor and len(node.ops) == 1:
+                return replace(left, made=left.made) if left.kind != "tensors" else left
+        return BOOL
+
+    def conditional(self, node: ast.IfExp) -> Value:
+        condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
+        test = self.evaluate(node.test)
+        saved = self.guards
+        self.guards = self.under(condition)
+        body = self.evaluate(node.body)
+        self.guards = saved
+        self.guards = self.under(condition.negated())
+        orelse = self.evaluate(node.orelse)
+        self.guards = saved
+        if test.constant is True and test.kind == "bool":
+            return body
+        return self.choose(body, orelse, condition)
+
+    def choose(self, body: Value, orelse: Value, condition: conditions.Condition) -> Value:
+        """The value of a choice. A choice of devices is one device that the code does not name."""
+        kinds = {body.kind, orelse.kind}
+        if kinds <= {"string", "device"} and body.device and orelse.device and body.device != orelse.device:
+            available = [t for t in condition.when if t in ACCELERATORS or t == "accelerator"]
+            chosen = None
+            if len(body.device) == 1 and orelse.device == CPU:
+                (place,) = body.device
+                if isinstance(place, Place) and place.type in available and _only_availability(condition):
+                    chosen = f"chosen:{place.type}"
+            return Value(
+                "device" if "device" in kinds else "string",
+                join(body.device, orelse.device),
+                because=body.because,
+                type_name=chosen or "chosen",
+            )
+        if {"device", "none"} == kinds:
+            return body if body.kind == "device" else orelse
+        return merge(body, orelse)
+
+    def under(self, condition: conditions.Condition) -> Guards:
+        """The guards inside a branch where the condition holds."""
+        guards = self.guards
+        holds, fails = guards.holds | condition.when, guards.fails | condition.when_not
+        return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.excepts)
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def walrus(self, node: ast.NamedExpr) -> Value:
+        value = self.evaluate(node.value)
+        self.assign_target(node.target, value, node.value)
+        return value
+
+    def joined(self, node: ast.JoinedStr) -> Value:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = self.evaluate(part.value)
+                if value.is_tensor:
+                    self.wait_for(value)
+        first = node.values[0] if node.values else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value in ("cuda:", "xpu:", "npu:"):
+            return Value("device", symbol(self.text(node), self.scope_id("f")), type_name=f"index:{first.value[:-1]}")
+        return STRING
+
+    def await_(self, node: ast.Await) -> Value:
+        return self.evaluate(node.value)
+
+    def yield_(self, node: ast.Yield) -> Value:
+        self.yields = True
+        if node.value is not None:
+            self.returns.append(self.evaluate(node.value))
+        return NOTHING
+
+    def lambda_(self, node: ast.Lambda) -> Value:
+        return Value("function")
+
+    def starred(self, node: ast.Starred) -> Value:
+        return self.evaluate(node.value)
+
+    def elapsed(self, node: ast.expr, stop: Value, start: Value) -> None:
+        """`stop - start`, both clock readings: is device work between them that nobody waited for?"""
+        first, second = start.reading, stop.reading
+        if first is None or second is None or second.last is None or second.count <= first.count:
+            return
+        if first.clock.split(".")[0] != second.clock.split(".")[0]:
+            return
+        because = (Origin(first.span, "the clock starts here"), second.last)
+        self.emit(
+            Clock(
+                second.span, node, because, self.guards, self.scope(), self.name, second.clock, first.span, second.last,
+                second.pending is None, first.pending is None, second.level, second.device_type,
+            )
+        )  # fmt: skip
+
+    def call(self, node: ast.Call) -> Value:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "reveal_device" and len(node.args) == 1:
+            value = self.evaluate(node.args[0])
+            self.probe(node, value)
+            return value
+        if isinstance(function, ast.Attribute):
+            path = self.path(function)
+            callee = self.lookup(path) if path is not None and (self.owner or "." in path) else None
+            if callee is None:
+                receiver = self.evaluate(function.value)
+                if receiver.kind == "namespace":
+                    qualname = f"{receiver.type_name}.{function.attr}"
+                    return self.call_namespace(node, qualname, self.arguments(node))
+                return self.call_on(node, receiver, function, self.arguments(node))
+        else:
+            callee = self.evaluate(function)
+        arguments = self.arguments(node)
+        return self.call_value(node, callee, arguments)
+
+    def probe(self, node: ast.Call, value: Value) -> None:
+        span = self.span(node)
+        for index, (known, _) in enumerate(self.facts.probes):
+            if known == span:
+                self.facts.probes[index] = (span, value)
+                return
+        self.facts.probes.append((span, value))
+
+    def call_on(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: object) -> Value:
+        raise NotImplementedError
+
+    def call_value(self, node: ast.Call, callee: Value, arguments: object) -> Value:
+        raise NotImplementedError
+
+
+def _only_availability(condition: conditions.Condition) -> bool:
+    return condition.key.startswith("torch.") and condition.key.endswith("()")
+
+
+_HANDLERS = {
+    ast.Constant: Expressions.constant,
+    ast.Name: Expressions.name_,
+    ast.Attribute: Expressions.attribute,
+    ast.Subscript: Expressions.subscript,
+    ast.Slice: Expressions.slice_,
+    ast.List: Expressions.list_,
+    ast.Tuple: Expressions.list_,
+    ast.Dict: Expressions.dict_,
+    ast.ListComp: Expressions.comprehension,
+    ast.SetComp: Expressions.comprehension,
+    ast.GeneratorExp: Expressions.comprehension,
+    ast.DictComp: Expressions.comprehension,
+    ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary,
+    ast.BoolOp: Expressions.boolean,
+    ast.Compare: Expressions.compare,
+    ast.IfExp: Expressions.conditional,
+    ast.NamedExpr: Expressions.walrus,
+    ast.JoinedStr: Expressions.joined,
+    ast.Await: Expressions.await_,
+    ast.Yield: Expressions.yield_,
+    ast.Lambda: Expressions.lambda_,
+    ast.Starred: Expressions.starred,
+    ast.Call: Expressions.call,
+}
+
+

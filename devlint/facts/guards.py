@@ -1,0 +1,152 @@
+"""What a condition says about devices: availability tests, `is_cuda`, comparisons of a device type."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from devlint.facts.values import ACCELERATORS, Value
+
+#: A function that gives the qualified name of an expression ("torch.cuda.is_available"), or None.
+Qualify = Callable[[ast.expr], "str | None"]
+#: A function that gives what is known of an expression.
+Evaluate = Callable[[ast.expr], Value]
+
+_AVAILABLE = {
+    "torch.cuda.is_available": "cuda",
+    "torch.cuda.device_count": "cuda",
+    "torch.cuda.is_initialized": "cuda",
+    "torch.cuda.is_bf16_supported": "cuda",
+    "torch.xpu.is_available": "xpu",
+    "torch.xpu.device_count": "xpu",
+    "torch.npu.is_available": "npu",
+    "torch.mtia.is_available": "mtia",
+    "torch.mps.is_available": "mps",
+    "torch.backends.mps.is_available": "mps",
+    "torch.backends.cuda.is_built": "cuda",
+    "torch.has_cuda": "cuda",
+    "torch.accelerator.is_available": "accelerator",
+    "torch.accelerator.device_count": "accelerator",
+    "torch.accelerator.current_accelerator": "accelerator",
+}
+
+
+@dataclass(slots=True)
+class Condition:
+    """What is known where a test holds (`when`) and where it does not (`unless`): device types available or not.
+
+    `places`: access paths whose device type is known where it holds; `key`: the test's text, for equal tests later.
+    """
+
+    key: str
+    when: set[str] = field(default_factory=set)
+    unless: set[str] = field(default_factory=set)
+    when_not: set[str] = field(default_factory=set)
+    unless_not: set[str] = field(default_factory=set)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def negated(self) -> Condition:
+        key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
+        return Condition(key, set(self.unless), set(self.when), set(self.unless_not), set(self.when_not))
+
+
+def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[[ast.AST], str]) -> Condition:
+    """Understand a condition. What it does not understand says nothing."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return read(test.operand, qualify, evaluate, source).negated()
+    condition = Condition(source(test))
+    if isinstance(test, ast.BoolOp):
+        parts = [read(value, qualify, evaluate, source) for value in test.values]
+        if isinstance(test.op, ast.And):
+            for part in parts:
+                condition.when |= part.when
+                condition.when_not |= part.when_not
+                condition.places |= part.places
+        else:
+            for part in parts:
+                condition.unless |= part.unless
+                condition.unless_not |= part.unless_not
+        return condition
+    if isinstance(test, ast.Call):
+        name = qualify(test.func)
+        if name in _AVAILABLE:
+            condition.when.add(_AVAILABLE[name])
+            condition.unless_not.add(_AVAILABLE[name])
+            return condition
+        if isinstance(test.func, ast.Attribute) and test.func.attr == "startswith" and test.args:
+            _device_type(condition, test.func.value, test.args[0], evaluate, source)
+        return condition
+    if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
+        condition.when.add(test.attr[3:])
+        condition.unless_not.add(test.attr[3:])
+        condition.places[source(test.value)] = test.attr[3:]
+        return condition
+    if isinstance(test, ast.Attribute) and test.attr == "is_cpu":
+        condition.unless.add("accelerator")
+        condition.places[source(test.value)] = "cpu"
+        return condition
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _comparison(test, condition, qualify, evaluate, source)
+    value = evaluate(test)
+    if value.type_name in _AVAILABLE:  # a flag that holds the answer: `use_cuda = torch.cuda.is_available()`
+        condition.when.add(_AVAILABLE[value.type_name])
+        condition.unless_not.add(_AVAILABLE[value.type_name])
+    return condition
+
+
+def _comparison(
+    test: ast.Compare,
+    condition: Condition,
+    qualify: Qualify,
+    evaluate: Evaluate,
+    source: Callable[[ast.AST], str],
+) -> Condition:
+    left, right, operator = test.left, test.comparators[0], test.ops[0]
+    if isinstance(operator, (ast.Eq, ast.Is)):
+        _device_type(condition, left, right, evaluate, source)
+        _device_type(condition, right, left, evaluate, source)
+    elif isinstance(operator, (ast.NotEq, ast.IsNot)):
+        inner = Condition(condition.key)
+        _device_type(inner, left, right, evaluate, source)
+        _device_type(inner, right, left, evaluate, source)
+        condition.when, condition.unless = inner.unless, inner.when
+        condition.when_not, condition.unless_not = inner.unless_not, inner.when_not
+    elif isinstance(operator, ast.In):
+        # `"cuda" in str(device)`; `device.type in ("cuda", "xpu")` names several types, so none is sure
+        _device_type(condition, right, left, evaluate, source)
+        if isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+            named = [e.value for e in right.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+            condition.when |= {n for n in named if n in ACCELERATORS}
+    elif isinstance(operator, (ast.Gt, ast.GtE)) and isinstance(left, ast.Call):
+        name = qualify(left.func)
+        if name in _AVAILABLE:
+            condition.when.add(_AVAILABLE[name])
+    return condition
+
+
+def _device_type(
+    condition: Condition, left: ast.expr, right: ast.expr, evaluate: Evaluate, source: Callable[[ast.AST], str]
+) -> None:
+    """`left` is compared with the literal `right`: `x.device.type == "cuda"`, `device == torch.device("cpu")`."""
+    if not isinstance(right, (ast.Constant, ast.Call)) or isinstance(left, ast.Constant):
+        return
+    literal = evaluate(right)
+    if literal.kind not in ("string", "device") or len(literal.device) != 1:
+        return
+    (place,) = literal.device
+    type = getattr(place, "type", None)
+    if not isinstance(type, str):
+        return
+    path = source(left)
+    for suffix in (".device.type", ".device", ".type"):
+        if path.endswith(suffix):
+            path = path[: -len(suffix)]
+            break
+    condition.places[path] = type
+    if type in ACCELERATORS:
+        condition.when.add(type)
+        condition.unless_not.add(type)
+    elif type == "cpu":
+        condition.unless.add("accelerator")
+        condition.when_not.add("accelerator")

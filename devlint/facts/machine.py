@@ -1,0 +1,278 @@
+"""The state that the device analysis threads through a function, and what every part of it needs: names, spans, events.
+
+`Machine` is the base of the interpreter; `operations`, `calls`, `expressions` and `flow` add to it, each one subject.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
+from devlint.facts.names import Imports
+from devlint.facts.values import NOTHING, Reading, Value, merge
+from devlint.model import Origin, Span
+
+if TYPE_CHECKING:
+    from devlint.facts.classes import ClassFacts
+    from devlint.facts.result import Facts
+
+
+class SourceLike(Protocol):
+    """What the analysis needs of a source file."""
+
+    path: str
+    text: str
+
+    def span(self, node: ast.AST) -> Span: ...
+
+
+class OutOfBudget(Exception):
+    """A function took more steps than its size allows; nothing more is said about it."""
+
+
+@dataclass(slots=True)
+class State:
+    """What is known at one point of a function.
+
+    `env` maps access paths to values. `work`: device work queued and not waited for; `last`: the last device work at
+    all; `count`: how many. `recorded`: paths of device events that were recorded, with whether a wait followed.
+    `card`: the index of the current card where the code fixes it. `default`: the default device where it was changed.
+    """
+
+    env: dict[str, Value]
+    work: tuple[Origin, str, str | None] | None = None
+    last: tuple[Origin, str, str | None] | None = None
+    count: int = 0
+    recorded: dict[str, tuple[Span, bool]] = field(default_factory=dict)
+    card: int | None = None
+    default: Value | None = None
+    dead: bool = False
+
+    def copy(self) -> State:
+        return State(
+            dict(self.env), self.work, self.last, self.count, dict(self.recorded), self.card, self.default, self.dead
+        )
+
+    def adopt(self, other: State) -> None:
+        """Become `other`."""
+        self.env, self.work, self.last, self.count = other.env, other.work, other.last, other.count
+        self.recorded, self.card, self.default, self.dead = other.recorded, other.card, other.default, other.dead
+
+
+def join_states(a: State, b: State, guard: str | None = None) -> State:
+    """What is known after either. Paths known on one side only stay as they are when they are bound there alone.
+
+    With `guard` (a condition that held in `a` and not in `b`), values that differ remember both, so that the same
+    condition later tells them apart again.
+    """
+    if a.dead:
+        return b
+    if b.dead:
+        return a
+    env: dict[str, Value] = {}
+    other = b.env
+    for path, value in a.env.items():
+        mate = other.get(path)
+        if mate is None:
+            env[path] = value if "." not in path and "[" not in path else NOTHING
+        elif value is mate:
+            env[path] = value
+        else:
+            merged = merge(value, mate)
+            if guard is not None and value.device != mate.device:
+                merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))
+            env[path] = merged
+    for path, value in other.items():
+        if path not in env:
+            env[path] = value if "." not in path and "[" not in path else NOTHING
+    recorded = dict(a.recorded)
+    for path, (span, waited) in b.recorded.items():
+        recorded[path] = (span, waited and recorded.get(path, (span, True))[1])
+    return State(
+        env,
+        a.work or b.work,
+        a.last or b.last,
+        max(a.count, b.count),
+        recorded,
+        a.card if a.card == b.card else None,
+        a.default if a.default == b.default else NOTHING,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """One function of the file: its node, its qualified name in the file, the class it is a method of."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    name: str
+    owner: ClassFacts | None = None
+    closure: Mapping[str, Value] = field(default_factory=dict)  # what the enclosing function knew
+    called: int = 0  # calls seen with something known about their tensors
+    summaries: dict[object, Value] = field(default_factory=dict)
+    effects: dict[object, tuple[bool, bool]] = field(default_factory=dict)  # by signature: (does device work, waits)
+    steps: int = 0
+
+
+class Machine:
+    """Base of the interpreter for one file."""
+
+    def __init__(self, source: SourceLike, imports: Imports, facts: Facts, assume_accelerator: bool) -> None:
+        self.source = source
+        self.imports = imports
+        self.facts = facts
+        self.assume = assume_accelerator
+        self.events: dict[tuple[object, ...], Event] = {}
+        self.functions: dict[str, Function] = {}
+        self.classes: dict[str, ClassFacts] = {}
+        self.globals: dict[str, Value] = {}
+        self.rebound: set[str] = set()  # module-level names that some function declares global
+        self.state = State({})
+        self.guards: Guards = NO_GUARDS
+        self.function: Function | None = None
+        self.name = ""  # qualified name of the function under analysis
+        self.owner: ClassFacts | None = None
+        self.loops = 0
+        self.returns: list[Value] = []
+        self.yields = False
+        self.stack: list[Function] = []
+        self.steps = 0
+        self.budget = 0
+        self.host = False  # the code under analysis runs on the host by contract
+        self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand
+        self._namespaces: dict[str, Value] = {}
+
+    # -- positions and text -------------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> Span:
+        return self.source.span(node)
+
+    def text(self, node: ast.AST) -> str:
+        span = self.source.span(node)
+        return self.source.text[span.start : span.end]
+
+    def origin(self, node: ast.AST, text: str) -> Origin:
+        return Origin(self.source.span(node), text)
+
+    def operand(self, node: ast.expr, value: Value) -> Operand:
+        span = self.source.span(node)
+        return Operand(span, node, self.source.text[span.start : span.end], value)
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def namespace(self, qualname: str) -> Value:
+        value = self._namespaces.get(qualname)
+        if value is None:
+            value = self._namespaces[qualname] = Value("namespace", type_name=qualname)
+        return value
+
+    def path(self, node: ast.expr) -> str | None:
+        """The access path of an expression: `x`, `self.model`, `state["step"]`, `pair[0]`; None for anything else."""
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, ast.Attribute):
+            base = self.path(node.value)
+            return None if base is None else f"{base}.{node.attr}"
+        if isinstance(node, ast.Subscript):
+            key = node.slice
+            if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
+                base = self.path(node.value)
+                return None if base is None else f"{base}[{key.value!r}]"
+        return None
+
+    def lookup(self, path: str) -> Value | None:
+        """What is known at an access path, by the nearest scope that binds it. None: bound nowhere."""
+        value = self.state.env.get(path)
+        if value is not None:
+            return value
+        if self.owner is not None and path.startswith("self."):
+            name = path[5:]
+            if "." not in name and "[" not in name:
+                return self.owner.attribute(name)
+            return None
+        if self.function is not None:
+            value = self.function.closure.get(path)
+            if value is not None:
+                return value
+            if "." not in path and "[" not in path and path in self.rebound:
+                return NOTHING if path in self.globals else None
+            value = self.globals.get(path)
+            if value is not None:
+                return value
+        return None
+
+    def bind(self, path: str, value: Value) -> None:
+        """Assign: what was known below the path is forgotten."""
+        env = self.state.env
+        dot, bracket = path + ".", path + "["
+        stale = [p for p in env if p.startswith((dot, bracket))] if len(env) < 400 else []
+        for p in stale:
+            del env[p]
+        env[path] = value
+
+    def forget(self, path: str) -> None:
+        self.bind(path, NOTHING)
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def emit(self, event: Event, *key: object) -> None:
+        """Record an event once; a later pass over the same place replaces what an earlier one said."""
+        self.events[(type(event).__name__, event.span, *key)] = event
+
+    def scope(self) -> Scope:
+        """What is in scope here, as a copy."""
+        scope = dict(self.globals) if self.function is not None else {}
+        if self.function is not None:
+            scope.update(self.function.closure)
+        if self.owner is not None:
+            for name, value in self.owner.attributes.items():
+                scope[f"self.{name}"] = value
+        scope.update(self.state.env)
+        return scope
+
+    def step(self, node: ast.AST) -> None:
+        self.steps += 1
+        if self.steps > self.budget:
+            raise OutOfBudget
+
+    def evaluate(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        raise NotImplementedError
+
+    def qualify(self, node: ast.expr) -> str | None:
+        """The qualified name that an expression names, None when it names none."""
+        value = self.evaluate(node)
+        return value.type_name if value.kind in ("namespace", "class", "function") else None
+
+    def current_reading(self, node: ast.AST, clock: str) -> Reading:
+        work, last = self.state.work, self.state.last
+        level = (last or work or (None, "assume", None))[1]
+        type = (last or work or (None, "assume", None))[2]
+        return Reading(
+            self.span(node),
+            clock,
+            work[0] if work else None,
+            last[0] if last else None,
+            "certain" if level == "certain" else "assume",
+            type,
+            self.state.count,
+        )
+
+    def wait(self) -> None:
+        """The host waits for the device here."""
+        self.state.work = None
+        for path, (span, _) in self.state.recorded.items():
+            self.state.recorded[path] = (span, True)
+
+    def queue(self, node: ast.AST, what: str, level: str, type: str | None) -> None:
+        """Device work is queued here."""
+        entry = (self.origin(node, what), level, type)
+        self.state.work = self.state.last = entry
+        self.state.count += 1
+
+
+

@@ -1,0 +1,559 @@
+"""Methods and attributes: of tensors, modules, optimizers, device events and plain containers; and calling a module."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from devlint import knowledge
+from devlint.facts.calls import Arguments, Calls
+from devlint.facts.classes import ClassFacts
+from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
+from devlint.facts.operations import short
+from devlint.facts.values import (
+    ACCELERATORS,
+    CPU,
+    HOME,
+    NONE,
+    NOTHING,
+    NUMBER,
+    UNKNOWN,
+    Device,
+    Place,
+    Value,
+    describe,
+    may_be_accelerator,
+    on,
+)
+from devlint.model import Origin
+
+MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
+#: Kinds whose classes have no device methods, by the family name that events carry.
+LACKING = {
+    "optimizer": "Optimizer",
+    "scheduler": "LRScheduler",
+    "loader": "DataLoader",
+    "dataset": "Dataset",
+    "sampler": "Sampler",
+    "scaler": "GradScaler",
+    "distribution": "Distribution",
+    "generator": "Generator",
+    "autocast": "autocast",
+    "device": "device",
+    "list": "list",
+    "tuple": "tuple",
+    "dict": "dict",
+}
+_DEVICE_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "mps", "npu"})
+_SAME_MODULE = frozenset(
+    {
+        "train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply", "share_memory", "compile",
+        "type",
+    }
+)  # fmt: skip
+_SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag", "grad", "mH"})
+_SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
+_LOSSES_END = "Loss"
+
+
+class Methods(Calls):
+    """Adds what calling a method, reading an attribute or calling a module means."""
+
+    # -- attributes ---------------------------------------------------------------------------------------------------
+
+    def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
+        name = node.attr
+        if base.is_tensor:
+            return self.tensor_attribute(node, base, name)
+        if base.kind == "module":
+            return self.module_attribute(node, base, name)
+        if base.kind == "packed" and name == "data":
+            return Value("tensor", base.device, False, because=base.because)
+        if base.kind == "device" and name == "type":
+            # the type as a string follows the device it came from
+            return Value("string", base.device, because=base.because, type_name=base.type_name)
+        if base.kind == "device" and name == "index":
+            return NUMBER
+        if base.kind == "object" and base.type_name in self.classes:
+            found = self.classes[base.type_name].attribute(name)
+            return found if found is not None else NOTHING
+        if base.kind == "optimizer" and name == "param_groups":
+            return NOTHING
+        if name == "grad" and base.kind == "unknown" and self.assume and self.knows_torch:
+            device = CPU if self.host else HOME
+            return Value("tensor", device, None, because=(Origin(self.span(node), "a gradient"),))
+        if name == "device" and base.kind == "unknown":
+            path = self.path(node)
+            if path is not None:
+                return Value("device", frozenset({_symbol(path, self.scope_id(path))}))
+        return NOTHING
+
+    knows_torch = True
+
+    def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
+        if name == "device":
+            if base.kind == "tensors" and base.device == CPU:
+                return Value("device", UNKNOWN)
+            return Value("device", base.device, because=base.because)
+        if name in _SAME_TENSOR:
+            return base if base.kind == "tensors" else replace(base, kind="tensor")
+        if name in ("shape", "size"):
+            return Value("object", type_name="size", zero_dim=base.zero_dim)
+        if name in ("ndim", "requires_grad", "is_leaf"):
+            return NUMBER
+        if name in ("is_cuda", "is_cpu"):
+            return Value("bool")
+        if name == "dtype":
+            return Value("dtype")
+        if base.kind == "tensors":
+            return base if base.device else NOTHING
+        return NOTHING
+
+    def module_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
+        class_ = self.classes.get(base.type_name) if base.type_name else None
+        if class_ is not None:
+            found = class_.attribute(name)
+            if found is not None:
+                return self.at_home(found, base)
+            if class_.method(name) is not None:
+                return NOTHING
+            if name == "device" and class_.local_bases == () and class_.bases == ("torch.nn.Module",):
+                self.emit_call(node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False)
+            return NOTHING
+        if base.type_name is not None:
+            known = knowledge.cls(base.type_name)
+            if known is not None and known.family == "Module":
+                if name in ("weight", "bias"):
+                    return Value("parameter", base.device, False, because=base.because)
+                if name == "device" and name not in known.attributes:
+                    self.emit_call(
+                        node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False
+                    )
+                if name == "module":
+                    return replace(base, type_name=None)
+        return NOTHING
+
+    def at_home(self, value: Value, owner: Value) -> Value:
+        """An attribute of a module, seen from outside: what shares the module's device is where the module is."""
+        if value.device == HOME:
+            return replace(value, device=owner.device, because=owner.because)
+        return value
+
+    # -- method calls -------------------------------------------------------------------------------------------------
+
+    def call_method(self, node: ast.Call, receiver: Value, name: str, arguments: Arguments) -> Value:
+        function = node.func
+        assert isinstance(function, ast.Attribute)
+        target = function.value
+        operand = self.operand(target, receiver)
+        if name in MOVES and not (receiver.kind in LACKING and name in _DEVICE_METHODS):
+            moved = self.call_move(node, operand, name, arguments)
+            if moved is not None:
+                return moved
+        if receiver.kind in LACKING and name in _DEVICE_METHODS:
+            return self.call_lacking(node, operand, name, arguments)
+        if receiver.is_tensor:
+            return self.call_tensor_method(node, operand, name, arguments)
+        if receiver.kind == "module":
+            return self.call_module_method(node, operand, name, arguments)
+        if receiver.kind == "event":
+            return self.call_event_method(node, operand, name, arguments)
+        if receiver.kind == "optimizer":
+            if name == "step":
+                self.work(node, "the optimizer's step is queued here", receiver.device)
+            return NOTHING
+        if receiver.kind in ("list", "dict"):
+            return self.call_container_method(node, operand, name, arguments)
+        if receiver.kind == "device" or receiver.kind == "string":
+            return Value("bool") if name.startswith("is") or name.endswith("with") else NOTHING
+        if receiver.kind == "packed":
+            return NOTHING
+        if receiver.kind == "clock" and name == "total_seconds":
+            return NUMBER
+        if name in ("synchronize", "barrier", "block_until_ready", "wait_for_everyone"):
+            self.wait()
+            return NONE
+        if name == "get_device" and receiver.kind == "unknown" and not arguments.values:
+            return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
+        if name == "items" and receiver.kind == "dict":
+            return NOTHING
+        self.escape(node, arguments)
+        return NOTHING
+
+    def call_lacking(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        """A device method on an object whose class has none."""
+        value = operand.value
+        family = LACKING[value.kind]
+        if value.type_name is not None and value.type_name in self.classes:
+            if self.classes[value.type_name].method(name) is not None:
+                return NOTHING
+        elif value.kind in ("list", "tuple", "dict"):
+            if value.elements is None and not isinstance(operand.node, (ast.List, ast.Tuple, ast.Dict, ast.ListComp)):
+                return NOTHING
+        elif value.type_name is None:
+            return NOTHING
+        else:
+            known = knowledge.cls(value.type_name)
+            if known is None or name in known.methods or name in known.attributes:
+                return NOTHING
+        for argument, given in arguments.every():
+            self.note_literal(argument, given, "argument", f"{family}.{name}", "device")
+        self.emit_call(node, f"{family}.{name}", operand, arguments, exists=False)
+        return replace(value)
+
+    # -- moves --------------------------------------------------------------------------------------------------------
+
+    def call_move(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value | None:
+        """`.to`, `.cuda`, `.cpu`, `.type` ...; None when the receiver makes it something else."""
+        receiver = operand.value
+        kind = receiver.kind
+        if kind in ("namespace", "string", "number", "ndarray", "none", "function", "class", "bool", "clock"):
+            return None
+        if kind == "object" and receiver.type_name not in (None, "super"):
+            class_ = self.classes.get(receiver.type_name or "")
+            if class_ is not None and class_.method(name) is not None:
+                return NOTHING
+        target, node_of, only = self.move_target(node, operand, name, arguments)
+        if name == "type" and target is None:
+            if kind == "module":
+                return receiver
+            return replace(receiver, made=()) if receiver.is_tensor else NOTHING
+        discarded = self.statement_value is node
+        if target is None:
+            if receiver.is_tensor or kind == "module":
+                return receiver if only else self.unknown_move(receiver)
+            result = NOTHING
+        else:
+            result = self.moved(operand, target, node)
+        if name in ACCELERATORS:
+            self.note_cuda_method(node, operand, name, arguments)
+        path = self.path(operand.node)
+        if kind == "module" and path is not None and target is not None:
+            self.move_in_place(path, result)
+        if target is not None and target.device == CPU and may_be_accelerator(receiver.device):
+            non_blocking = arguments.get("non_blocking", 1)
+            if non_blocking is None or non_blocking[1].constant is not True:
+                self.wait()
+        self.emit(
+            Move(
+                self.span(node), node, receiver.because, self.guards, self.scope() if discarded else {}, self.name,
+                name, operand, target, node_of, only, discarded, result, self.loops > 0,
+            )
+        )  # fmt: skip
+        return result
+
+    def unknown_move(self, receiver: Value) -> Value:
+        return replace(receiver, device=UNKNOWN, made=(), attribute=None)
+
+    def move_target(
+        self, node: ast.Call, operand: Operand, name: str, arguments: Arguments
+    ) -> tuple[Value | None, ast.expr | None, bool]:
+        """Where a move goes (kind "device"), the expression that says so, and whether it changes nothing else.
+
+        The target is None for a dtype, and for what is not known; then the flag tells: True, the device stays.
+        """
+        if name in ACCELERATORS:
+            first = arguments.get("device", 0)
+            if first is None or first[1].kind == "none":
+                return Value("device", self.resolve(on(name))), None, len(arguments.every()) == (first is not None)
+            value = first[1]
+            if isinstance(value.constant, bool):
+                return Value("device", self.resolve(on(name))), None, False
+            if value.kind == "index":
+                self.emit_call(node, f"Tensor.{name}", operand, arguments)
+            return self.device_of_argument(*first), first[0], len(arguments.every()) == 1
+        if name == "cpu":
+            return Value("device", CPU), None, not arguments.every()
+        if name == "type":
+            first = arguments.get("dtype", 0)
+            if first is None:
+                return None, None, True
+            text = first[1].constant
+            if isinstance(text, str) and text.startswith("torch.cuda."):
+                return Value("device", on("cuda")), first[0], False
+            if first[1].type_name is not None and first[1].type_name.startswith("torch.cuda."):
+                return Value("device", on("cuda")), first[0], False
+            return None, None, True
+        device = arguments.keywords.get("device")
+        extra = len(arguments.every())
+        if device is None and arguments.values and not arguments.star:
+            node_of, value = arguments.nodes[0], arguments.values[0]
+            if value.kind == "dtype" or is_dtype(value):
+                return None, None, True
+            device = (node_of, value)
+        if device is None:
+            if "dtype" in arguments.keywords and not arguments.star:
+                return None, None, True
+            if not extra:
+                return None, None, True
+            return None, None, False
+        self.note_literal(device[0], device[1], "argument", "Tensor.to", "device")
+        if device[1].kind == "index":
+            self.emit_call(node, "Tensor.to", operand, arguments)
+        if device[1].is_tensor:
+            return self.device_of_argument(*device), device[0], False
+        if device[1].kind == "unknown" and not looks_like_device(device[0]):
+            return None, None, False
+        found = self.device_of_argument(*device)
+        return (found if found.device else None), device[0], extra == 1
+
+    def moved(self, operand: Operand, target: Value, node: ast.Call) -> Value:
+        receiver = operand.value
+        origin = Origin(self.span(node), f"moved to {describe(target.device)} here")
+        if receiver.is_tensor:
+            kind = "tensors" if receiver.kind == "tensors" else "tensor"
+            return Value(kind, target.device, receiver.zero_dim, because=(origin,), moved=True)
+        if receiver.kind in ("module", "packed"):
+            return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
+        if receiver.kind == "unknown":
+            return Value("tensors", target.device, None, because=(origin,), moved=True)
+        return replace(receiver, moved=True)
+
+    def move_in_place(self, path: str, value: Value) -> None:
+        """A module moved: the name it was called by now stands for the moved module."""
+        self.state.env[path] = value
+        if path.endswith(".module"):
+            return
+
+    def note_cuda_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> None:
+        first = arguments.get("device", 0)
+        index = first[1].constant if first is not None else None
+        expression, proved = self.run_device(name)
+        number = index if isinstance(index, int) and not isinstance(index, bool) else None
+        self.emit(
+            CudaMethod(
+                self.span(node), node, (), self.guards, self.scope(), self.name, name, operand,
+                first[0] if first is not None else None, number, len(arguments.every()) > (first is not None),
+                expression, proved,
+            )
+        )  # fmt: skip
+
+    # -- tensors ------------------------------------------------------------------------------------------------------
+
+    def call_tensor_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        receiver = operand.value
+        if name == "numpy":
+            force = arguments.get("force", 0)
+            if force is None or force[1].constant is not True:
+                detached = isinstance(operand.node, ast.Call) and short(operand.text).endswith(".detach()")
+                self.use(node, "numpy", operand, detached)
+            self.wait_for(receiver)
+            return Value("ndarray")
+        if name == "get_device":
+            return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
+        if name == "backward":
+            self.work(node, "the backward pass is queued here", receiver.device)
+            return NONE
+        if name in _SYNCING:
+            self.wait_for(receiver)
+        if name == "size":
+            return Value("object", type_name="size", zero_dim=receiver.zero_dim) if not arguments.values else NUMBER
+        if name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new"):
+            device = arguments.get("device")
+            if device is None:
+                return Value("tensor", receiver.device, False, because=receiver.because)
+            self.note_literal(*device, "argument", f"Tensor.{name}", "device")
+            return Value("tensor", self.device_of_argument(*device).device, False)
+        record = knowledge.method("Tensor", name)
+        if record is None:
+            if receiver.kind == "tensors":
+                return receiver if name in ("items", "values", "pop", "get", "copy") else Value("tensors", UNKNOWN)
+            return NOTHING
+        return self.call_record(node, record, arguments, "method", name, operand)
+
+    def wait_for(self, value: Value) -> None:
+        if may_be_accelerator(value.device) or not value.device:
+            self.wait()
+
+    # -- modules ------------------------------------------------------------------------------------------------------
+
+    def call_module_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        receiver = operand.value
+        class_ = self.classes.get(receiver.type_name) if receiver.type_name else None
+        if class_ is not None:
+            found = class_.method(name)
+            if found is not None and name != "forward":
+                self.work(node, f"`{name}` runs on the module's device", receiver.device)
+                return NOTHING
+        if name in _SAME_MODULE:
+            return receiver
+        if name == "to_empty":
+            return replace(receiver, device=UNKNOWN)
+        if name in ("parameters", "buffers"):
+            return Value("object", receiver.device, elements=(replace_kind(receiver, "parameter"),))
+        if name in ("named_parameters", "named_buffers"):
+            pair = Value("tuple", elements=(Value("string"), replace_kind(receiver, "parameter")))
+            return Value("object", receiver.device, elements=(pair,))
+        if name == "forward":
+            return self.call_module(node, operand, arguments)
+        if name in ("append", "extend", "insert", "add_module", "register_module"):
+            return receiver
+        if name == "cuda_":
+            return receiver
+        return NOTHING
+
+    def call_module(self, node: ast.Call, module: Operand, arguments: Arguments) -> Value:
+        """`module(x, y)`: inputs meet the parameters; a loss's inputs meet each other."""
+        value = module.value
+        home = value.type_name or ""
+        operands = self.tensors(arguments)
+        name = home.rsplit(".", 1)[-1] or "module"
+        class_ = self.classes.get(home)
+        scatters = home.endswith("DataParallel")
+        if class_ is None or not moves_inputs(class_):
+            checked = operands
+            if class_ is not None:
+                checked = [o for o in operands if "len" not in o.text]
+            if not scatters:
+                participants = [module, *checked] if value.device else checked
+                if home.endswith(_LOSSES_END) and value.device:
+                    participants = checked
+                if class_ is not None or not home.startswith("torch.nn."):
+                    # what an unknown forward does with its inputs together is not known: each meets the module alone
+                    for operand in checked:
+                        if value.device:
+                            self.meet(node, [module, operand], "module", name, "exact")
+                else:
+                    self.meet(node, participants, "module", name, "exact")
+        device: Device = value.device
+        if not device and operands:
+            device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
+        self.work(node, f"`{short(self.text(node.func))}` runs on the device", device)
+        if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
+            reduced = "reduction" not in self.text(node)
+            chosen = self.combine([o for o in operands if o.value.device != CPU] or operands)
+            return Value("tensor", chosen.device, True if reduced else None, because=chosen.because)
+        because = value.because if value.device else (operands[0].value.because if operands else ())
+        if home.startswith("torch.nn.") and class_ is None and not home.endswith("DataParallel"):
+            if name in ("LSTM", "GRU", "RNN"):
+                out = Value("tensor", device, False, because=because)
+                hidden = Value("tuple", elements=(out, out)) if name == "LSTM" else out
+                return Value("tuple", elements=(out, hidden))
+            if name in ("LSTMCell", "MultiheadAttention"):
+                out = Value("tensor", device, False, because=because)
+                return Value("tuple", elements=(out, out))
+            return Value("tensor", device, False if operands else None, because=because)
+        return Value("tensors", device, None, because=because) if device else NOTHING
+
+    # -- device events ------------------------------------------------------------------------------------------------
+
+    def call_event_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        path = self.path(operand.node)
+        if name == "record" and path is not None:
+            self.state.recorded[path] = (self.span(node), False)
+            return NONE
+        if name in ("synchronize", "query", "wait"):
+            if name == "synchronize":
+                self.wait()
+            return Value("bool") if name == "query" else NONE
+        if name == "elapsed_time" and arguments.values:
+            self.check_elapsed(node, operand, self.operand(arguments.nodes[0], arguments.values[0]))
+            return NUMBER
+        return NOTHING
+
+    def check_elapsed(self, node: ast.Call, start: Operand, end: Operand) -> None:
+        if end.value.kind != "event":
+            return
+        recorded = self.state.recorded
+        for operand in (start, end):
+            if operand.value.constant is False:
+                self._elapsed(node, "no-timing", start, end, operand)
+                return
+        for operand in (start, end):
+            path = self.path(operand.node)
+            if path is not None and path not in recorded and "." not in path and operand.value.because:
+                if path in self.state.env:
+                    self._elapsed(node, "never-recorded", start, end, operand)
+                    return
+        path = self.path(end.node)
+        if path is not None and path in recorded and not recorded[path][1]:
+            self._elapsed(node, "unsynchronized", start, end, end)
+
+    def _elapsed(self, node: ast.Call, problem: str, start: Operand, end: Operand, blamed: Operand) -> None:
+        made = blamed.value.because[0].span if blamed.value.because else None
+        path = self.path(end.node) or ""
+        last = self.state.recorded.get(path)
+        because = [Origin(made, "the event is made here")] if made is not None else []
+        if last is not None:
+            because.append(Origin(last[0], "recorded here"))
+        self.emit(
+            EventTimer(
+                self.span(node), node, tuple(because), self.guards, self.scope(), self.name,
+                problem, start, end, tuple(self.state.recorded), made, last[0] if last else None,  # type: ignore[arg-type]
+            )
+        )  # fmt: skip
+
+    # -- containers ---------------------------------------------------------------------------------------------------
+
+    def call_container_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        value = operand.value
+        path = self.path(operand.node)
+        if value.kind == "list" and name in ("append", "insert", "extend") and arguments.values:
+            given = arguments.values[-1]
+            if path is not None:
+                if name == "extend":
+                    given = self.element(given)
+                self.append(path, value, given)
+            return NONE
+        if value.kind == "dict" and name in ("get", "pop", "setdefault"):
+            key = arguments.values[0].constant if arguments.values else None
+            if isinstance(value.elements, dict) and isinstance(key, str):
+                return value.elements.get(key, NOTHING)
+            return NOTHING
+        if name == "pop" and value.kind == "list":
+            return self.element(value)
+        return NOTHING
+
+    def append(self, path: str, container: Value, given: Value) -> None:
+        """A list grows: its elements are as many as before, or one more, of one of these values."""
+        known = container.elements if isinstance(container.elements, tuple) else ()
+        if len(known) < 8 and not self.loops:
+            self.state.env[path] = replace(container, elements=(*known, given))
+        elif given not in known and len(known) < 8:
+            self.state.env[path] = replace(container, elements=(*known, given))
+
+
+def _symbol(name: str, scope: int):  # type: ignore[no-untyped-def]
+    from devlint.facts.values import Symbol
+
+    return Symbol(name, scope)
+
+
+def replace_kind(value: Value, kind: str) -> Value:
+    return Value(kind, value.device, None, because=value.because)  # type: ignore[arg-type]
+
+
+def is_dtype(value: Value) -> bool:
+    """Whether a value is a dtype: `torch.float32` and friends are namespaces of their own name."""
+    if value.kind == "namespace" and value.type_name is not None and value.type_name.startswith("torch."):
+        return value.type_name[6:] in _DTYPES
+    return False
+
+
+_DTYPES = frozenset(
+    {
+        "float", "float16", "float32", "float64", "double", "half", "bfloat16", "int", "int8", "int16", "int32",
+        "int64", "long", "short", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128", "cfloat",
+        "cdouble", "float8_e4m3fn", "float8_e5m2",
+    }
+)  # fmt: skip
+
+
+def looks_like_device(node: ast.expr) -> bool:
+    """Whether an argument of `.to` whose value is not known reads like a device rather than a dtype or a tensor."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return "dev" in name.lower() or name in ("gpu", "rank", "local_rank", "gpu_id", "cuda")
+
+
+def moves_inputs(class_: ClassFacts) -> bool:
+    """Whether a module's `forward` puts its inputs on a device itself."""
+    found = class_.method("forward")
+    if found is None:
+        return True  # not known what it does
+    for child in ast.walk(found[1]):
+        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "type_as", "to_device"):
+            return True
+    return False
+
+
+

@@ -1,0 +1,182 @@
+"""Operations on several tensors: when torch refuses them, and where the result is.
+
+The mixing rules are torch's own (`native_functions.yaml`, see `devlint.knowledge`): "exact" operations want every tensor
+on one device; "scalar" ones (TensorIterator) excuse a 0-dim CPU tensor; "index" ones take indices from the CPU; "copy"
+and "none" do not care.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from devlint.facts.events import Creation, Meet, Operand
+from devlint.facts.machine import Machine
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    META,
+    UNKNOWN,
+    Conflict,
+    Device,
+    Place,
+    Symbol,
+    Value,
+    conflict,
+    describe,
+    is_surely_accelerator,
+    may_be_accelerator,
+)
+from devlint.model import Origin
+
+How = Literal["operator", "function", "method", "inplace", "module", "index", "out"]
+
+
+class Operations(Machine):
+    """Adds `meet` (does torch refuse this?) and `combine` (where is the result?)."""
+
+    def conflict(self, a: Device, b: Device) -> Conflict | None:
+        """`values.conflict` under the guards and settings that hold here."""
+        found = conflict(a, b)
+        if found is None:
+            return None
+        fails = self.guards.fails
+        if "accelerator" in fails:
+            return None
+        for device in (a, b):
+            for place in device:
+                if isinstance(place, Place) and place.type in fails:
+                    return None
+        if found == "assume":
+            if not self.assume and HOME in (a, b):
+                return None
+            if "cuda" in fails:
+                return None
+            if self.host:
+                return None
+        return found
+
+    def excused(self, operand: Operand, mixing: str, written: bool) -> bool:
+        """Whether a CPU operand may stay there: a 0-dim tensor in an operation that takes one. Not known counts as one."""
+        value = operand.value
+        if value.device != CPU:
+            return False
+        if mixing == "scalar":
+            return not written and value.zero_dim is not False
+        return False
+
+    def meet(
+        self,
+        node: ast.expr,
+        operands: Sequence[Operand],
+        how: How,
+        operation: str,
+        mixing: str | None,
+        written: int | None = None,
+    ) -> Operand | None:
+        """Emit a `Meet` for the first pair that torch refuses; the operand that is off is returned.
+
+        `written`: index of the operand that the operation writes to (in place, `out=`), which is never excused.
+        """
+        if mixing in (None, "copy", "none") or len(operands) < 2:
+            return None
+        known = [(i, o) for i, o in enumerate(operands) if o.value.device and o.value.device != META]
+        culprits: list[tuple[Operand, Operand, Conflict]] = []
+        for a_index, (i, a) in enumerate(known):
+            for j, b in known[a_index + 1 :]:
+                level = self.conflict(a.value.device, b.value.device)
+                if level is None:
+                    continue
+                off, other, off_index = self._who_is_off(i, a, j, b)
+                if self.excused(off, mixing or "exact", off_index == written):
+                    continue
+                if other.value.zero_dim is True and mixing == "scalar" and other.value.device == CPU:
+                    continue
+                if mixing == "index" and off_index != 0 and off.value.device == CPU:
+                    continue  # a CPU index into an accelerator tensor is copied for us
+                culprits.append((off, other, level))
+        if not culprits:
+            return None
+        off, other, level = culprits[0]
+        if off.value.attribute is not None and self.owner is not None:
+            entry = self.owner.unregistered.get(off.value.attribute)
+            if entry is not None:
+                where = Origin(self.span(node), f"used with `{short(other.text)}` here")
+                entry.uses.setdefault(where.span, where)
+        because = (
+            *off.value.because[:2],
+            Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
+            *other.value.because[:2],
+        )
+        event = Meet(
+            self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level
+        )
+        self.emit(event, off.span)
+        return off
+
+    def _who_is_off(self, i: int, a: Operand, j: int, b: Operand) -> tuple[Operand, Operand, int]:
+        """The operand to move first: the one on the CPU, else the later one."""
+        if a.value.device == CPU:
+            return a, b, i
+        return b, a, j
+
+    def combine(self, operands: Sequence[Operand], zero_dim: bool | None = None) -> Value:
+        """The tensor that an operation on these tensors gives."""
+        values = [o.value for o in operands]
+        if not values:
+            return Value("tensor", UNKNOWN, zero_dim)
+        if len(values) == 1:
+            only = values[0]
+            dim = zero_dim if zero_dim is not None else None
+            if only.kind == "tensor" and only.zero_dim is dim and not only.attribute and not only.split:
+                return only
+            return Value("tensor", only.device, dim, because=only.because, made=only.made)
+        chosen = self._dominant(values)
+        if zero_dim is None:
+            if any(v.zero_dim is False for v in values):
+                zero_dim = False
+            elif all(v.zero_dim is True for v in values):
+                zero_dim = True
+        made: tuple[Creation, ...] = ()
+        if chosen.device == CPU and all(v.device == CPU for v in values):
+            if all(v.made for v in values):
+                made = tuple(dict.fromkeys(c for v in values for c in v.made))
+        return Value("tensor", chosen.device, zero_dim, because=chosen.because, made=made)
+
+    def _dominant(self, values: Sequence[Value]) -> Value:
+        """The value whose device the result takes: the accelerator's where a CPU scalar meets one."""
+        first = values[0]
+        if all(v.device == first.device for v in values):
+            return first
+        if any(not v.device for v in values):
+            named = [v for v in values if is_surely_accelerator(v.device) and v.zero_dim is False]
+            return named[0] if named else replace(first, device=UNKNOWN, made=())
+        rest = [v for v in values if v.device != CPU]
+        if rest and all(v.device == rest[0].device for v in rest):
+            return rest[0]
+        return replace(first, device=UNKNOWN, made=())
+
+    def work(self, node: ast.AST, what: str, device: Device) -> None:
+        """Note device work for the timing facts, when the device is or may be an accelerator."""
+        if self.host or not may_be_accelerator(device) or "accelerator" in self.guards.fails:
+            return
+        if "cuda" in self.guards.fails:
+            return
+        sure = is_surely_accelerator(device)
+        type = None
+        if len(device) == 1:
+            (place,) = device
+            type = place.type if isinstance(place, Place) else None
+        self.queue(node, what, "certain" if sure else "assume", type)
+
+
+def short(text: str, limit: int = 40) -> str:
+    """A source text on one line, cut to `limit` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def symbol(name: str, scope: int) -> Device:
+    return frozenset({Symbol(name, scope)})

@@ -1,0 +1,142 @@
+"""Which parameters of a function are tensors: by annotation, or by a use that only a tensor supports."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.values import Value
+
+#: Attributes that a tensor has and an ndarray, a module, a list or a number has not [torch.Tensor's documentation].
+TENSOR_ONLY = frozenset(
+    {
+        "unsqueeze", "permute", "contiguous", "detach", "numel", "new_zeros", "new_ones", "new_empty", "new_full",
+        "new_tensor", "expand", "expand_as", "type_as", "masked_fill", "masked_fill_", "masked_select", "scatter",
+        "scatter_", "scatter_add_", "gather", "index_select", "index_fill_", "chunk", "log_softmax", "sigmoid", "bmm",
+        "matmul", "mm", "unbind", "is_cuda", "grad_fn", "mul_", "add_", "sub_", "div_", "unsqueeze_", "squeeze_",
+        "long", "dim", "narrow", "unfold", "view_as", "reshape_as", "is_floating_point", "is_contiguous", "numpy",
+        "retain_grad", "addmm", "lerp_", "copy_", "zero_", "fill_", "normal_", "uniform_", "clamp_", "repeat_interleave",
+        "element_size", "layout", "requires_grad_", "addcmul_", "addcdiv_", "logsumexp", "index_add_", "backward",
+    }
+)  # fmt: skip
+_TENSOR_OR_ARRAY = frozenset({"size", "view", "shape", "float", "softmax", "clamp", "ndim", "mean", "sum", "tanh"})
+_NOT_EVIDENCE = frozenset(
+    {
+        "torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy", "torch.is_tensor", "torch.Tensor",
+        "torch.device", "torch.save", "torch.load", "torch.manual_seed", "torch.Size", "torch.stack", "torch.cat",
+    }
+)  # fmt: skip
+_ANNOTATIONS = frozenset({"Tensor", "torch.Tensor", "FloatTensor", "LongTensor", "torch.FloatTensor", "torch.LongTensor"})
+
+
+def is_tensor_annotation(node: ast.expr | None) -> bool:
+    """Whether an annotation says tensor: `Tensor`, `torch.Tensor`, `Optional[Tensor]`, `Tensor | None`, also as text."""
+    if node is None:
+        return False
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value.replace(" ", "")
+        for wrap in ("Optional[", "|None", "]", "None|"):
+            text = text.replace(wrap, "")
+        return text in _ANNOTATIONS
+    if isinstance(node, ast.Name):
+        return node.id in _ANNOTATIONS
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and f"{node.value.id}.{node.attr}" in _ANNOTATIONS
+    if isinstance(node, ast.Subscript):
+        name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+        return name == "Optional" and is_tensor_annotation(node.slice)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = (node.left, node.right)
+        none = [s for s in sides if isinstance(s, ast.Constant) and s.value is None]
+        return len(none) == 1 and any(is_tensor_annotation(s) for s in sides)
+    return False
+
+
+class Evidence:
+    """The uses of a function's parameters, read in one walk over its body."""
+
+    def __init__(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, names: dict[str, str], forward: bool
+    ) -> None:
+        self.tensors: set[str] = set()
+        self.devices: set[str] = set()
+        self.modules: set[str] = set()
+        self.narrowed: set[str] = set()
+        arguments = node.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        self.parameters = {a.arg for a in every}
+        annotated = {a.arg for a in every if a.annotation is not None}
+        self.tensors |= {a.arg for a in every if is_tensor_annotation(a.annotation)}
+        open_ = self.parameters - annotated - {"self", "cls"}
+        body = node.body if isinstance(node.body, list) else [node.body]
+        for child in (n for statement in body for n in ast.walk(statement)):
+            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
+                name = child.value.id
+                if name in open_ and child.attr in TENSOR_ONLY:
+                    self.tensors.add(name)
+                elif name in open_ and forward and child.attr in _TENSOR_OR_ARRAY:
+                    self.tensors.add(name)
+                elif name in open_ and child.attr in ("parameters", "state_dict", "eval", "named_parameters"):
+                    self.modules.add(name)
+            elif isinstance(child, ast.Call):
+                self._call(child, open_, names, forward)
+        self.tensors -= self.modules
+        self.tensors -= self.narrowed & open_
+
+    def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
+        for keyword in call.keywords:
+            if keyword.arg in ("device", "map_location", "device_type") and isinstance(keyword.value, ast.Name):
+                self.devices.add(keyword.value.id)
+        function = call.func
+        if isinstance(function, ast.Name):
+            if function.id == "isinstance" and call.args and isinstance(call.args[0], ast.Name):
+                self.narrowed.add(call.args[0].id)
+            return
+        if not isinstance(function, ast.Attribute):
+            return
+        if function.attr in ("to", "cuda") and call.args and isinstance(call.args[0], ast.Name):
+            if call.args[0].id in self.parameters:
+                self.devices.add(call.args[0].id)
+            return
+        root = function.value
+        chain = [function.attr]
+        while isinstance(root, ast.Attribute):
+            chain.append(root.attr)
+            root = root.value
+        if not isinstance(root, ast.Name):
+            return
+        first = call.args[0] if call.args else None
+        if root.id == "self":
+            if forward and isinstance(first, ast.Name) and first.id in open_ and len(chain) == 1:
+                self.tensors.add(first.id)
+            return
+        target = names.get(root.id)
+        if target is None or not target.startswith("torch"):
+            return
+        qualname = ".".join([target, *reversed(chain)])
+        if qualname == "torch.device":
+            if isinstance(first, ast.Name):
+                self.devices.add(first.id)
+        elif qualname == "torch.is_tensor":
+            if isinstance(first, ast.Name):
+                self.narrowed.add(first.id)
+        elif (
+            qualname not in _NOT_EVIDENCE
+            and isinstance(first, ast.Name)
+            and first.id in open_
+            and _first_is_tensor(qualname)
+        ):
+            self.tensors.add(first.id)
+
+
+def _first_is_tensor(qualname: str) -> bool:
+    from devlint import knowledge
+
+    function = knowledge.function(qualname)
+    return function is not None and 0 in function.tensor_params
+
+
+def default_value(node: ast.expr | None) -> Value | None:
+    """What a parameter's default tells when nothing else does: only that None is no tensor."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
+        return Value("number")
+    return None

@@ -1,0 +1,60 @@
+"""`Facts`: everything the analysis of one file found, as rules, reports and probes see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from devlint.facts.events import Event, Scope
+from devlint.facts.values import TENSOR_KINDS, Device, Value
+from devlint.model import Span
+
+
+@dataclass(slots=True)
+class Facts:
+    """The facts of one file. `imports` maps a local name to the qualified name it stands for.
+
+    `probes` holds each `reveal_device(x)` call's span with the value of `x`. `budget_hits` counts functions that were
+    not analysed to the end because they exceeded the budget.
+    """
+
+    path: str
+    text: str
+    events: list[Event] = field(default_factory=list)
+    imports: Mapping[str, str] = field(default_factory=dict)
+    probes: list[tuple[Span, Value]] = field(default_factory=list)
+    budget_hits: int = 0
+    torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
+
+    def source(self, span: Span) -> str:
+        """The text of the file at `span`."""
+        return self.text[span.start : span.end]
+
+    def spell(self, qualname: str) -> str:
+        """How this file writes a qualified name: through its own imports where they allow it, else the full name."""
+        best = qualname
+        for local, target in self.imports.items():
+            if qualname == target:
+                return local
+            if qualname.startswith(target + ".") and len(local) + len(qualname) - len(target) < len(best):
+                best = local + qualname[len(target) :]
+        return best
+
+    def device_expression(self, scope: Scope, device: Device) -> str | None:
+        """An expression valid where `scope` holds whose device is `device`: a device variable, else a tensor's `.device`.
+
+        None when nothing in scope is known to be there.
+        """
+        if len(device) != 1:
+            return None
+        tensors: list[str] = []
+        for path, value in scope.items():
+            if value.device != device or "[" in path:
+                continue
+            if value.kind == "device":
+                return path
+            if value.kind in TENSOR_KINDS:
+                tensors.append(path)
+        if not tensors:
+            return None
+        return f"{min(tensors, key=lambda p: p.count('.'))}.device"

@@ -1,0 +1,218 @@
+"""The device lattice and the abstract values built on it.
+
+A `Device` is the set of places a value may be on, as far as the code tells:
+
+    frozenset({Place("cpu")})                  surely on the CPU
+    frozenset({Place("cuda", 1)})              surely on card 1
+    frozenset({Symbol("device", 3)})           wherever that variable says; may be an accelerator
+    frozenset({Place("cpu"), Place("cuda")})   one or the other, by the path taken
+    UNKNOWN                                    top: nothing is known, and nothing is ever concluded
+
+`join` is set union, capped at `LIMIT` places, beyond which nothing is known. It is associative, commutative and
+idempotent, and UNKNOWN absorbs; `tests/facts/test_values.py` states the laws and enumerates the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from devlint.model import Origin, Span
+
+if TYPE_CHECKING:
+    from devlint.facts.events import Creation
+
+Kind = Literal[
+    "unknown", "tensor", "parameter", "buffer", "module", "optimizer", "scheduler", "loader", "dataset", "sampler",
+    "device", "dtype", "generator", "scaler", "stream", "event", "storage", "packed", "distribution", "autocast",
+    "ndarray", "number", "bool", "string", "none", "list", "tuple", "dict", "function", "class", "object",
+    "tensors",  # tensors in a structure the code does not show: a batch of a DataLoader, what a module returns
+    "namespace",  # an imported module, function or class, by its qualified name in `type_name`
+    "index",  # a device index, as `get_device()` returns it
+    "clock",  # a reading of a host clock
+]  # fmt: skip
+
+TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
+ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "privateuseone"})
+LIMIT: Final = 3
+
+
+class Place(NamedTuple):
+    """A device the code names: type, and index where one is given. `cuda` without index is the current card."""
+
+    type: str
+    card: int | None = None  # the index
+
+    def __str__(self) -> str:
+        return self.type if self.card is None else f"{self.type}:{self.card}"
+
+
+class Symbol(NamedTuple):
+    """A device the code does not name: that of a variable, of a function's tensors, of a module. May be an accelerator.
+
+    Two symbols are the same device when they are equal; nothing is known about different ones.
+    """
+
+    name: str
+    scope: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Device = frozenset[Place | Symbol]
+
+UNKNOWN: Final[Device] = frozenset()
+CPU: Final[Device] = frozenset({Place("cpu")})
+META: Final[Device] = frozenset({Place("meta")})
+#: The one device that a function's tensor arguments and a module's parameters and buffers share by default assumption.
+HOME: Final[Device] = frozenset({Symbol("home", 0)})
+
+
+def on(type: str, card: int | None = None) -> Device:
+    """The device that a literal names."""
+    return frozenset({Place(type, card)})
+
+
+def join(a: Device, b: Device) -> Device:
+    """Least upper bound: either of both. UNKNOWN absorbs, and more than LIMIT places are UNKNOWN."""
+    if a == b:
+        return a
+    if not a or not b:
+        return UNKNOWN
+    union = a | b
+    return union if len(union) <= LIMIT else UNKNOWN
+
+
+def may_be_accelerator(device: Device) -> bool:
+    """Whether some place in the set is, or may be, an accelerator. False for UNKNOWN: nothing is concluded from it."""
+    return any(isinstance(p, Symbol) or p.type in ACCELERATORS for p in device)
+
+
+def is_surely_accelerator(device: Device) -> bool:
+    return bool(device) and all(isinstance(p, Place) and p.type in ACCELERATORS for p in device)
+
+
+Conflict = Literal["certain", "assume"]
+
+
+def conflict(a: Device, b: Device) -> Conflict | None:
+    """Whether torch refuses tensors on `a` and `b` together (scalars and copies aside).
+
+    certain: two named devices that differ. assume: one is surely the CPU and the other may be an accelerator.
+    None: the same, or not known. `cuda` and `cuda:0` do not conflict: the index-free one is the current card.
+    """
+    if len(a) == 1 and len(b) == 1:
+        (p,), (q,) = a, b
+        if isinstance(p, Place) and isinstance(q, Place):
+            if p.type != q.type:
+                return None if "meta" in (p.type, q.type) else "certain"
+            return "certain" if None not in (p.card, q.card) and p.card != q.card else None
+    if a == CPU and may_be_accelerator(b):
+        return "assume"
+    if b == CPU and may_be_accelerator(a):
+        return "assume"
+    return None
+
+
+def describe(device: Device) -> str:
+    """The device in a reader's words: `the CPU`, `cuda:0`, `the device of `x``."""
+    if not device:
+        return "an unknown device"
+    names = []
+    for place in sorted(device, key=str):
+        if isinstance(place, Symbol):
+            names.append("an accelerator" if place.name == "home" else f"`{place.name}`")
+        else:
+            names.append("the CPU" if place.type == "cpu" else f"`{place}`")
+    return " or ".join(names)
+
+
+class Reading(NamedTuple):
+    """One reading of a host clock: where, by which clock, and the device work before it.
+
+    `pending`: work queued and not waited for; `level` and `device_type` tell how sure it is; `count`: works so far.
+    """
+
+    span: Span
+    clock: str
+    pending: Origin | None
+    last: Origin | None
+    level: Conflict
+    device_type: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of one value.
+
+    `zero_dim`: True surely a 0-dim tensor, False surely not, None unknown. `elements`: values of a tuple or list, or of
+    a dict by constant key. `type_name`: qualified name of an object's class, of a function, or of a class itself.
+    `made`: the factory calls without a device that made this tensor, views and arithmetic with numbers included.
+    `moved`: the value is the result of an explicit move. `text`: the source of a string or number constant.
+    """
+
+    kind: Kind
+    device: Device = UNKNOWN
+    zero_dim: bool | None = None
+    elements: tuple[Value, ...] | dict[str, Value] | None = None
+    type_name: str | None = None
+    because: tuple[Origin, ...] = ()
+    made: tuple[Creation, ...] = ()
+    moved: bool = False
+    constant: str | int | float | bool | None = None
+    attribute: str | None = None  # the unregistered attribute of a module that this tensor was read from
+    split: tuple[str, Value, Value] | None = None  # (guard, value where it holds, value where it does not)
+    reading: Reading | None = None  # kind "clock": what was under way when it was read
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in TENSOR_KINDS
+
+    def with_device(self, device: Device, *because: Origin) -> Value:
+        return replace(self, device=device, because=because or self.because)
+
+
+NOTHING: Final = Value("unknown")
+NONE: Final = Value("none")
+NUMBER: Final = Value("number")
+STRING: Final = Value("string")
+BOOL: Final = Value("bool")
+
+
+def merge(a: Value, b: Value) -> Value:
+    """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
+    if a is b or a == b:
+        return a
+    if a.kind == "none" and b.kind != "none":
+        return replace(b, split=None)
+    if b.kind == "none" and a.kind != "none":
+        return replace(a, split=None)
+    if a.kind != b.kind:
+        if a.is_tensor and b.is_tensor:
+            kind: Kind = "tensor"
+        else:
+            return NOTHING
+    else:
+        kind = a.kind
+    elements: tuple[Value, ...] | dict[str, Value] | None = None
+    if isinstance(a.elements, tuple) and isinstance(b.elements, tuple) and len(a.elements) == len(b.elements):
+        elements = tuple(merge(x, y) for x, y in zip(a.elements, b.elements, strict=True))
+    elif isinstance(a.elements, dict) and isinstance(b.elements, dict):
+        elements = {key: merge(a.elements[key], b.elements[key]) for key in a.elements if key in b.elements}
+    made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))
+    return Value(
+        kind,
+        join(a.device, b.device),
+        a.zero_dim if a.zero_dim == b.zero_dim else None,
+        elements,
+        a.type_name if a.type_name == b.type_name else None,
+        a.because if a.because == b.because else tuple(dict.fromkeys(a.because + b.because))[:4],
+        made,
+        a.moved and b.moved,
+        a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
+        a.attribute if a.attribute == b.attribute else None,
+        None,
+        a.reading if a.reading == b.reading else None,
+    )

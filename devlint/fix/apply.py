@@ -1,0 +1,83 @@
+"""Applies text fixes: all edits of a fix or none, no two fixes on overlapping or touching text, each shared need once."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+
+from devlint.model import Span, TextEdit, TextFix
+
+
+def apply(text: str, fixes: Sequence[TextFix]) -> tuple[str, list[int]]:
+    """The text with as many of the fixes as fit together, and the indices of those, ascending.
+
+    Earlier places win; a fix that touches one already chosen is left for another round. Fixes without edits are skipped.
+    """
+    edits, chosen = choose(fixes)
+    return splice(text, edits), chosen
+
+
+def choose(fixes: Sequence[TextFix]) -> tuple[list[TextEdit], list[int]]:
+    """The edits to make, sorted, and the indices of the fixes they belong to."""
+    taken: list[TextEdit] = []
+    shared: list[TextEdit] = []
+    chosen: list[int] = []
+    order = sorted((index for index, fix in enumerate(fixes) if fix.edits), key=lambda i: (min(fixes[i].edits), i))
+    for index in order:
+        fix = fixes[index]
+        needs = [edit for edit in fix.shared if edit not in shared]
+        if any(_touches(taken, edit) for edit in (*fix.edits, *needs)) or any(
+            _touches(shared_sorted(shared), edit) for edit in fix.edits
+        ):
+            continue
+        for edit in fix.edits:
+            insort(taken, edit)
+        shared += needs
+        chosen.append(index)
+    return in_order([*taken, *shared]), sorted(chosen)
+
+
+def shared_sorted(shared: Iterable[TextEdit]) -> list[TextEdit]:
+    return sorted(shared)
+
+
+def in_order(edits: Iterable[TextEdit]) -> list[TextEdit]:
+    """Edits by place; of those at one place imports come first, since what follows may use them."""
+    return sorted(edits, key=lambda e: (e.start, e.end, not e.text.lstrip().startswith(("import ", "from ")), e.text))
+
+
+def splice(text: str, edits: Sequence[TextEdit]) -> str:
+    """The text after sorted edits that do not overlap. Raises ValueError when they do."""
+    pieces: list[str] = []
+    at = 0
+    for edit in edits:
+        if edit.start < at or edit.end < edit.start or edit.end > len(text):
+            raise ValueError(f"edit {edit} overlaps another one or lies outside the text")
+        pieces += (text[at : edit.start], edit.text)
+        at = edit.end
+    pieces.append(text[at:])
+    return "".join(pieces)
+
+
+def moved(span: Span, edits: Sequence[TextEdit]) -> Span:
+    """Where a range of the old text stands after sorted edits; a border inside an edit moves to that edit's border."""
+
+    def place(offset: int, is_end: bool) -> int:
+        shift = 0
+        for edit in edits:
+            if edit.start > offset or (edit.start == offset and is_end):
+                break
+            if edit.end > offset:  # inside
+                return edit.start + shift + (len(edit.text) if is_end else 0)
+            shift += len(edit.text) - (edit.end - edit.start)
+        return offset + shift
+
+    start = place(span.start, False)
+    return Span(start, max(start, place(span.end, True)))
+
+
+def _touches(taken: Sequence[TextEdit], edit: TextEdit) -> bool:
+    """Whether `edit` overlaps or touches one of the sorted edits, which do not overlap each other."""
+    index = bisect_right(taken, edit)
+    before = index and taken[index - 1].end >= edit.start
+    return bool(before) or (index < len(taken) and taken[index].start <= edit.end)

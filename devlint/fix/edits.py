@@ -1,0 +1,376 @@
+"""From a rule's fix, stated on CST nodes, to text edits on the file.
+
+A node is replaced in its chunk, the chunk's code is generated, and only the middle that differs from the file is written.
+So unchanged children keep their text, and neighbouring fixes stay apart. What cannot be done without harm makes the fix a
+hint: a comment would be lost, or a statement shares its line with others.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from devlint.facts import Facts
+from devlint.model import (
+    Edit,
+    Fix,
+    ImportNeed,
+    InsertStatement,
+    RunDeviceNeed,
+    Safety,
+    TextEdit,
+    TextFix,
+)
+from devlint.settings import Settings
+from devlint.source import Source
+from devlint.tree import Chunk, Head, Tree
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+_ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
+_REST_OF_ROW = re.compile(r"[ \t\f]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
+_WORD = re.compile(r"\w")
+
+
+class CannotEditError(Exception):
+    """The edit cannot be made on the text without harm; its fix becomes a hint."""
+
+
+def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
+    """The fix as text edits; a hint without edits when they cannot be made.
+
+    Raises LookupError for nodes that are not the file's, and ValueError for edits of one fix that overlap.
+    """
+    hint = TextFix(fix.title, Safety.HINT)
+    if not fix.edits or fix.safety is Safety.HINT:
+        return hint
+    edits: list[TextEdit] = []
+    try:
+        for edit in fix.edits:
+            made = _insert(edit, tree) if isinstance(edit, InsertStatement) else _replace(edit, tree)
+            if made is not None and made not in edits:
+                edits.append(made)
+        if not edits:
+            return hint
+        edits.sort()
+        for one, other in zip(edits, edits[1:], strict=False):
+            if other.start < one.end or (one.start, one.end) == (other.start, other.end):
+                raise ValueError(f"edits of the fix {fix.title!r} overlap")
+        shared = _needs(fix, tree, facts, settings)
+    except CannotEditError:
+        return hint
+    if any(need.start > edits[0].start for need in shared):
+        return hint  # the need would come after its use
+    return TextFix(fix.title, fix.safety, tuple(edits), tuple(shared))
+
+
+def newline_of(source: Source, offset: int) -> str:
+    """The line ending of the row at `offset`, else the first of the file, else LF."""
+    match = re.compile(r"\r\n|\r|\n").search(source.text, offset) or re.search(r"\r\n|\r|\n", source.text)
+    return match.group() if match else "\n"
+
+
+# Replacing and removing
+
+
+def _replace(edit: Edit, tree: Tree) -> TextEdit | None:
+    chunk = tree.home(edit.old)
+    if edit.new is None:
+        return _remove(edit.old, chunk, tree)
+    return _changed(chunk, edit.old, edit.new, tree)
+
+
+def _changed(chunk: Chunk, old: cst.CSTNode, new: cst.CSTNode, tree: Tree) -> TextEdit | None:
+    """The edit that puts `new` in place of `old`; None when that changes nothing."""
+    import libcst as cst
+
+    if isinstance(new, cst.BaseCompoundStatement) and not isinstance(old, cst.BaseCompoundStatement):
+        raise ValueError("a simple statement cannot be replaced by a compound one: insert it and remove the other")
+    before = chunk.module
+    after = before.deep_replace(old, new)
+    assert isinstance(after, cst.Module)
+    old_code, new_code = before.code, after.code
+    if isinstance(new, cst.BaseExpression) and not new.lpar and not isinstance(new, _atoms()):
+        closed = new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        closed_code = before.deep_replace(old, closed).code  # type: ignore[union-attr]
+        wanted, got = _shape(closed_code), _shape(new_code)
+        if wanted is not None and wanted != got:
+            new_code = closed_code
+    if Counter(_comments(after)) != Counter(_comments(before)):
+        raise CannotEditError
+    start, end, text = middle(old_code, new_code)
+    if start == end and not text:
+        return None
+    place = chunk.to_file(start, end)
+    if place is None or tree.source.text[slice(*place)] != old_code[start:end]:
+        raise CannotEditError
+    return TextEdit(place.start, place.end, text)
+
+
+def middle(old: str, new: str) -> tuple[int, int, str]:
+    """The part of `old` that differs and what stands there in `new`, widened to whole words."""
+    shorter = min(len(old), len(new))
+    prefix = 0
+    while prefix < shorter and old[prefix] == new[prefix]:
+        prefix += 1
+    suffix = 0
+    while suffix < shorter - prefix and old[-1 - suffix] == new[-1 - suffix]:
+        suffix += 1
+    if len(old) == len(new) == prefix:
+        return prefix, prefix, ""
+
+    def is_word(text: str, index: int) -> bool:
+        return 0 <= index < len(text) and _WORD.match(text[index]) is not None
+
+    while prefix and is_word(old, prefix - 1) and (is_word(old, prefix) or is_word(new, prefix)):
+        prefix -= 1
+    while suffix and is_word(old, len(old) - suffix) and (
+        is_word(old, len(old) - suffix - 1) or is_word(new, len(new) - suffix - 1)
+    ):
+        suffix -= 1
+    return prefix, len(old) - suffix, new[prefix : len(new) - suffix]
+
+
+def _atoms() -> tuple[type[cst.BaseExpression], ...]:
+    import libcst as cst
+
+    return (cst.Name, cst.Call, cst.Attribute, cst.Subscript, cst.SimpleString, cst.List, cst.Dict, cst.Set)
+
+
+def _shape(code: str) -> str | None:
+    """The structure of some code, places left out; None when it does not parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.dump(ast.parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _comments(node: cst.CSTNode) -> Iterator[str]:
+    import libcst as cst
+
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, cst.Comment):
+            yield current.value
+        pending.extend(current.children)
+
+
+def _remove(old: cst.CSTNode, chunk: Chunk, tree: Tree) -> TextEdit | None:
+    import libcst as cst
+
+    if old is chunk.statement:
+        if chunk.head.is_compound:
+            raise ValueError("a compound statement cannot be removed")
+        return _remove_statement(chunk.head, tree)
+    if isinstance(old, cst.Decorator):
+        row = tree.source.row(chunk.spans[old].start)
+        start = tree.source.starts[row - 1]
+        rest = _REST_OF_ROW.match(tree.source.text, chunk.spans[old].end)
+        if rest is None or rest.group(1):
+            raise CannotEditError
+        return TextEdit(start, rest.end(), "")
+    parent, name, items = _sequence_of(chunk.statement, old)
+    index = next(i for i, item in enumerate(items) if item is old)
+    left = [item for item in items if item is not old]
+    if index == len(left) and left:
+        left[-1] = left[-1].with_changes(comma=items[-1].comma)  # type: ignore[attr-defined]
+    if not left and isinstance(parent, cst.Import | cst.ImportFrom | cst.With | cst.Set | cst.Tuple):
+        raise ValueError(f"the only part of {type(parent).__name__} cannot be removed")
+    return _changed(chunk, parent, parent.with_changes(**{name: left}), tree)
+
+
+def _sequence_of(root: cst.CSTNode, item: cst.CSTNode) -> tuple[cst.CSTNode, str, Sequence[cst.CSTNode]]:
+    """The node below `root` that holds `item` in a sequence with commas, the attribute's name, and the sequence."""
+    if not hasattr(item, "comma"):
+        raise ValueError(f"{type(item).__name__} cannot be removed")
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        for name in ("args", "elements", "names", "items", "params", "bases", "keywords", "kwonly_params"):
+            items = getattr(node, name, None)
+            if isinstance(items, Sequence) and any(other is item for other in items):
+                return node, name, items
+        pending.extend(node.children)
+    raise ValueError(f"{type(item).__name__} stands in no sequence")
+
+
+def _remove_statement(head: Head, tree: Tree) -> TextEdit:
+    source = tree.source
+    row_start = source.starts[source.row(head.span.start) - 1]
+    rest = _REST_OF_ROW.match(source.text, head.span.end)
+    if len(head.block) == 1 or rest is None or not _starts_row(source, head.span.start):
+        return TextEdit(head.span.start, head.span.end, "pass")
+    if rest.group(1):  # the comment stays, on a row of its own
+        return TextEdit(head.span.start, rest.start(1), "")
+    return TextEdit(row_start, rest.end(), "")
+
+
+# Inserting
+
+
+def _starts_row(source: Source, offset: int) -> bool:
+    """Whether only whitespace stands before `offset` in its row, and the row continues no other."""
+    row = source.row(offset)
+    if source.text[source.starts[row - 1] : offset].strip(" \t\f"):
+        return False
+    return row == 1 or not source.line_text(row - 1).endswith("\\")
+
+
+def _insert(insert: InsertStatement, tree: Tree) -> TextEdit:
+    source = tree.source
+    head = tree.head(insert.at)
+    owner = head.owner
+    start = head.span.start
+    is_elif = isinstance(owner, ast.If) and source.text.startswith("elif", start)
+    if is_elif or not isinstance(owner, ast.stmt) or not _starts_row(source, start):
+        raise CannotEditError
+    row_start = source.starts[source.row(start) - 1]
+    indent = source.text[row_start:start]
+    newline = newline_of(source, row_start)
+    text = _statement_text(insert.new, indent, newline, tree)
+    if not insert.after:
+        return TextEdit(row_start, row_start, text)
+    end = source.span(owner).end
+    rest = _REST_OF_ROW.match(source.text, end)
+    if rest is None:
+        raise CannotEditError
+    if not rest.group(2):  # the file ends without a line ending
+        return TextEdit(rest.end(), rest.end(), newline + text[: -len(newline)])
+    return TextEdit(rest.end(), rest.end(), text)
+
+
+def _statement_text(
+    statement: cst.BaseStatement | cst.BaseSmallStatement, indent: str, newline: str, tree: Tree
+) -> str:
+    """A statement on rows of its own, indented, with a line ending. Strings that span rows keep their text."""
+    import libcst as cst
+
+    line = cst.SimpleStatementLine([statement]) if isinstance(statement, cst.BaseSmallStatement) else statement
+    step = _indent_step(tree)
+    if not indent:
+        return cst.Module(body=[line], default_newline=newline, default_indent=step).code  # type: ignore[list-item]
+    around = cst.If(cst.Name("_"), cst.IndentedBlock([line], indent=indent))
+    code = cst.Module(body=[around], default_newline=newline, default_indent=step).code
+    return code[code.index(newline) + len(newline) :]
+
+
+def _indent_step(tree: Tree) -> str:
+    """The indentation of the first block in the file, four spaces when there is none."""
+    for statement in tree.ast.body:
+        body = getattr(statement, "body", None)
+        if isinstance(body, list) and body and body[0].lineno > statement.lineno:
+            text = tree.source.line_text(body[0].lineno)
+            found = text[: len(text) - len(text.lstrip(" \t"))]
+            if found:
+                return found
+    return "    "
+
+
+# Needs
+
+
+def _needs(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[TextEdit]:
+    """The imports and definitions that the fix uses and the module lacks."""
+    bound = _module_names(tree.ast)
+    imports = [need.module for need in fix.needs if isinstance(need, ImportNeed)]
+    devices = [need.name for need in fix.needs if isinstance(need, RunDeviceNeed) and need.name not in bound]
+    local = facts.spell("torch")
+    has_torch = local.split(".")[0] in bound
+    if devices and not has_torch:
+        imports.append("torch")
+    block = _import_block(tree.ast)
+    shared: list[TextEdit] = []
+    for module in dict.fromkeys(imports):
+        if module.split(".")[0] not in bound:
+            shared.append(_after(tree, block, f"import {module}", apart=block < 0 or not _is_plain_import(tree.ast.body[block])))
+    if devices:
+        value = _run_device(facts.spell if has_torch else str, settings)
+        after = max(block, bound[local.split(".")[0]]) if has_torch else block
+        shared += [_after(tree, after, f"{name} = {value}", apart=True) for name in dict.fromkeys(devices)]
+    return shared
+
+
+def _run_device(spell: Callable[[str], str], settings: Settings) -> str:
+    """The device of the run as an expression that works on every machine, for the lowest torch of the project."""
+    device = spell("torch.device")
+    if settings.torch_version >= _ACCELERATOR_SINCE:
+        return f'{spell("torch.accelerator.current_accelerator")}(check_available=True) or {device}("cpu")'
+    return f'{device}("cuda" if {spell("torch.cuda.is_available")}() else "cpu")'
+
+
+def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:
+    """`text` on a row after the top-level statement `index`, before the first one for -1; `apart`: a blank row between."""
+    source, body = tree.source, tree.ast.body
+    newline = newline_of(source, 0)
+    blank = newline if apart else ""
+    if index < 0:
+        start = tree.start(body[0])
+        if not _starts_row(source, start):
+            raise CannotEditError
+        place = source.starts[source.row(start) - 1]
+        return TextEdit(place, place, text + newline + blank)
+    rest = _REST_OF_ROW.match(source.text, source.span(body[index]).end)
+    if rest is None or not rest.group(2):
+        raise CannotEditError
+    return TextEdit(rest.end(), rest.end(), blank + text + newline)
+
+
+def _import_block(module: ast.Module) -> int:
+    """The index of the last import of the block at the top; the docstring's without one, -1 without both."""
+    last = -1
+    for index, statement in enumerate(module.body):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            last = index
+        elif index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            last = 0 if isinstance(statement.value.value, str) else -1
+            if last < 0:
+                break
+        elif not _may_stand_between_imports(statement):
+            break
+    return last
+
+
+def _is_plain_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import) or (isinstance(statement, ast.ImportFrom) and statement.module != "__future__")
+
+
+def _may_stand_between_imports(statement: ast.stmt) -> bool:
+    """Names with two underscores, and `try` or `if` around imports."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name) and target.id.startswith("__") for target in statement.targets)
+    if isinstance(statement, ast.Try | ast.If):
+        return any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in ast.walk(statement))
+    return False
+
+
+def _module_names(module: ast.Module) -> dict[str, int]:
+    """The names that the module's own code binds, each with the index of the first top-level statement that does."""
+    names: dict[str, int] = {}
+    for index, statement in enumerate(module.body):
+        pending: list[ast.AST] = [statement]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.setdefault(node.name, index)
+                continue
+            if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+                continue
+            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                pending += node.orelse
+                continue
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id, index)
+            elif isinstance(node, ast.alias):
+                names.setdefault((node.asname or node.name).split(".")[0], index)
+            elif isinstance(node, ast.ExceptHandler) and node.name:
+                names.setdefault(node.name, index)
+            pending.extend(ast.iter_child_nodes(node))
+    return names

@@ -1,0 +1,205 @@
+"""What rules and reports talk about: spans, findings, fixes, rule metadata. Data only, no logic, no libcst.
+
+Offsets are code points in the decoded text of a file; rows and columns are 1-based, columns in code points.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+
+class Span(NamedTuple):
+    """A half-open range of the decoded text, in code points."""
+
+    start: int
+    end: int
+
+
+class Origin(NamedTuple):
+    """One place that explains a fact: `text` completes the frame ("created on the CPU here")."""
+
+    span: Span
+    text: str
+    path: str | None = None  # None: the file under analysis
+
+
+class Safety(str, enum.Enum):
+    """How far a fix may be trusted. Safe: on any machine where the program worked it computes the same afterwards."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    HINT = "hint"
+
+
+class Severity(str, enum.Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+Level = Literal["certain", "assume", "certain / assume"]
+FixWhen = Literal["always", "sometimes", "hint", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMeta:
+    """What is known about a rule without running it. `words`: without one of them in the file it cannot fire."""
+
+    code: str
+    name: str
+    summary: str
+    since: str
+    level: Level
+    severity: Severity
+    fix: FixWhen
+    words: tuple[str, ...]
+    opt_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Put `new` where `old` stands; `new=None` removes `old` (an argument with its comma, a statement with its line).
+
+    `old` must come from a `Site`. Only the differing middle of the two texts is written.
+    """
+
+    old: cst.CSTNode
+    new: cst.CSTNode | None
+
+
+@dataclass(frozen=True, slots=True)
+class InsertStatement:
+    """Put the statement `new` on a line of its own before or after the statement that covers `at`."""
+
+    at: Span
+    new: cst.BaseStatement | cst.BaseSmallStatement
+    after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ImportNeed:
+    """The fix needs `import module` at the top of the file; added once per file."""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunDeviceNeed:
+    """The fix uses the name `name` for the device of the run; a definition is added once per file, after the imports."""
+
+    name: str = "device"
+
+
+Need = ImportNeed | RunDeviceNeed
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A remedy as a rule states it: a title in the imperative, how safe, and the edits on CST nodes."""
+
+    title: str
+    safety: Safety
+    edits: tuple[Edit | InsertStatement, ...] = ()  # empty for a hint
+    needs: tuple[Need, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule says: the fact as a message, where, the remedy, and the places that explain it."""
+
+    span: Span
+    message: str
+    fix: Fix | None = None
+    because: tuple[Origin, ...] = ()
+
+
+class TextEdit(NamedTuple):
+    """Replace text[start:end] by `text`; offsets in code points of the decoded original."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextFix:
+    """A fix made concrete: `edits` belong to this finding, `shared` are needs that several fixes have in common."""
+
+    title: str
+    safety: Safety
+    edits: tuple[TextEdit, ...] = ()
+    shared: tuple[TextEdit, ...] = ()
+
+
+class Position(NamedTuple):
+    """1-based row and column, the column in code points."""
+
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place of a diagnostic, with its text."""
+
+    path: str
+    start: Position
+    end: Position
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A finding as it is reported: with rule, file, positions and the concrete fix."""
+
+    path: str
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    span: Span
+    start: Position
+    end: Position
+    fix: TextFix | None = None
+    related: tuple[Related, ...] = ()
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts of one file's analysis, summed over files for `--statistics`."""
+
+    files: int = 0
+    gated: int = 0  # files that the lexical gate let go unparsed
+    lines: int = 0
+    lines_parsed_by_libcst: int = 0
+    suspects: int = 0
+    budget_hits: int = 0
+
+
+@dataclass(slots=True)
+class FileResult:
+    """What the engine says about one file. `crashes` are internal errors (exit code 2), already formatted."""
+
+    path: str
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    suppressed: list[Diagnostic] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+# The engine's own findings; rules in packages have codes from their own modules.
+UNREADABLE_FILE = RuleMeta(
+    code="DEV900",
+    name="unreadable-file",
+    summary="file cannot be read, decoded or parsed",
+    since="0.1.0",
+    level="certain",
+    severity=Severity.ERROR,
+    fix="never",
+    words=(),
+)

@@ -1,0 +1,20 @@
+"""Did you mean: the nearest known name to a misspelt one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name closest to `word`, compared without case; None when nothing is close."""
+    import difflib
+
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean `x`?" to append to a message, or nothing."""
+    name = nearest(word, known)
+    return f"; did you mean `{name}`?" if name else ""

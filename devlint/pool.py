@@ -1,0 +1,69 @@
+"""Runs the tasks of many files, in worker processes when that pays; outcomes keep the order of the tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from devlint.model import FileResult, Statistics
+from devlint.report import FileReport
+from devlint.worker import Outcome, Task, run_task, run_tasks
+
+FILES_PER_JOB = 50  # below this number of files a worker process costs more than it saves
+CHUNK = 16
+
+
+def jobs_for(files: int, wanted: int) -> int:
+    """The number of processes for so many files; `wanted` 0 lets the machine and the number of files decide."""
+    if wanted:
+        return max(1, min(wanted, files))
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every platform
+    processors = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return max(1, min(processors, files // FILES_PER_JOB))
+
+
+def run_all(tasks: Sequence[Task], wanted: int = 0) -> Iterator[Outcome]:
+    """The outcome of each task, in order."""
+    jobs = jobs_for(len(tasks), wanted)
+    if jobs == 1:
+        yield from map(run_task, tasks)
+    else:
+        yield from _in_processes(tasks, jobs)
+
+
+def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    size = max(1, min(CHUNK, len(tasks) // (jobs * 4)))
+    chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+    executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
+    try:
+        futures = [executor.submit(run_tasks, chunk) for chunk in chunks]
+        for chunk, future in zip(chunks, futures, strict=True):
+            try:
+                yield from future.result()
+            except BrokenProcessPool:
+                yield from (_alone(task) for task in chunk)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _alone(task: Task) -> Outcome:
+    """Run a task in a process of its own: of a chunk only the file that ends its process is lost, and is named."""
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    with ProcessPoolExecutor(1, initializer=_ignore_interrupt) as executor:
+        try:
+            return executor.submit(run_task, task).result()
+        except BrokenProcessPool:
+            message = f"{task.name}:1: internal error: the process that checked this file ended abruptly"
+            return Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))), errors=[message])
+
+
+def _ignore_interrupt() -> None:
+    """Leave Ctrl-C to the main process."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

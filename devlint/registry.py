@@ -1,0 +1,85 @@
+"""Finds the rules: packages announce them under the entry point group `devlint.rules`, the shipped ones included.
+
+An entry point names a tuple of Rule classes. Any installed package can have one, so that only `builtin` is loaded unless
+the settings name others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from devlint.errors import RuleLoadError
+from devlint.model import UNREADABLE_FILE
+from devlint.rule import Rule
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "devlint.rules"
+BUILTIN = "builtin"
+
+
+def load_rules(plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
+    """The shipped rules and those of the named entry points, one instance each, sorted by code.
+
+    Raises RuleLoadError for an entry point that is missing or does not load, for codes or names that two rules share, and
+    when there is no rule at all.
+    """
+    from importlib.metadata import entry_points
+
+    return collect(entry_points(group=GROUP), plugins)
+
+
+def collect(found: Iterable[EntryPoint], plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
+    """`load_rules` on given entry points. An entry point listed twice with one target counts once."""
+    by_name: dict[str, EntryPoint] = {}
+    for point in found:
+        known = by_name.setdefault(point.name, point)
+        if known.value != point.value:
+            raise RuleLoadError(f"two packages provide rules as {point.name!r}: {known.value} and {point.value}")
+    if BUILTIN not in by_name:
+        raise RuleLoadError(f"no rules found: devlint is not installed (entry point {BUILTIN!r} of {GROUP!r} is missing)")
+    rules: list[Rule[Any]] = []
+    for name in dict.fromkeys((BUILTIN, *plugins)):
+        if name not in by_name:
+            raise RuleLoadError(f"no installed package provides rules as {name!r}; there are: {', '.join(sorted(by_name))}")
+        rules += _instances(by_name[name])
+    return check_rules(rules)
+
+
+def check_rules(rules: Sequence[Rule[Any]]) -> tuple[Rule[Any], ...]:
+    """The rules sorted by code. Raises RuleLoadError when codes or names clash, or when there is none."""
+    if not rules:
+        raise RuleLoadError("no rules found: the rule packages are empty")
+    taken = {UNREADABLE_FILE.code: "devlint", UNREADABLE_FILE.name: "devlint"}
+    for rule in rules:
+        owner = f"{type(rule).__module__}.{type(rule).__qualname__}"
+        for key in (rule.meta.code, rule.meta.name):
+            if key in taken:
+                raise RuleLoadError(f"{key} is claimed twice: by {taken[key]} and by {owner}")
+            taken[key] = owner
+    return tuple(sorted(rules, key=lambda rule: rule.meta.code))
+
+
+def _instances(point: EntryPoint) -> list[Rule[Any]]:
+    try:
+        classes = point.load()
+    except Exception as error:  # whatever a rule package raises while it is imported
+        place = _where(error)
+        raise RuleLoadError(f"rules {point.name!r} ({point.value}) cannot be loaded: {place}{error}") from error
+    if not isinstance(classes, tuple) or not all(isinstance(item, type) and issubclass(item, Rule) for item in classes):
+        raise RuleLoadError(f"rules {point.name!r} ({point.value}) must be a tuple of Rule classes")
+    try:
+        return [item() for item in classes]
+    except Exception as error:
+        raise RuleLoadError(f"rules {point.name!r} ({point.value}) cannot be made: {_where(error)}{error}") from error
+
+
+def _where(error: BaseException) -> str:
+    """`file:line: ErrorType: ` of the innermost frame of an error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: " if trace is not None else ""
+    return f"{place}{type(error).__name__}: "

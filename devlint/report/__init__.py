@@ -1,0 +1,90 @@
+"""Reports of a run: the data that every format renders, and the table of formats, which are imported when used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol, cast
+
+from devlint.model import Diagnostic, FileResult, Safety, Statistics
+from devlint.terminal import Style
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """One checked file. `text` is what the positions of the diagnostics refer to, kept when a format shows code.
+
+    `applied`: the levels of fixes that `--fix`, with the options in force for this file, applies.
+    """
+
+    result: FileResult
+    text: str | None = None
+    fixed: tuple[Diagnostic, ...] = ()
+    applied: frozenset[Safety] = frozenset({Safety.SAFE})
+
+    def is_fixable(self, diagnostic: Diagnostic) -> bool:
+        """Whether `--fix` would handle a diagnostic."""
+        return diagnostic.fix is not None and diagnostic.fix.safety in self.applied
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All files of a run in order. `fix_only`: problems that were not fixed are left out."""
+
+    files: Sequence[FileReport]
+    fix_only: bool = False
+
+    def problems(self) -> Iterator[tuple[FileReport, Diagnostic]]:
+        for file in self.files:
+            for diagnostic in file.result.diagnostics:
+                yield file, diagnostic
+
+    def fixed(self) -> list[Diagnostic]:
+        return [diagnostic for file in self.files for diagnostic in file.fixed]
+
+    def totals(self) -> Statistics:
+        """The statistics of all files, summed."""
+        total = Statistics()
+        for file in self.files:
+            for item in fields(Statistics):
+                value = getattr(total, item.name) + getattr(file.result.statistics, item.name)
+                setattr(total, item.name, value)
+        return total
+
+
+class Format(Protocol):
+    """What a module of this package offers: the report as blocks of text, each to be followed by a line break."""
+
+    def render(self, run: Run, style: Style) -> Iterable[str]: ...
+
+    def render_statistics(self, run: Run, style: Style) -> Iterable[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FormatInfo:
+    """A row of the table of formats.
+
+    `needs_text`: shows code or turns offsets into rows. `for_people`: messages about the run may stand beside it.
+    """
+
+    module: str
+    needs_text: bool = False
+    for_people: bool = True
+
+
+FORMATS: dict[str, FormatInfo] = {
+    "full": FormatInfo("devlint.report.full", needs_text=True),
+    "concise": FormatInfo("devlint.report.concise"),
+    "json": FormatInfo("devlint.report.json_", needs_text=True, for_people=False),
+}
+
+
+def load_format(name: str) -> Format:
+    """The module that renders the format called `name`, a key of `FORMATS`."""
+    return cast(Format, importlib.import_module(FORMATS[name].module))
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

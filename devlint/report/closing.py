@@ -1,0 +1,57 @@
+"""The last lines of a report for people: how many problems, and how many of them `--fix` would handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from devlint.model import Safety
+from devlint.report import Run, count
+from devlint.terminal import Style
+
+
+def closing_lines(run: Run, style: Style) -> Iterator[str]:
+    """One line of success, or the counts."""
+    problems = list(run.problems())
+    fixed = len(run.fixed())
+    if not problems:
+        yield style.good(_success(run, fixed))
+        return
+    files = len({problem.path for _, problem in problems})
+    detail = f" ({fixed} fixed, {len(problems)} left)" if fixed else ""
+    yield style.bold(f"Found {count(len(problems) + fixed, 'problem')} in {count(files, 'file')}{detail}.")
+    safe = sum(1 for file, problem in problems if file.is_fixable(problem))
+    unsafe = sum(
+        1 for file, p in problems if p.fix is not None and p.fix.safety is Safety.UNSAFE and not file.is_fixable(p)
+    )
+    if safe:
+        more = f" ({unsafe} more with `--unsafe-fixes`)" if unsafe else ""
+        yield f"[{style.mark('*')}] {safe} fixable with `--fix`{more}."
+    elif unsafe:
+        yield f"{unsafe} fixable with `--fix --unsafe-fixes`."
+
+
+def _success(run: Run, fixed: int) -> str:
+    files = count(len(run.files), "file")
+    if run.fix_only:
+        return f"Fixed {count(fixed, 'problem')} in {files}."
+    return (
+        f"Fixed {count(fixed, 'problem')}; none left in {files}." if fixed else f"No device problems found in {files}."
+    )
+
+
+def fixed_lines(run: Run, style: Style) -> Iterator[str]:
+    """What was fixed, for `--show-fixes`: per file, the number for each rule."""
+    fixed = run.fixed()
+    if not fixed:
+        return
+    yield style.bold(f"Fixed {count(len(fixed), 'problem')}:")
+    for file in run.files:
+        if not file.fixed:
+            continue
+        yield f"- {style.bold(file.result.path)}:"
+        counts: dict[tuple[str, str], int] = {}
+        for diagnostic in file.fixed:
+            key = diagnostic.code, diagnostic.name
+            counts[key] = counts.get(key, 0) + 1
+        for (code, name), number in sorted(counts.items()):
+            yield f"    {number} x {style.code(code)} ({name})"

@@ -1,0 +1,264 @@
+"""The corrected texts that verify runs: all fixes, or all but one, each mapped back to the original text.
+
+Offsets are code points of the decoded original. Free of torch and of the linter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from devlint.errors import UsageError
+from devlint.model import Diagnostic, Safety, Span, TextEdit
+from devlint.runtime.places import Places
+
+
+@dataclass(frozen=True, slots=True)
+class FixCase:
+    """One fix to be judged, known by its rule and the original span of its finding.
+
+    `edits` belong to this fix alone; `shared` is what several fixes need (an import, a `device = ...`) and stays when one
+    of them is left out. `related` are further spans where its fault may show. A fix without edits is a hint.
+    """
+
+    code: str
+    name: str
+    message: str
+    span: Span
+    title: str = ""
+    safety: Safety = Safety.UNSAFE
+    edits: tuple[TextEdit, ...] = ()
+    shared: tuple[TextEdit, ...] = ()
+    related: tuple[Span, ...] = ()
+
+    @property
+    def is_hint(self) -> bool:
+        """Whether there is nothing to apply, and so nothing to judge."""
+        return not self.edits
+
+    @classmethod
+    def of(cls, diagnostic: Diagnostic, related: tuple[Span, ...] = ()) -> FixCase:
+        """The case of a finding that the linter reports."""
+        fix = diagnostic.fix
+        return cls(
+            code=diagnostic.code,
+            name=diagnostic.name,
+            message=diagnostic.message,
+            span=diagnostic.span,
+            title=fix.title if fix else "",
+            safety=fix.safety if fix else Safety.HINT,
+            edits=fix.edits if fix else (),
+            shared=fix.shared if fix else (),
+            related=related,
+        )
+
+
+class Piece(NamedTuple):
+    """A stretch of a variant: kept from the original, or new text put at `old`.
+
+    `owner` is the index of the fix that wrote it, -1 for what fixes share, None for kept text.
+    """
+
+    start: int
+    end: int
+    old: int
+    owner: int | None
+
+
+class _Owned(NamedTuple):
+    edit: TextEdit
+    owner: int
+
+
+class Variant:
+    """The original text with some fixes applied, and where each of its statements comes from.
+
+    `keys[n]` names statement n across variants: the number of the original statement whose text it keeps, or for a
+    statement that a fix wrote, the place where it was put in. `edited[n]` are the fixes that wrote part of it.
+    """
+
+    def __init__(self, original: Places, cases: Sequence[FixCase], leave_out: int | None = None) -> None:
+        self.original = original
+        self.text, self.pieces = _assemble(original.lines.text, _owned_edits(cases, leave_out))
+        self.places = Places(self.text)
+        self.keys: list[str] = []
+        self.edited: list[frozenset[int]] = []
+        inserted: dict[int, int] = {}
+        for statement in self.places.statements:
+            header = [p for p in self.pieces if p.start < statement.header_end and statement.start < p.end]
+            self.edited.append(frozenset(p.owner for p in header if p.owner is not None))
+            number = self._kept(statement.start, statement.header_end)
+            if number is not None:
+                self.keys.append(str(number))
+                continue
+            anchor = header[0].old if header else 0
+            self.keys.append(f"+{anchor}.{inserted.get(anchor, 0)}")
+            inserted[anchor] = inserted.get(anchor, 0) + 1
+
+    def _kept(self, start: int, end: int) -> int | None:
+        """The original statement of the first visible text that this range keeps."""
+        for piece in self.pieces:
+            if piece.owner is not None or piece.end <= start or piece.start >= end:
+                continue
+            low, high = max(piece.start, start), min(piece.end, end)
+            for offset in range(low, high):
+                if not self.text[offset].isspace():
+                    return self.original.at(piece.old + offset - piece.start)
+        return None
+
+    def key_at_line(self, line: int, byte_column: int | None = None) -> str | None:
+        """The key of the statement at a line of this variant."""
+        number = self.places.on_line(line, byte_column)
+        return None if number is None else self.keys[number]
+
+    def original_line(self, line: int) -> int:
+        """The line of the original that a line of this variant comes from, or where it was put in."""
+        starts = self.places.lines.starts
+        if not 1 <= line <= len(starts):
+            return line
+        start = starts[line - 1]
+        end = starts[line] if line < len(starts) else len(self.text)
+        anchor: int | None = None
+        for piece in self.pieces:
+            if piece.end <= start or piece.start >= end:
+                continue
+            if piece.owner is not None:
+                anchor = piece.old if anchor is None else anchor
+                continue
+            low, high = max(piece.start, start), min(piece.end, end)
+            visible = next((o for o in range(low, high) if not self.text[o].isspace()), None)
+            if visible is not None:
+                return self.original.lines.line(piece.old + visible - piece.start)
+            anchor = piece.old + low - piece.start if anchor is None else anchor
+        return self.original.lines.line(anchor) if anchor is not None else line
+
+    def to_original(self, start: int, end: int) -> tuple[int, int] | None:
+        """The original range of a range that lies in kept text; None when a fix wrote part of it."""
+        for piece in self.pieces:
+            if piece.owner is None and piece.start <= start and end <= piece.end:
+                return piece.old + start - piece.start, piece.old + end - piece.start
+        return None
+
+
+def _owned_edits(cases: Sequence[FixCase], leave_out: int | None) -> list[_Owned]:
+    """The edits of a variant, in order; what fixes share once, also when the fix left out shares it."""
+    shared = dict.fromkeys(edit for case in cases for edit in case.shared)
+    owned = [_Owned(edit, -1) for edit in shared]
+    for index, case in enumerate(cases):
+        if index != leave_out:
+            owned.extend(_Owned(edit, index) for edit in case.edits)
+    # A stable sort: at one offset, what is shared (imports, definitions) comes before what uses it.
+    return sorted(owned, key=lambda each: (each.edit.start, each.edit.end))
+
+
+def _assemble(text: str, owned: Iterable[_Owned]) -> tuple[str, list[Piece]]:
+    pieces: list[Piece] = []
+    parts: list[str] = []
+    done = length = 0
+    for (start, end, new), owner in owned:
+        if start > done:
+            parts.append(text[done:start])
+            pieces.append(Piece(length, length + start - done, done, None))
+            length += start - done
+        if new:
+            parts.append(new)
+            pieces.append(Piece(length, length + len(new), start, owner))
+            length += len(new)
+        done = max(done, end)
+    parts.append(text[done:])
+    pieces.append(Piece(length, length + len(text) - done, done, None))
+    return "".join(parts), pieces
+
+
+def overlap(first: FixCase, second: FixCase) -> bool:
+    """Whether two fixes cannot be applied to one text: they change the same code points, or do the same.
+
+    Two insertions at one offset are compatible when they are different whole lines.
+    """
+    for a in first.edits:
+        for b in second.edits:
+            if a.start < b.end and b.start < a.end:
+                return True
+            if a == b:
+                return True
+            if a.start == a.end == b.start == b.end and not ("\n" in a.text and "\n" in b.text):
+                return True
+    return False
+
+
+def choose(cases: Sequence[FixCase]) -> tuple[list[FixCase], list[FixCase]]:
+    """The fixes that go together, first come first served by span and code, and those that must wait for another round."""
+    chosen: list[FixCase] = []
+    waiting: list[FixCase] = []
+    for case in sorted(cases, key=lambda c: (c.span, c.code)):
+        (waiting if any(overlap(case, other) for other in chosen) else chosen).append(case)
+    return chosen, waiting
+
+
+def carried_back(case: FixCase, variant: Variant) -> FixCase | None:
+    """A fix found in a variant, in terms of the original; None when it builds on text that another fix wrote."""
+    span = variant.to_original(*case.span)
+    edits = [_edit_back(edit, variant) for edit in case.edits]
+    shared = [_edit_back(edit, variant) for edit in case.shared]
+    if span is None or None in edits or None in shared:
+        return None
+    return replace(
+        case,
+        span=Span(*span),
+        edits=tuple(edit for edit in edits if edit),
+        shared=tuple(edit for edit in shared if edit),
+        related=tuple(Span(*back) for each in case.related if (back := variant.to_original(*each))),
+    )
+
+
+def _edit_back(edit: TextEdit, variant: Variant) -> TextEdit | None:
+    at = variant.to_original(edit.start, edit.end)
+    return TextEdit(*at, edit.text) if at else None
+
+
+def read_cases(path: Path, text: str) -> list[FixCase]:
+    """Fixes written by hand, for tests: a JSON list of objects.
+
+    Keys: `code`, `at` (text whose first occurrence is the finding's span), `replace` (pairs of old and new text; an old
+    text is found from the finding on, or from the start of the file when it is not there), `shared` (pairs of an anchor
+    and the text put before it), and optionally `name`, `message`, `safety`. Raises UsageError when a text is not found.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot read fixes: {error}") from error
+    return [case_from_row(row, text, str(path)) for row in rows]
+
+
+def case_from_row(row: dict[str, Any], text: str, where: str = "fixes") -> FixCase:
+    """One fix of `read_cases`."""
+
+    def find(needle: str, start: int = 0) -> int:
+        found = text.find(needle, start)
+        if found < 0:
+            found = text.find(needle)
+        if found < 0:
+            raise UsageError(f"{where}: {row.get('code')}: the program does not contain {needle!r}")
+        return found
+
+    at = find(row["at"])
+    edits = []
+    for old, new in row.get("replace", ()):
+        start = find(old, at)
+        edits.append(TextEdit(start, start + len(old), new))
+    shared = tuple(TextEdit(find(anchor), find(anchor), new) for anchor, new in row.get("shared", ()))
+    related = tuple(Span(find(each), find(each) + len(each)) for each in row.get("related", ()))
+    return FixCase(
+        code=row["code"],
+        name=row.get("name", ""),
+        message=row.get("message", ""),
+        span=Span(at, at + len(row["at"])),
+        title=row.get("title", ""),
+        safety=Safety(row.get("safety", "unsafe")),
+        edits=tuple(edits),
+        shared=shared,
+        related=related,
+    )

@@ -1,0 +1,183 @@
+"""The statements of a program as places: numbered, counted while it runs, and found again in a corrected copy.
+
+A place is a simple statement, or the header of a compound one. The count of a place says whether the runs came there and
+whether one run got further than another. Free of torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COUNTS = "__devlint_counts__"
+"""The name, among the builtins of a run, of the sequence that the counting statements write to."""
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_BODIES = ("body", "orelse", "finalbody")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: code points `start` to `end`, its header up to `header_end`, and the lines of the header.
+
+    For a simple statement the header is the whole of it. Lines are 1-based.
+    """
+
+    start: int
+    end: int
+    header_end: int
+    first_line: int
+    last_line: int
+
+
+class Lines:
+    """The lines of a text as Python counts them, with the offset where each begins."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+
+    def offset(self, line: int, byte_column: int) -> int:
+        """The code point offset of a 1-based line and a UTF-8 byte column, as `ast` gives them."""
+        start = self.starts[line - 1]
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        row = self.text[start:end]
+        if row.isascii():
+            return start + byte_column
+        return start + len(row.encode()[:byte_column].decode(errors="replace"))
+
+    def line(self, offset: int) -> int:
+        """The 1-based line of an offset."""
+        low, high = 0, len(self.starts)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.starts[middle] <= offset:
+                low = middle
+            else:
+                high = middle
+        return low + 1
+
+
+def bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Every list of statements under a node, outer ones first, in source order."""
+    for name in _BODIES:
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+            for statement in block:
+                yield from bodies(statement)
+        if name == "body":
+            for inner in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                yield from bodies(inner)
+
+
+class Places:
+    """The statements of one text, numbered from 0.
+
+    Raises SyntaxError when the text is no Python.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.lines = Lines(text)
+        self.statements: list[Statement] = []
+        self._blocks: list[range] = []
+        for block in bodies(ast.parse(text)):
+            numbers = range(len(self.statements), len(self.statements) + len(block))
+            self._blocks += [numbers] * len(block)
+            self.statements += map(self._statement, block)
+
+    def _statement(self, node: ast.stmt) -> Statement:
+        first_line, column = _begin(node)
+        start = self.lines.offset(first_line, column)
+        end = self.lines.offset(node.end_lineno or first_line, node.end_col_offset or 0)
+        body = next(bodies(node), None)
+        header_end = end if body is None else self.lines.offset(*_begin(body[0]))
+        last = header_end - 1
+        while last > start and self.lines.text[last].isspace():
+            last -= 1
+        return Statement(start, end, header_end, first_line, self.lines.line(last))
+
+    def at(self, offset: int) -> int | None:
+        """The number of the innermost statement that holds an offset; None between statements."""
+        best: int | None = None
+        for number, statement in enumerate(self.statements):
+            if statement.start <= offset < max(statement.end, statement.start + 1) and (
+                best is None or statement.start >= self.statements[best].start
+            ):
+                best = number
+        return best
+
+    def on_line(self, line: int, byte_column: int | None = None) -> int | None:
+        """The number of the statement whose header covers a line; the column decides between several on one line."""
+        if not 1 <= line <= len(self.lines.starts):
+            return None
+        if byte_column is not None:
+            return self.at(self.lines.offset(line, byte_column))
+        covering = [n for n, s in enumerate(self.statements) if s.first_line <= line <= s.last_line]
+        if covering:
+            first = max(self.statements[n].first_line for n in covering)
+            return next(n for n in covering if self.statements[n].first_line == first)
+        return self.at(self.lines.starts[line - 1])
+
+    def beside(self, number: int) -> tuple[int | None, int | None]:
+        """The statements after and before one in its block."""
+        block = self._blocks[number]
+        return (number + 1 if number + 1 in block else None), (number - 1 if number - 1 in block else None)
+
+    def touching(self, start: int, end: int) -> list[int]:
+        """The statements whose headers share a code point with a range, or hold an empty one."""
+        return [
+            n
+            for n, s in enumerate(self.statements)
+            if (s.start < end and start < s.header_end) or (start == end and s.start <= start < s.header_end)
+        ]
+
+
+def _begin(node: ast.stmt) -> tuple[int, int]:
+    """Line and byte column of a statement, its first decorator's `@` included."""
+    decorators = getattr(node, "decorator_list", None)
+    if decorators:
+        return decorators[0].lineno, max(decorators[0].col_offset - 1, 0)
+    return node.lineno, node.col_offset
+
+
+def count_statements(tree: ast.Module) -> int:
+    """Add before each statement one that counts it in `COUNTS`; returns how many statements there are.
+
+    Line numbers stay. Docstrings and `from __future__` imports keep their place at the top and are not counted.
+    """
+    number = 0
+    blocks: list[tuple[list[ast.stmt], int]] = []
+    for block in bodies(tree):
+        blocks.append((block, number))
+        number += len(block)
+    owners = {id(getattr(node, "body", None)) for node in ast.walk(tree) if _has_docstring(node)}
+    for block, first in blocks:
+        counted: list[ast.stmt] = []
+        for position, statement in enumerate(block):
+            docstring = position == 0 and id(block) in owners
+            if not docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+                counted.append(_counter(first + position, statement))
+            counted.append(statement)
+        block[:] = counted
+    return number
+
+
+def _has_docstring(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and (
+        ast.get_docstring(node, clean=False) is not None
+    )
+
+
+def _counter(number: int, statement: ast.stmt) -> ast.stmt:
+    line, column = _begin(statement)
+    place = ast.Subscript(ast.Name(COUNTS, ast.Load()), ast.Constant(number), ast.Store())
+    counter = ast.AugAssign(place, ast.Add(), ast.Constant(1))
+    for node in ast.walk(counter):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.lineno = node.end_lineno = line
+            node.col_offset = node.end_col_offset = column
+    return counter
+

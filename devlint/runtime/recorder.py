@@ -1,0 +1,198 @@
+"""What a program asked of its accelerator: bounded, aggregated events, each at the user's line.
+
+The recorder knows nothing of torch.  The simulator and the observer call :meth:`Recorder.record`;
+reports and verdicts read :meth:`Recorder.events`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
+Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
+
+_DEVLINT = str(Path(__file__).resolve().parent.parent) + os.sep
+# `timeit` compiles its loop under this name; its clock reads belong to whoever called timeit.
+_TIMEIT = "<timeit-src>"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One kind of happening at one user line, aggregated over the run.
+
+    kind:
+        ``sync``      the host waited for the card: ``.item()``, ``nonzero``, printing, ``synchronize()`` ...
+        ``transfer``  bytes moved between host and card or between cards; a blocking one also waits
+        ``clock``     the user read a clock, or the time between two accelerator events
+        ``race``      the host read the result of a non-blocking copy before waiting for it
+        ``fault``     an error that names devices was raised; ``what`` is its message
+    what: the operation or call, for a fault the message.
+    file, line: the nearest frame of user code; ``None`` and 0 when no user frame was on the stack.
+    count: how often it happened.
+    bytes: sum over all of them (0 where nothing was copied).
+    direction, blocking: for transfers; ``None`` otherwise.
+    pending: largest number of kernels queued on the card and not waited for at that moment.
+        For a clock, more than 0 means that unfinished work was not waited for; reads with and
+        without unfinished work are kept apart.
+    device: the card, such as ``cuda:0``; empty when it concerns all of them.
+    """
+
+    kind: Kind
+    what: str
+    file: str | None
+    line: int
+    count: int = 1
+    bytes: int = 0
+    direction: Direction | None = None
+    blocking: bool | None = None
+    pending: int = 0
+    device: str = ""
+
+
+_Key: TypeAlias = tuple[Kind, str, "str | None", int, "Direction | None", "bool | None", str, bool]
+
+
+class Recorder:
+    """Collects events; safe to call from any thread and in forked children.
+
+    user_roots: folders or files of the user's program.  Without any, every file counts as the
+        user's that is not part of the standard library, an installed package or devlint.
+    max_events: upper bound on distinct events; what comes later is counted in ``dropped``.
+    kernel_lines: also count kernels per user line (``kernels``), at some cost per kernel.
+    """
+
+    def __init__(
+        self,
+        user_roots: Iterable[str | os.PathLike[str]] = (),
+        *,
+        max_events: int = 10_000,
+        kernel_lines: bool = True,
+    ) -> None:
+        self.user_roots: tuple[str, ...] = tuple(os.path.realpath(root) for root in user_roots)
+        self.max_events = max_events
+        self.kernel_lines = kernel_lines
+        self.dropped = 0
+        # Kernels per (code object, offset of the instruction that queued them).
+        self.kernels: dict[tuple[CodeType, int], int] = {}
+        # Code objects whose frames are the user's, and those whose frames are not.
+        self.user_code: set[CodeType] = set()
+        self.other_code: set[CodeType] = set()
+        self._counters: dict[_Key, list[int]] = {}
+        self._library_roots = _library_roots()
+
+    # ------------------------------------------------------------------ attribution
+
+    def is_user(self, code: CodeType) -> bool:
+        """Whether a frame running this code is the user's; remembered per code object."""
+        if code in self.user_code:
+            return True
+        if code in self.other_code:
+            return False
+        answer = self._is_user_file(code.co_filename)
+        (self.user_code if answer else self.other_code).add(code)
+        return answer
+
+    def _is_user_file(self, filename: str) -> bool:
+        if filename.startswith("<"):
+            return filename in ("<stdin>", "<string>") and not self.user_roots
+        path = os.path.realpath(filename)
+        if path.startswith(_DEVLINT) or f"{os.sep}site-packages{os.sep}" in path:
+            return False
+        if f"{os.sep}dist-packages{os.sep}" in path:
+            return False
+        if self.user_roots:
+            return any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in self.user_roots)
+        return not path.startswith(self._library_roots)
+
+    def locate(self, frame: FrameType | None = None) -> tuple[str | None, int]:
+        """File and line of the nearest user frame, outward from `frame` (default: the caller)."""
+        if frame is None:
+            frame = sys._getframe(1)
+        user, other = self.user_code, self.other_code
+        while frame is not None:
+            code = frame.f_code
+            if code not in other and (code in user or self.is_user(code)):
+                return code.co_filename, frame.f_lineno
+            frame = frame.f_back
+        return None, 0
+
+    def is_user_clock(self, frame: FrameType) -> bool:
+        """Whether a clock read in this frame is the user's own: their code, or `timeit` for them."""
+        return self.is_user(frame.f_code) or frame.f_code.co_filename == _TIMEIT
+
+    # ------------------------------------------------------------------ recording
+
+    def record(
+        self,
+        kind: Kind,
+        what: str,
+        *,
+        bytes: int = 0,
+        direction: Direction | None = None,
+        blocking: bool | None = None,
+        pending: int = 0,
+        device: str = "",
+        at: tuple[str | None, int] | None = None,
+    ) -> None:
+        """Count one happening at the user's line (`at`, or found on the stack)."""
+        file, line = self.locate(sys._getframe(1)) if at is None else at
+        key: _Key = (kind, what, file, line, direction, blocking, device, kind == "clock" and pending > 0)
+        counters = self._counters.get(key)
+        if counters is None:
+            if len(self._counters) >= self.max_events:
+                self.dropped += 1
+                return
+            counters = self._counters.setdefault(key, [0, 0, 0])
+        counters[0] += 1
+        counters[1] += bytes
+        counters[2] = max(counters[2], pending)
+
+    # ------------------------------------------------------------------ reading
+
+    def events(self) -> list[Event]:
+        """All events, in order of first occurrence."""
+        return [
+            Event(kind, what, file, line, count, size, direction, blocking, pending, device)
+            for (kind, what, file, line, direction, blocking, device, _), (count, size, pending) in list(
+                self._counters.items()
+            )
+        ]
+
+    def kernels_by_line(self) -> dict[tuple[str, int], int]:
+        """Kernels queued per (file, line) of the user's code; empty when `kernel_lines` is off."""
+        lines: dict[tuple[str, int], int] = {}
+        for (code, offset), count in list(self.kernels.items()):
+            place = (code.co_filename, _line_at(code, offset))
+            lines[place] = lines.get(place, 0) + count
+        return lines
+
+    def to_json(self) -> str:
+        """One JSON object: ``events`` (rows with the fields of Event), ``kernels`` and ``dropped``."""
+        kernels = [
+            {"file": file, "line": line, "count": count} for (file, line), count in self.kernels_by_line().items()
+        ]
+        return json.dumps(
+            {"events": [asdict(event) for event in self.events()], "kernels": kernels, "dropped": self.dropped}
+        )
+
+
+def _line_at(code: CodeType, offset: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def _library_roots() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if name in paths}
+    roots.add(os.path.dirname(os.__file__))
+    return tuple(os.path.realpath(root) + os.sep for root in roots)

@@ -1,0 +1,221 @@
+"""Mixing rules of operators whose kernels or composites check devices themselves.
+
+Each rule gets the call and answers with the card it runs on (None: the host), `Finished` when it has
+been carried out, or `NotDecided` to leave it to the operator's class.  The words are those of the
+ATen file named at each rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from devlint.runtime.simulator import messages
+from devlint.runtime.simulator.cards import Card
+from devlint.runtime.simulator.marks import card_of, mark_of, set_mark
+from devlint.runtime.simulator.mixing import Finished, MixedCall, NotDecided
+from devlint.runtime.simulator.transfer import record_copy
+
+Outcome = Card | Finished | NotDecided | None
+_Tensor = torch.Tensor
+_WithoutDispatch: Any = torch._C._DisableTorchDispatch  # type: ignore[attr-defined]
+_UNDECIDED: Final = NotDecided()
+
+
+def _copy(call: MixedCall) -> Outcome:
+    """``copy_`` may cross devices: it is a transfer (Copy.cpp)."""
+    target, source = call.args[0], call.args[1]
+    non_blocking = bool(call.argument("non_blocking"))
+    with _WithoutDispatch():
+        call.plan.call(*call.args, **call.kwargs)
+    size = source.numel() * source.element_size()
+    record_copy(
+        call.simulation, card_of(source), call.place(target), source, target, size, non_blocking, "copy_"
+    )
+    return Finished(target)
+
+
+def _anywhere(call: MixedCall) -> Outcome:
+    """Only sizes or metadata are used."""
+    return call.place(call.args[0])
+
+
+def _index(call: MixedCall) -> Outcome:
+    """Indices on the host or on self's device (TensorAdvancedIndexing.cpp, IndexingUtils.h)."""
+    indexed = call.args[0]
+    home = call.place(indexed)
+    indices = [index for index in call.args[1] if index is not None]
+    for index in indices:
+        place = call.place(index)
+        if place is not None and place is not home and not call.is_wild(index):
+            call.fail(
+                "indices should be either on cpu or on the same device as the indexed tensor "
+                f"({call.device(indexed)})"
+            )
+    if "put" in call.name:
+        _check_index_value(call, home)
+    for index in indices:
+        if home is not None and call.place(index) is None:
+            size = index.numel() * index.element_size()
+            call.simulation.transferred("host index", "h2d", size, home, blocking=True)
+    return home
+
+
+def _check_index_value(call: MixedCall, home: Card | None) -> None:
+    value = call.args[2]
+    if call.is_wild(value) or call.place(value) is home or value.dim() == 0:
+        return
+    here, there = call.device(call.args[0]), call.device(value)
+    if home is not None and call.argument("accumulate"):
+        call.fail(f"expected device {here} but got device {there} for value tensor")
+    call.fail_as_iterator(here, there)
+
+
+def _embedding(call: MixedCall) -> Outcome:
+    """``weight.index_select(0, indices)`` (Embedding.cpp, cuda/Embedding.cu)."""
+    weight, indices = call.args[0], call.args[1]
+    call.fail_exactly("index", call.device(indices), call.device(weight), "wrapper_CUDA__index_select")
+
+
+def _convolution(call: MixedCall) -> Outcome:
+    """Input, weight and bias by their type strings (Convolution.cpp, check_input_same_type_as_parameters)."""
+    source, weight, bias = call.args[0], call.args[1], call.args[2]
+    for name, other in (("weight", weight), ("bias", bias)):
+        if isinstance(other, _Tensor) and call.place(other) is not call.place(source):
+            have = messages.type_name(source.dtype, call.device(source))
+            want = messages.type_name(other.dtype, call.device(other))
+            on_host = call.place(source) is None
+            if have == want:  # two cards of one kind pass that check; a kernel's own finds them
+                if name == "bias":
+                    call.fail_as_iterator(call.device(source), call.device(other))
+                method = "wrapper_CUDA__cudnn_convolution"
+                call.fail_exactly("weight", call.device(other), call.device(source), method)
+            tail = f" or input should be a MKLDNN tensor and {name} is a dense tensor" if on_host else ""
+            call.fail(f"Input type ({have}) and {name} type ({want}) should be the same{tail}")
+    return _UNDECIDED
+
+
+def _masked_fill(call: MixedCall) -> Outcome:
+    """The mask strictly on self's device; a zero-dim value from anywhere (cuda/Indexing.cu)."""
+    filled, mask, value = call.args[0], call.args[1], call.args[2]
+    home = call.place(filled)
+    if isinstance(value, _Tensor) and home is None and call.place(value) is not None:
+        call.fail("masked_fill_: Expected inputs to be on same device")
+    if not call.is_wild(mask) and call.place(mask) is not home:
+        here, there = call.device(filled), call.device(mask)
+        call.fail(
+            f"expected self and mask to be on the same device, but got mask on {there} and self on {here}"
+        )
+    return home
+
+
+def _where(call: MixedCall) -> Outcome:
+    """Any of the three may be a zero-dim CPU tensor (TensorCompare.cpp)."""
+    for tensor in (call.argument("condition"), call.argument("self"), call.argument("other")):
+        if not isinstance(tensor, _Tensor):
+            continue
+        place = call.place(tensor)
+        if place is not call.card and not (place is None and tensor.dim() == 0):
+            call.fail_as_iterator(call.card.device, call.device(tensor))
+    return call.card
+
+
+def _packed_sequence(call: MixedCall) -> Outcome:
+    """Lengths on the host (PackedSequence.cpp)."""
+    lengths = call.args[1]
+    if card_of(lengths) is not None:
+        call.fail(messages.packed_lengths(lengths, call.device(lengths)))
+    return call.place(call.args[0])
+
+
+def _ctc_loss(call: MixedCall) -> Outcome:
+    """Lengths may be on the host when log-probabilities and targets agree (LossCTC.cpp)."""
+    place = call.place(call.args[0])
+    return place if place is call.place(call.args[1]) else _UNDECIDED
+
+
+def _segment_reduce(call: MixedCall) -> Outcome:
+    """Lengths or offsets on the data's card (SegmentReduce.cpp)."""
+    data = call.args[0]
+    for name in ("offsets", "lengths"):
+        given = call.argument(name)
+        if isinstance(given, _Tensor) and call.place(given) is not call.place(data):
+            call.fail(
+                f"Expected data.get_device() == {name}_value.get_device() to be true, but got false.  "
+                "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
+            )
+    return _UNDECIDED
+
+
+def _block_diag(call: MixedCall) -> Outcome:
+    """All on the first one's device (TensorShape.cpp)."""
+    tensors = call.args[0]
+    first = call.device(tensors[0])
+    for position, tensor in enumerate(tensors):
+        device = call.device(tensor)
+        if device != first:
+            call.fail(
+                "torch.block_diag: input tensors must all be on the same device. "
+                f"Input 0 is on device {first} and input {position} is on device {device}"
+            )
+    return _UNDECIDED
+
+
+def foreach_rule(call: MixedCall) -> Outcome:
+    """Lists are judged slot by slot, as the slow path would run them (ForeachOpsKernels.cpp)."""
+    lists = [value for value in call.args if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor)]
+    crossing = call.name.startswith("_foreach_copy")
+    for slot in zip(*(each for each in lists if len(each) == len(lists[0])), strict=True):
+        home = call.device(slot[0])
+        for tensor in slot[1:]:
+            device = call.device(tensor)
+            if device != home and not crossing and not (device.type == "cpu" and tensor.dim() == 0):
+                call.fail_as_iterator(home, device)
+    with _WithoutDispatch():
+        result = call.plan.call(*call.args, **call.kwargs)
+    if crossing:
+        for target, source in zip(lists[0], lists[1], strict=True):
+            size = source.numel() * source.element_size()
+            record_copy(
+                call.simulation, card_of(source), call.place(target), source, target, size, False, "_foreach_copy_"
+            )
+    elif isinstance(result, (list, tuple)):
+        for made, slot_head in zip(result, lists[0], strict=False):
+            if mark_of(made) is None:
+                set_mark(made, mark_of(slot_head))
+    call.card.queued += 1
+    return Finished(result)
+
+
+HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
+    "copy_": _copy,
+    "set_": _anywhere,
+    "record_stream": _anywhere,
+    "_has_compatible_shallow_copy_type": _anywhere,
+    "is_same_size": _anywhere,
+    "expand_as": _anywhere,
+    "view_as": _anywhere,
+    "set_data": _anywhere,
+    "resize_as_": _anywhere,
+    "index": _index,
+    "_unsafe_index": _index,
+    "index_put": _index,
+    "index_put_": _index,
+    "_index_put_impl_": _index,
+    "_unsafe_index_put": _index,
+    "embedding": _embedding,
+    "convolution": _convolution,
+    "_convolution": _convolution,
+    "convolution_overrideable": _convolution,
+    "masked_fill": _masked_fill,
+    "masked_fill_": _masked_fill,
+    "where": _where,
+    "_pack_padded_sequence": _packed_sequence,
+    "_ctc_loss": _ctc_loss,
+    "_cudnn_ctc_loss": _ctc_loss,
+    "segment_reduce": _segment_reduce,
+    "_segment_reduce_backward": _segment_reduce,
+    "block_diag": _block_diag,
+}

@@ -1,0 +1,308 @@
+"""The dispatch mode: every operator passes here and leaves with its result marked.
+
+The short path serves the common operator, whose tensors are all on one card or all on the host; it
+is written for speed, since it runs once per kernel.  Everything else takes `_carefully`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from devlint.runtime.simulator import messages, mixing
+from devlint.runtime.simulator.cards import Card, Lease
+from devlint.runtime.simulator.generators import check_generator
+from devlint.runtime.simulator.marks import WILD, Mark, card_of, has_storage, mark_of, set_mark, storage_of
+from devlint.runtime.simulator.opfacts import OpPlan
+from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.simulator.transfer import copy_to_place
+
+_Tensor = torch.Tensor
+_Parameter = torch.nn.Parameter
+_NO_KEYWORDS: Final[dict[str, Any]] = {}
+_CPU = torch.device("cpu")
+
+
+# In the short path: no tensor was met yet; the long path is needed.
+_UNSEEN: Final = object()
+_CAREFUL: Final = object()
+
+
+class SimulatedDevice(TorchDispatchMode):
+    """Propagates marks, applies the mixing rules, keeps the queues.  One instance per thread."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self._plans = _plans
+        recorder = simulation.recorder
+        self._user_code = recorder.user_code
+        self._other_code = recorder.other_code
+        self._is_user = recorder.is_user
+        self._kernels = recorder.kernels if recorder.kernel_lines else None
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Otherwise torch wraps each call of this mode for its compiler, at a cost per operator.
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        plan = self._plans.get(func)
+        if plan is None:
+            plan = self._plans[func] = OpPlan(func)
+        if not plan.fast or (kwargs and "device" in kwargs):
+            return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
+        place: Any = _UNSEEN
+        try:
+            for value in args:
+                kind = value.__class__
+                if kind is _Tensor or kind is _Parameter:
+                    mark = storage_of(value)._devlint_mark  # type: ignore[attr-defined]
+                    if mark is not place:
+                        if place is not _UNSEEN or mark is WILD:
+                            place = _CAREFUL
+                            break
+                        place = mark
+                elif kind is list or kind is tuple:
+                    for item in value:
+                        if isinstance(item, _Tensor):
+                            mark = storage_of(item)._devlint_mark  # type: ignore[attr-defined]
+                            if mark is not place:
+                                if place is not _UNSEEN or mark is WILD:
+                                    place = _CAREFUL
+                                    break
+                                place = mark
+                    if place is _CAREFUL:
+                        break
+                elif isinstance(value, _Tensor):
+                    place = _CAREFUL
+                    break
+        except (NotImplementedError, RuntimeError):  # a tensor without storage
+            place = _CAREFUL
+        if place is _CAREFUL:
+            return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
+        if place is None or place is _UNSEEN:
+            if place is None and self._simulation.unread_copies:
+                self._check_copies(plan, args)
+            return plan.call(*args, **kwargs) if kwargs else plan.call(*args)
+        if plan.launches:
+            place.queued += 1
+            if self._kernels is not None:
+                self._count_line(sys._getframe(1))
+            if plan.half_in_single and _has_half(args):
+                return self._marked(_in_single_precision(plan, args, kwargs or _NO_KEYWORDS), place)
+        result = plan.call(*args, **kwargs) if kwargs else plan.call(*args)
+        if result.__class__ is _Tensor:
+            storage: Any = storage_of(result)
+            if storage._devlint_mark is None:
+                storage._devlint_mark = place
+                storage._devlint_lease = Lease(place, storage.nbytes())
+            return result
+        return self._marked(result, place)
+
+    def _count_line(self, frame: Any) -> None:
+        """Count a kernel for the nearest user frame, as (code, instruction); lines are worked out when read."""
+        other, user = self._other_code, self._user_code
+        while frame is not None:
+            code = frame.f_code
+            if code not in other and (code in user or self._is_user(code)):
+                key = (code, frame.f_lasti)
+                kernels: Any = self._kernels
+                kernels[key] = kernels.get(key, 0) + 1
+                return
+            frame = frame.f_back
+
+    # ------------------------------------------------------------------ the long path
+
+    def _carefully(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if plan.composite:
+            with self:
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+        simulation = self._simulation
+        marks = [mark_of(tensor) for tensor in tensors_in((args, tuple(kwargs.values())))]
+        wild = any(mark is WILD for mark in marks)
+        places = [mark for mark in marks if mark is not WILD]
+        place: Any = places[0] if places else _UNSEEN
+        mixed = any(other is not place for other in places)
+
+        device = kwargs.get("device")
+        if device is not None and device.type != "meta":
+            target = simulation.thread.target
+            if device.type == simulation.kind:  # asked for by name, by code that bypasses the patches
+                wanted = simulation.place(device)
+                kwargs = {**kwargs, "device": _CPU}
+                if plan.name == "_to_copy":
+                    return self._to_copy(plan, args, kwargs, wanted)
+                place, mixed = wanted, False
+            elif target is not None:
+                place, mixed = target[0], False
+            elif place is _UNSEEN:  # a factory called by C++, which sees only the CPU
+                result = plan.call(*args, **kwargs)
+                _mark_new(result, WILD)
+                return result
+            # Otherwise C++ passed on `self.options()`: the result stays with the inputs.
+
+        if mixed:
+            outcome = mixing.resolve(simulation, self, func, plan, args, kwargs)
+            if isinstance(outcome, mixing.Finished):
+                return outcome.result
+            place = outcome
+        if plan.random:
+            check_generator(simulation, args, kwargs, place if isinstance(place, Card) else None)
+        if place is _UNSEEN:
+            result = plan.call(*args, **kwargs)
+            if wild:
+                _mark_new(result, WILD)
+            return result
+        if place is None:
+            return self._on_host(func, plan, args, kwargs, wild)
+        return self._on_card(plan, args, kwargs, place, mixed, wild)
+
+    def _on_host(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], wild: bool) -> Any:
+        if self._simulation.unread_copies:
+            self._check_copies(plan, args)
+        if wild:
+            # Memory that a host operator writes, together with real host tensors, is host memory.
+            if any(mark_of(tensor) is None and tensor.dim() for tensor in tensors_in(args)):
+                for tensor in written_tensors(func, args, kwargs):
+                    if mark_of(tensor) is WILD:
+                        set_mark(tensor, None)
+        return plan.call(*args, **kwargs)
+
+    def _on_card(
+        self, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], place: Card, mixed: bool, wild: bool
+    ) -> Any:
+        simulation = self._simulation
+        if plan.name == "_pack_padded_sequence" and card_of(args[1]) is not None:
+            simulation.fault(RuntimeError, messages.packed_lengths(args[1], simulation.device_of(args[1])))
+        if wild:
+            for tensor in tensors_in((args, tuple(kwargs.values()))):
+                if mark_of(tensor) is WILD:
+                    set_mark(tensor, place)
+        if plan.sync is not None:
+            size = args[0].element_size() if plan.name == "_local_scalar_dense" else 0
+            simulation.wait(plan.sync, place, size)
+        elif plan.indexing and _waits_for_mask(plan.name, args):
+            simulation.wait("boolean mask", place)
+        if plan.launches:
+            place.queued += 1
+            if self._kernels is not None:
+                self._count_line(sys._getframe(2))
+        if plan.half_in_single and _has_half(args):
+            result = _in_single_precision(plan, args, kwargs)
+        else:
+            result = plan.call(*args, **kwargs)
+        if plan.name == "_pack_padded_sequence":  # the batch sizes stay on the host by contract
+            set_mark(result[0], place)
+            return result
+        inputs = list(tensors_in((args, tuple(kwargs.values())))) if mixed else []
+        for tensor in tensors_in((result,)):
+            if mark_of(tensor) is None and not shares_memory(tensor, inputs):
+                set_mark(tensor, place)
+        return result
+
+    def _marked(self, result: Any, place: Card) -> Any:
+        for tensor in tensors_in((result,)):
+            if mark_of(tensor) is None:
+                set_mark(tensor, place)
+        return result
+
+    def _to_copy(self, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], wanted: Any) -> Any:
+        source = args[0]
+        if mark_of(source) is wanted:
+            result = plan.call(*args, **kwargs)
+            set_mark(result, wanted)
+            return result
+        return copy_to_place(
+            self._simulation,
+            source,
+            wanted,
+            kwargs.get("dtype"),
+            kwargs.get("non_blocking", False),
+            kwargs.get("memory_format"),
+            "to",
+        )
+
+    def _check_copies(self, plan: OpPlan, args: tuple[Any, ...]) -> None:
+        if plan.launches or plan.sync:
+            for tensor in tensors_in(args):
+                self._simulation.check_copy_finished(tensor, plan.sync or plan.name)
+
+
+# Operator facts do not depend on the simulation.
+_plans: dict[Any, OpPlan] = {}
+
+
+def tensors_in(values: Any) -> Iterator[torch.Tensor]:
+    """The tensors in nested lists and tuples of arguments, in order."""
+    for value in values:
+        if isinstance(value, _Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(value)
+
+
+def written_tensors(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
+    """The tensors an operator writes: in-place self and ``out=``."""
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[index] if index < len(args) else kwargs.get(argument.name)
+            if isinstance(value, _Tensor):
+                yield value
+
+
+def shares_memory(tensor: torch.Tensor, others: list[torch.Tensor]) -> bool:
+    """Whether the tensor is a view of one of the others, or the same."""
+    if not has_storage(tensor):
+        return False
+    storage = storage_of(tensor)
+    return any(has_storage(other) and storage_of(other) is storage for other in others)
+
+
+def _mark_new(result: Any, mark: Mark) -> None:
+    for tensor in tensors_in((result,)):
+        if mark_of(tensor) is None:
+            set_mark(tensor, mark)
+
+
+def _waits_for_mask(name: str, args: tuple[Any, ...]) -> bool:
+    if not any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]):
+        return False
+    if "put" not in name:
+        return True
+    # One host value under a mask becomes masked_fill, which waits for nothing.
+    value, accumulate = args[2], len(args) > 3 and args[3]
+    return bool(accumulate or value.numel() != 1 or card_of(value) is not None)
+
+
+def _has_half(args: tuple[Any, ...]) -> bool:
+    for value in args:
+        if isinstance(value, _Tensor):
+            return value.dtype is torch.float16
+    return False
+
+
+def _in_single_precision(plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A half-precision product computed in single precision and rounded once, as tensor cores do.
+
+    The CPU's own half-precision kernels are tens of times slower.
+    """
+
+    def widen(value: Any) -> Any:
+        if isinstance(value, _Tensor):
+            return value.float() if value.dtype is torch.float16 else value
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor):
+            return [widen(item) for item in value]
+        return value
+
+    def narrow(value: Any) -> Any:
+        return value.half() if isinstance(value, _Tensor) and value.dtype is torch.float32 else value
+
+    result = plan.call(*map(widen, args), **{name: widen(value) for name, value in kwargs.items()})
+    return tuple(map(narrow, result)) if isinstance(result, (tuple, list)) else narrow(result)

@@ -1,0 +1,106 @@
+"""What the dispatch mode knows of each operator, worked out once per overload.
+
+Names are those of aten operators.  Which operators make the host wait is taken from the CUDA
+kernels (they copy a size or a value back); which launch nothing, from their being views or metadata.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+# The host waits: operator -> how a report names it.
+SYNCHRONIZING = {
+    "_local_scalar_dense": "item",
+    "nonzero": "nonzero",
+    "masked_select": "masked_select",
+    "is_nonzero": "bool",
+    "equal": "equal",
+    "_unique": "unique",
+    "_unique2": "unique",
+    "unique_dim": "unique",
+    "unique_consecutive": "unique",
+    "unique_dim_consecutive": "unique",
+    "bincount": "bincount",
+    "_linalg_check_errors": "linalg check",
+}
+
+# Indexing waits only for a boolean mask, whose number of true values decides the result's size.
+INDEXING = frozenset({"index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"})
+
+# Nothing is launched on the card.
+LAUNCHLESS = frozenset(
+    """
+    view _unsafe_view _reshape_alias as_strided as_strided_ slice select t t_ transpose transpose_ permute expand
+    unsqueeze unsqueeze_ squeeze squeeze_ detach detach_ alias unbind split split_with_sizes diagonal unfold
+    view_as_real view_as_complex real imag movedim narrow chunk
+    empty empty_like empty_strided empty_permuted new_empty new_empty_strided set_ resize_ lift_fresh lift
+    _local_scalar_dense is_pinned is_same_size size stride numel dim storage_offset sym_size sym_stride
+    sym_numel sym_storage_offset record_stream _version _coalesced_ _indices _values indices values
+    _nested_get_values _to_sparse_semi_structured
+    """.split()
+)
+
+# CPU kernels for half precision are tens of times slower than for single precision; see mode.py.
+MATRIX_PRODUCTS = frozenset(
+    """
+    mm addmm bmm baddbmm convolution convolution_backward _scaled_dot_product_flash_attention_for_cpu
+    """.split()
+)
+
+
+class OpPlan:
+    """How the dispatch mode treats one operator overload.
+
+    fast: eligible for the short path: no device, generator or tensor keyword, nothing to wait for.
+    launches: counts as a kernel on the card's queue.
+    """
+
+    __slots__ = (
+        "call",
+        "composite",
+        "device_keyword",
+        "fast",
+        "half_in_single",
+        "indexing",
+        "launches",
+        "name",
+        "random",
+        "sync",
+    )
+
+    def __init__(self, func: Any) -> None:
+        schema = func._schema
+        name: str = schema.name.split("::", 1)[1]
+        keyword_only = [argument for argument in schema.arguments if argument.kwarg_only]
+        self.name = name
+        self.call = func._op
+        self.composite = _needs_decomposing(func)
+        self.launches = name not in LAUNCHLESS
+        self.sync = SYNCHRONIZING.get(name)
+        if name == "repeat_interleave" and func._overloadname == "Tensor":
+            self.sync = "repeat_interleave"
+        self.indexing = name in INDEXING
+        self.random = any(argument.name == "generator" for argument in schema.arguments)
+        self.device_keyword = any(argument.name == "device" for argument in keyword_only)
+        self.half_in_single = name in MATRIX_PRODUCTS
+        tensor_keyword = any("Tensor" in str(argument.type) for argument in keyword_only)
+        self.fast = not (
+            self.composite
+            or self.sync
+            or self.indexing
+            or self.random
+            or tensor_keyword
+            or name in ("_pack_padded_sequence", "copy_")
+        )
+
+
+def _needs_decomposing(func: Any) -> bool:
+    """Whether the operator reaches the mode whole only because inference mode skips its composite kernel."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    try:
+        name = func.name()
+        return bool(has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU"))
+    except RuntimeError:
+        return False

@@ -1,0 +1,293 @@
+"""Patches of ``torch.Tensor``: where a tensor says it is, moving it, and reading it on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from devlint.runtime.simulator import messages
+from devlint.runtime.simulator.cards import Card
+from devlint.runtime.simulator.marks import (
+    CPU,
+    WILD,
+    card_of,
+    has_storage,
+    is_pinned,
+    mark_of,
+    set_mark,
+    set_pinned,
+    storage_of,
+)
+from devlint.runtime.simulator.patches.base import Patch, overridable
+from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.simulator.transfer import move
+
+_Tensor = torch.Tensor
+_Base: Any = torch._C.TensorBase
+_WithoutDispatch: Any = torch._C._DisableTorchDispatch  # type: ignore[attr-defined]
+
+
+def patches(simulation: Simulation) -> Iterator[Patch]:
+    """Device attributes, moves, host reads, pinning."""
+    yield from _device_attributes(simulation)
+    yield from _moves(simulation)
+    yield from _host_reads(simulation)
+    yield from _pinning(simulation)
+
+
+def _device_attributes(simulation: Simulation) -> Iterator[Patch]:
+    device_of = simulation.device_of
+
+    def device(original: Any) -> Any:
+        def read(self: torch.Tensor) -> torch.device:
+            try:
+                mark = storage_of(self)._devlint_mark  # type: ignore[attr-defined]
+            except (NotImplementedError, RuntimeError):
+                return device_of(self)
+            return mark.device if mark.__class__ is Card else device_of(self)
+
+        return property(read)
+
+    def is_on(kind: str) -> Any:
+        return lambda original: property(lambda self: device_of(self).type == kind)
+
+    def get_device(original: Any) -> Any:
+        def index(self: torch.Tensor) -> int:
+            found = device_of(self).index
+            return -1 if found is None else found
+
+        return index
+
+    yield Patch(_Tensor, "device", device)
+    for kind in ("cpu", "cuda", "xpu", "mps", "mtia"):
+        yield Patch(_Tensor, f"is_{kind}", is_on(kind))
+    yield Patch(_Tensor, "get_device", get_device)
+    yield Patch(torch, "get_device", get_device, create=False)
+
+
+def _moves(simulation: Simulation) -> Iterator[Patch]:
+    def to(original: Any) -> Any:
+        @overridable(original)
+        def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+            if (not args and "device" not in kwargs and "other" not in kwargs) or (
+                args and isinstance(args[0], torch.dtype)
+            ):
+                only_dtype: torch.Tensor = _Base.to(self, *args, **kwargs)
+                return only_dtype
+            place, dtype, non_blocking, copy, memory_format = _target_of_to(simulation, self, args, dict(kwargs))
+            return move_or_leave(simulation, self, place, dtype, non_blocking, memory_format, "to", copy)
+
+        return to
+
+    def to_card(original: Any) -> Any:
+        @overridable(original)
+        def to_card(
+            self: torch.Tensor,
+            device: Any = None,
+            non_blocking: bool = False,
+            memory_format: torch.memory_format | None = None,
+        ) -> torch.Tensor:
+            place = simulation.place(simulation.kind if device is None else device)
+            if not isinstance(place, Card):
+                raise RuntimeError(f"Invalid device, must be {simulation.kind} device")
+            return move_or_leave(simulation, self, place, None, non_blocking, memory_format, simulation.kind)
+
+        return to_card
+
+    def to_host(original: Any) -> Any:
+        @overridable(original)
+        def cpu(self: torch.Tensor, memory_format: torch.memory_format | None = None) -> torch.Tensor:
+            return move_or_leave(simulation, self, None, None, False, memory_format, "cpu")
+
+        return cpu
+
+    def legacy_type(original: Any) -> Any:
+        @overridable(original)
+        def type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+            if dtype is None:
+                return messages.type_name(self.dtype, simulation.device_of(self))
+            if isinstance(dtype, torch.dtype):
+                return _Base.type(self, dtype, non_blocking, **kwargs)
+            name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+            place = simulation.current if f".{simulation.kind}." in name else None
+            short = name.rpartition(".")[2].removesuffix("Tensor")
+            if short not in messages.DTYPES_BY_NAME:
+                raise ValueError(f"invalid type: '{name}'")
+            wanted = messages.DTYPES_BY_NAME[short]
+            return move_or_leave(simulation, self, place, wanted, non_blocking, None, "type")
+
+        return type
+
+    def copy_(original: Any) -> Any:
+        @overridable(original)
+        def copy_(self: torch.Tensor, source: Any, non_blocking: bool = False) -> torch.Tensor:
+            # Autograd would hand the source a gradient on self's device; a followed transfer does not.
+            if isinstance(source, _Tensor) and source.requires_grad and torch.is_grad_enabled():
+                if card_of(source) is not card_of(self):
+                    source = move(simulation, source, card_of(self), None, non_blocking, None, "copy_")
+            copied: torch.Tensor = _Base.copy_(self, source, non_blocking)
+            return copied
+
+        return copy_
+
+    yield Patch(_Tensor, "to", to)
+    yield Patch(_Tensor, simulation.kind, to_card, create=True)
+    yield Patch(_Tensor, "cpu", to_host)
+    yield Patch(_Tensor, "type", legacy_type)
+    yield Patch(_Tensor, "copy_", copy_)
+
+
+def move_or_leave(
+    simulation: Simulation,
+    tensor: torch.Tensor,
+    place: Card | None | torch.device,
+    dtype: torch.dtype | None,
+    non_blocking: bool,
+    memory_format: torch.memory_format | None,
+    what: str,
+    copy: bool = False,
+) -> torch.Tensor:
+    """Move between host and cards; leave foreign devices such as ``meta`` to torch."""
+    if isinstance(place, torch.device):
+        foreign: torch.Tensor = _Base.to(tensor, device=place, dtype=dtype or tensor.dtype, copy=copy)
+        return foreign
+    if tensor.is_meta:
+        raise NotImplementedError(
+            "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+            "torch.nn.Module.to() when moving module from meta to a different device."
+        )
+    return move(simulation, tensor, place, dtype, non_blocking, memory_format, what, copy)
+
+
+def _target_of_to(
+    simulation: Simulation, tensor: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, torch.dtype | None, bool, bool, torch.memory_format | None]:
+    """Place, dtype, non_blocking, copy and memory format of any call form of ``Tensor.to``."""
+    copy = bool(kwargs.pop("copy", False))
+    memory_format = kwargs.get("memory_format")
+    other = args[0] if args and isinstance(args[0], _Tensor) else kwargs.pop("other", None)
+    if other is not None:
+        rest = args[1:] if args and args[0] is other else args
+        non_blocking = bool(rest[0] if rest else kwargs.get("non_blocking", False))
+        copy = copy or (len(rest) > 1 and bool(rest[1]))
+        return simulation.place(simulation.device_of(other)), other.dtype, non_blocking, copy, memory_format
+    # to(device, dtype, non_blocking, copy): torch's own parser does not know the last one.
+    positional = list(args)
+    if len(positional) > 3:
+        copy = bool(positional.pop())
+    if positional:
+        positional[0] = _explicit_device(simulation, tensor, positional[0])
+    if "device" in kwargs:
+        kwargs["device"] = _explicit_device(simulation, tensor, kwargs["device"])
+    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*positional, **kwargs)
+    return simulation.place(device), dtype, non_blocking, copy, memory_format
+
+
+def _explicit_device(simulation: Simulation, tensor: torch.Tensor, device: Any) -> torch.device | str:
+    if device is None:
+        return simulation.device_of(tensor)
+    if isinstance(device, int) and not isinstance(device, bool):
+        return simulation.device(device)
+    explicit: torch.device | str = device
+    return explicit
+
+
+def _host_reads(simulation: Simulation) -> Iterator[Patch]:
+    def refuse_numpy(tensor: torch.Tensor) -> None:
+        simulation.fault(TypeError, messages.to_numpy(simulation.device_of(tensor)))
+
+    def numpy(original: Any) -> Any:
+        @overridable(original)
+        def numpy(self: torch.Tensor, *, force: bool = False) -> Any:
+            if card_of(self) is not None:
+                if not force:
+                    refuse_numpy(self)
+                self = move(simulation, self.detach(), None, what="numpy")
+            simulation.check_copy_finished(self, "numpy")
+            return _Base.numpy(self, force=force)
+
+        return numpy
+
+    def array(original: Any) -> Any:
+        @overridable(original)
+        def __array__(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            if card_of(self) is not None:
+                refuse_numpy(self)
+            return original(self, *args, **kwargs)
+
+        return __array__
+
+    def tolist(original: Any) -> Any:
+        @overridable(original)
+        def tolist(self: torch.Tensor) -> Any:
+            card = card_of(self)
+            if card is not None:
+                simulation.transferred("tolist", "d2h", self.numel() * self.element_size(), card, blocking=True)
+            else:
+                simulation.check_copy_finished(self, "tolist")
+            with _WithoutDispatch():
+                return _Base.tolist(self)
+
+        return tolist
+
+    def representation(original: Any) -> Any:
+        def __repr__(self: torch.Tensor, **kwargs: Any) -> Any:
+            card = card_of(self)
+            if card is not None:
+                simulation.wait("print", card)
+            return original(self, **kwargs)
+
+        return __repr__
+
+    def iterate(original: Any) -> Any:
+        return original
+
+    yield Patch(_Tensor, "numpy", numpy)
+    yield Patch(_Tensor, "__array__", array)
+    yield Patch(_Tensor, "tolist", tolist)
+    yield Patch(_Tensor, "__repr__", representation)
+
+
+def _pinning(simulation: Simulation) -> Iterator[Patch]:
+    def pin_memory(original: Any) -> Any:
+        @overridable(original)
+        def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+            if card_of(self) is not None:
+                name = messages.type_name(self.dtype, simulation.device_of(self))
+                simulation.fault(RuntimeError, f"cannot pin '{name}' only dense CPU tensors can be pinned")
+            if is_pinned(self):
+                return self
+            with _WithoutDispatch():
+                pinned = self.detach().clone(memory_format=torch.preserve_format)
+            set_pinned(pinned)
+            return pinned
+
+        return pin_memory
+
+    def is_pinned_method(original: Any) -> Any:
+        return lambda self, device=None: is_pinned(self)
+
+    def share_memory_(original: Any) -> Any:
+        def share_memory_(self: torch.Tensor) -> Any:
+            return self if card_of(self) is not None else original(self)
+
+        return share_memory_
+
+    def legacy_constructor(original: Any) -> Any:
+        # torch.Tensor(2, 3) is filled by C++ without saying where; it is on the host.
+        def __init__(self: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+            if has_storage(self) and mark_of(self) is WILD:
+                set_mark(self, None)
+
+        return __init__
+
+    yield Patch(_Tensor, "pin_memory", pin_memory)
+    yield Patch(_Tensor, "is_pinned", is_pinned_method)
+    yield Patch(_Tensor, "record_stream", lambda original: lambda self, stream: None)
+    yield Patch(_Tensor, "share_memory_", share_memory_)
+    yield Patch(_Tensor, "__init__", legacy_constructor)
+
+
+__all__ = ["CPU", "move_or_leave", "patches"]

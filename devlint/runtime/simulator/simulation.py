@@ -1,0 +1,191 @@
+"""One running simulation: its cards, the current card of each thread, waits, copies and faults."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import torch
+
+from devlint.runtime.recorder import Direction, Recorder
+from devlint.runtime.simulator import messages
+from devlint.runtime.simulator.autocast import AutocastPolicy
+from devlint.runtime.simulator.cards import Card, card
+from devlint.runtime.simulator.marks import CPU, WILD, card_of, has_storage, mark_of, real_device_of, storage_of
+from devlint.runtime.simulator.spec import DeviceSpec
+
+# What a user's device argument can be.
+DeviceLike = torch.device | str | int
+
+
+class _ThreadState(threading.local):
+    """Per thread: the current card, and where a patched factory wants its result."""
+
+    current = 0
+    # A one-element tuple holds the wanted place (a Card, or None for the host); None: nothing asked.
+    target: tuple[Card | None] | None = None
+
+
+class Simulation:
+    """The state that dispatch mode and patches share.  Made by ``simulate``.
+
+    spec: what is simulated.  recorder: where events go.  cards: one per simulated card.
+    notes: what was replaced by something simpler, such as ``torch.compile``, in order.
+    """
+
+    def __init__(self, spec: DeviceSpec, recorder: Recorder) -> None:
+        self.spec = spec
+        self.kind = spec.kind
+        self.recorder = recorder
+        self.cards = [card(spec.kind, index) for index in range(spec.count)]
+        for each in self.cards:
+            each.reset()
+        self.thread = _ThreadState()
+        self.notes: list[str] = []
+        self.owner = os.getpid()
+        self.autocast = AutocastPolicy(spec.kind)
+
+    @property
+    def description(self) -> str:
+        """How a report names it: ``simulated cuda x2, CPU kernels``."""
+        return self.spec.description
+
+    # ------------------------------------------------------------------ devices
+
+    @property
+    def current(self) -> Card:
+        """The current card of this thread."""
+        return self.cards[self.thread.current]
+
+    def card_at(self, index: int) -> Card:
+        """The card of this index; raises what CUDA raises when there is none."""
+        if not 0 <= index < len(self.cards):
+            error = getattr(torch, "AcceleratorError", RuntimeError)
+            self.fault(error, "CUDA error: invalid device ordinal")
+        self.check_fork()
+        return self.cards[index]
+
+    def check_fork(self) -> None:
+        """Raise CUDA's error when a forked child touches the card of its parent."""
+        if os.getpid() != self.owner:
+            raise RuntimeError(messages.FORKED)
+
+    def device(self, device: DeviceLike) -> torch.device:
+        """A user's device argument as a torch.device; an int is a card of the simulated kind."""
+        if isinstance(device, torch.device):
+            return device
+        return torch.device(self.kind, device) if isinstance(device, int) else torch.device(device)
+
+    def place(self, device: DeviceLike) -> Card | None | torch.device:
+        """Where a device argument points: a Card, None for the host, or a foreign device (``meta``)."""
+        wanted = self.device(device)
+        if wanted.type == self.kind:
+            return self.current if wanted.index is None else self.card_at(wanted.index)
+        return None if wanted.type == "cpu" else wanted
+
+    def device_of(self, tensor: torch.Tensor) -> torch.device:
+        """What ``tensor.device`` answers: a WILD tensor reads ``cpu``."""
+        mark = mark_of(tensor)
+        if mark is None:
+            real: torch.device = real_device_of(tensor)
+            return real
+        return mark.device if isinstance(mark, Card) else CPU
+
+    def default_place(self) -> Card | None | torch.device:
+        """Where a factory without ``device=`` builds: the innermost default device, else the host."""
+        depth = torch._C._len_torch_function_stack()
+        for level in range(depth - 1, -1, -1):
+            mode = torch._C._get_function_stack_at(level)
+            if isinstance(mode, torch.utils._device.DeviceContext):
+                return self.place(mode.device)
+        device = torch.utils._device.CURRENT_DEVICE
+        return None if device is None else self.place(device)
+
+    @contextmanager
+    def building_on(self, place: Card | None) -> Iterator[None]:
+        """Inside, C++ factories that say ``cpu`` mean this place."""
+        before = self.thread.target
+        self.thread.target = (place,)
+        try:
+            yield
+        finally:
+            self.thread.target = before
+
+    # ------------------------------------------------------------------ queue
+
+    @property
+    def pending(self) -> int:
+        """Kernels queued on any card and not waited for."""
+        return sum(each.pending for each in self.cards)
+
+    def wait(self, what: str, on: Card | None = None, size: int = 0) -> None:
+        """The host waits for a card (or all): record a synchronization."""
+        waited = [on] if on is not None else self.cards
+        pending = sum(each.wait() for each in waited)
+        self.recorder.record("sync", what, pending=pending, bytes=size, device=_name(on))
+
+    def transferred(
+        self,
+        what: str,
+        direction: Direction,
+        size: int,
+        on: Card,
+        *,
+        blocking: bool,
+        from_pageable: bool = False,
+    ) -> None:
+        """Bytes were copied; a blocking copy also waits for the card, another one queues."""
+        pending = on.pending
+        if blocking:
+            on.wait()
+        else:
+            on.queued += 1
+            if from_pageable:
+                what += " from pageable memory"
+        self.recorder.record(
+            "transfer", what, bytes=size, direction=direction, blocking=blocking, pending=pending, device=_name(on)
+        )
+
+    def check_copy_finished(self, tensor: torch.Tensor, reader: str) -> None:
+        """The host reads this memory: record a race if a non-blocking copy into it was not waited for."""
+        if not has_storage(tensor):
+            return
+        stamp = storage_of(tensor)._devlint_copy  # type: ignore[attr-defined]
+        if stamp is not None and stamp[0].done < stamp[1]:
+            self.recorder.record(
+                "race", f"{reader} of an unfinished copy", pending=stamp[0].pending, device=_name(stamp[0])
+            )
+
+    @property
+    def unread_copies(self) -> int:
+        """Non-blocking copies to the host that nobody waited for yet."""
+        return sum(each.unread_copies for each in self.cards)
+
+    # ------------------------------------------------------------------ faults
+
+    def fault(self, error: type[Exception], text: str, operands: Sequence[Any] = ()) -> NoReturn:
+        """Record a device error at the user's line and raise it as the real card would.
+
+        The exception carries ``devlint_operands``: what was compared, as (argument, tensor's device,
+        shape, data pointer), for reports that name the user's variable.
+        """
+        self.recorder.record("fault", text, at=self.recorder.locate(sys._getframe(1)))
+        exception = error(text)
+        exception.devlint_operands = tuple(operands)  # type: ignore[attr-defined]
+        raise exception
+
+    def note(self, text: str) -> None:
+        """Remember, once, what was replaced by something simpler."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _name(on: Card | None) -> str:
+    return "" if on is None else str(on.device)
+
+
+__all__ = ["CPU", "WILD", "DeviceLike", "Simulation", "card_of"]

@@ -1,0 +1,466 @@
+"""Outcomes of runs and verdicts on fixes, decided from what the runs observed. Pure: no torch, no files, no processes.
+
+Three kinds of run are compared: the original, the corrected program, and the corrected program without one fix. Two runs
+that differ by one fix and behave differently do so because of it; everything here follows from that.
+
+Places are statements, named by the same key in every run (`correction.Variant.keys`); lines are those of the original.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+class Outcome(str, enum.Enum):
+    """How a run ended."""
+
+    FINISHED = "finished"
+    DEVICE_FAULT = "stopped by a device fault"
+    OTHER_STOP = "stopped for another reason"
+    CANNOT_SIMULATE = "cannot be simulated"
+    LIMIT = "limit reached"
+
+
+class Verdict(str, enum.Enum):
+    """What is known of a fix after the runs; docs/verify.md gives the meaning of each."""
+
+    CONFIRMED = "confirmed"
+    NOT_REPRODUCED = "not reproduced"
+    NOT_REACHED = "not reached"
+    REFUTED = "refuted"
+    COULD_NOT_JUDGE = "could not judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What ended a run early.
+
+    text: one line, such as `RuntimeError: ...`, `sys.exit(2)` or `SIGSEGV`. kind: the exception's type, or "".
+    key: the statement of the program, None when it was in no statement of it. count: how often that statement had begun.
+    where: `line 12`, or file and line of a module that the program imports. inside: functions of libraries on the stack
+    below it, outermost first. written_by: the fixes that wrote part of the statement.
+    """
+
+    text: str
+    kind: str
+    key: str | None
+    line: int
+    where: str
+    device: bool
+    count: int = 1
+    inside: tuple[str, ...] = ()
+    written_by: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """A device fault that the program caught itself, as the recorder saw it."""
+
+    text: str
+    key: str | None
+    line: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRead:
+    """Clock reads at one statement: the most unfinished work found queued at any of them."""
+
+    line: int
+    pending: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies from the host to a card at one statement: how many, their bytes, and the calls that made them."""
+
+    line: int
+    count: int
+    bytes: int
+    calls: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run showed.
+
+    counts: how often each statement of its text ran in the main process; `elsewhere`: in processes it forked.
+    kernels: how many the device was given, 0 where that is not known.
+    """
+
+    outcome: Outcome
+    stop: Stop | None = None
+    detail: str = ""  # which limit, or what cannot be simulated
+    counts: Mapping[str, int] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
+    caught: tuple[Caught, ...] = ()
+    clocks: Mapping[str, ClockRead] = field(default_factory=dict)
+    copies: Mapping[str, Copies] = field(default_factory=dict)
+    losses: tuple[float, ...] = ()
+    kernels: int = 0
+    device: str = ""
+    steps: int = 0
+    seconds: float = 0.0
+    text: str = ""  # the outcome in one line
+
+    def ran(self, key: str) -> bool:
+        """Whether the statement ran, in any process."""
+        return self.counts.get(key, 0) > 0 or key in self.elsewhere
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run went as far as it was allowed to."""
+        return self.outcome in (Outcome.FINISHED, Outcome.LIMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a fix says, as far as verdicts need it.
+
+    finding: the statement of the finding. own: it and the statements that the fix writes in. watch: statements where its
+    fault may show. beside: for statements that the fix takes away, what stands after and before them in their block.
+    """
+
+    index: int
+    code: str
+    finding: str | None
+    line: int
+    own: frozenset[str]
+    watch: frozenset[str] = frozenset()
+    beside: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+    @property
+    def timing(self) -> bool:
+        """Whether its fault is a clock read with work unfinished."""
+        return self.code.startswith("DEV4")
+
+    @property
+    def transfer(self) -> bool:
+        """Whether its fault is a copy that need not be."""
+        return self.code.startswith("DEV5")
+
+    @property
+    def portability(self) -> bool:
+        """Whether its fault shows on a machine without the accelerator."""
+        return self.code.startswith("DEV2")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict with its evidence, one sentence each, and the stop of the corrected program if it has one."""
+
+    verdict: Verdict
+    evidence: tuple[str, ...] = ()
+    then: Stop | None = None
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """When two losses count as equal: relative difference, and how many from the start are compared (None: all)."""
+
+    relative: float = 1e-5
+    first: int | None = None
+
+
+SAME_KERNELS = Tolerance()
+REAL_CARD = Tolerance(relative=1e-2, first=5)
+
+
+# ---------------------------------------------------------------------------------------------- device faults
+
+_DEVICE_TEXT = re.compile(
+    r"on the same device"
+    r"|not at the same device"
+    r"|the same device type"
+    r"|device type tensor to numpy"
+    r"|not compiled with (CUDA|MPS|XPU)"
+    r"|not linked with support for \w+ devices"
+    r"|No (CUDA|XPU|HIP) (GPUs|devices) are available"
+    r"|Found no NVIDIA driver"
+    r"|accelerator device when none is available"
+    r"|Attempting to deserialize object on"
+    r"|don't know how to restore data location"
+    r"|Cannot re-initialize CUDA"
+    r"|\b(CUDA|XPU|HIP|MPS)( driver)? error"
+    r"|invalid device ordinal|Invalid device id"
+    r"|Both events must be"
+    r"|device type for generator"
+    r"|assign a gradient with device type|invalid gradient at index \d+ - expected device"
+    r"|should be a 1D CPU int64 tensor"
+    r"|too many CPU scalars"
+    r"|to be on same device"
+    r"|either on cpu or on the same device"
+    r"|module must have its parameters and buffers on device"
+    r"|[Ee]xpected (object of )?device (type )?\S+ but got"
+    r"|device type at start of device string"
+    r"|[Dd]evice index must (not be negative|be)|device must be"
+)
+_NO_SUCH_MEMBER = re.compile(r"has no attribute '(to|cuda|cpu|xpu|mps|npu|device|get_device)'")
+_GET_DEVICE = re.compile(r"\bget_device\(\)")
+_CONVOLUTION = re.compile(r"Input type \((?P<input>[\w.]+)\) and (weight|bias) type \((?P<other>[\w.]+)\) should be")
+
+
+def is_device_fault(kind: str, message: str) -> bool:
+    """Whether an exception, by its type's name and message, is about devices rather than about anything else.
+
+    The texts are torch's own: ATen/TensorIterator.cpp, torchgen/dest/register_dispatch_key.py, aten/src/ATen/native/RNN.cpp,
+    Convolution.cpp, torch/csrc/utils/tensor_numpy.cpp, torch/serialization.py, torch/cuda/__init__.py, torch/_utils.py.
+    """
+    if kind == "AttributeError":
+        return bool(_NO_SUCH_MEMBER.search(message))
+    if kind == "TypeError" and _GET_DEVICE.search(message):
+        return True
+    mixed = _CONVOLUTION.search(message)
+    if mixed:
+        return _place_of_type(mixed["input"]) != _place_of_type(mixed["other"])
+    return bool(_DEVICE_TEXT.search(message))
+
+
+def _place_of_type(name: str) -> str:
+    """`cuda` of `torch.cuda.FloatTensor`, "" of `torch.FloatTensor`."""
+    return ".".join(name.split(".")[1:-1])
+
+
+# ------------------------------------------------------------------------------------------------- judgement
+
+
+def judge(
+    claim: Claim,
+    without: Run,
+    with_fix: Run,
+    original: Run | None = None,
+    tolerance: Tolerance = SAME_KERNELS,
+) -> Judgement:
+    """The verdict on one fix on one device, from the corrected run and the one without this fix."""
+    then = with_fix.stop if not with_fix.complete else None
+
+    def say(verdict: Verdict, *evidence: str, later: Stop | None = then) -> Judgement:
+        return Judgement(verdict, tuple(e for e in evidence if e), later, with_fix.device)
+
+    blocked = next((r for r in (without, with_fix) if r.outcome is Outcome.CANNOT_SIMULATE), None)
+    trouble = _trouble_with_fix(claim, without, with_fix, original)
+    if trouble:
+        return say(Verdict.REFUTED, *trouble, later=None)
+    differ = differing_losses(without, with_fix, tolerance)
+    if differ:
+        return say(Verdict.REFUTED, f"the fix changes what the program computes: {differ}")
+    gone = _faults_gone(claim, without, with_fix)
+    if gone:
+        return say(Verdict.CONFIRMED, *gone)
+    measured = _measured(claim, without, with_fix)
+    if measured is not None:
+        return say(*measured)
+    if blocked is not None:
+        return say(Verdict.COULD_NOT_JUDGE, f"cannot be simulated: {blocked.detail}", later=None)
+    return say(*_nothing_seen(claim, without, with_fix, original), later=None)
+
+
+def _faults(run: Run) -> list[Stop]:
+    """The stop and the caught device faults of a run, alike."""
+    found = [Stop(c.text, "", c.key, c.line, f"line {c.line}", True, 1) for c in run.caught]
+    if run.stop is not None and run.outcome in (Outcome.DEVICE_FAULT, Outcome.OTHER_STOP):
+        found.insert(0, run.stop)
+    return found
+
+
+def _same_place(a: Stop, b: Stop) -> bool:
+    return a.key == b.key if a.key is not None else b.key is None and a.where == b.where
+
+
+def _went_further(with_fix: Run, without: Run) -> bool:
+    """Whether a run executed more of the program than another that it otherwise repeats."""
+    further = (sum(with_fix.counts.values()), with_fix.kernels)
+    return further > (sum(without.counts.values()), without.kernels)
+
+
+def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run | None) -> list[str]:
+    """What speaks against the fix: a fault that stays at its place, or one that it brings."""
+    before = _faults(without)
+    found: list[str] = []
+    for fault in _faults(with_fix):
+        same = [f for f in before if _same_place(f, fault)]
+        if fault.device and any(f.device for f in same):
+            if fault.key not in claim.own | claim.watch:
+                continue  # as it was; no business of this fix
+            stays = any(f.inside == fault.inside or f.text == fault.text for f in same)
+            if stays or not _went_further(with_fix, without):
+                found.append(f"the fault stays with the fix, at {fault.where}: {fault.text}")
+            continue
+        if any(f.text == fault.text for f in same):
+            continue
+        if _ran_before(fault, without) or (original is not None and _ran_before(fault, original)):
+            found.append(f"the fix brings a fault at {fault.where}, which ran before: {fault.text}")
+        elif claim.index in fault.written_by and not same and not fault.device and _is_new_code(fault, claim):
+            found.append(f"the fix itself fails at {fault.where}: {fault.text}")
+        elif claim.index in fault.written_by and _is_misnamed(fault):
+            found.append(f"the fix itself fails at {fault.where}: {fault.text}")
+        elif fault.device and not same and fault.key is not None and fault.key in claim.own | claim.watch:
+            found.append(f"the fix brings a fault at {fault.where}: {fault.text}")
+    return found
+
+
+def _is_new_code(fault: Stop, claim: Claim) -> bool:
+    """Whether the statement was put in by the fix as a whole."""
+    return fault.key is not None and fault.key.startswith("+") and claim.index in fault.written_by
+
+
+def _is_misnamed(fault: Stop) -> bool:
+    """Whether the program's own frame failed on a name, as code does that uses what does not exist."""
+    if fault.inside:
+        return False
+    return fault.kind in ("NameError", "UnboundLocalError", "AttributeError", "ImportError", "ModuleNotFoundError") or (
+        fault.kind == "TypeError" and "argument" in fault.text
+    )
+
+
+def _ran_before(fault: Stop, run: Run) -> bool:
+    """Whether a run passed this statement as often as it had begun when the fault came."""
+    if fault.key is None or any(_same_place(f, fault) for f in _faults(run)):
+        return False
+    return run.counts.get(fault.key, 0) >= max(fault.count, 1)
+
+
+def _faults_gone(claim: Claim, without: Run, with_fix: Run) -> list[str]:
+    """The faults of the run without the fix that the fix takes away."""
+    after = _faults(with_fix)
+    gone: list[str] = []
+    for fault in _faults(without):
+        if not fault.device and fault.key not in claim.own | claim.watch:
+            continue
+        same = [f for f in after if _same_place(f, fault)]
+        if any(f.device == fault.device for f in same) and not (
+            fault.device and all(f.inside != fault.inside for f in same) and _went_further(with_fix, without)
+        ):
+            continue
+        if not same and not _passed(fault, claim, with_fix):
+            continue
+        again = sum(with_fix.counts.get(k, 0) for k in [fault.key] if k is not None)
+        ran = "" if same or not again else f"; with it, that line ran {_times(again)}"
+        gone.append(f"without the fix, {fault.where}: {fault.text}{ran}")
+    return gone
+
+
+def _passed(fault: Stop, claim: Claim, run: Run) -> bool:
+    """Whether a run got past the statement where another had this fault."""
+    if fault.key is None:
+        return run.complete
+    if fault.key in run.counts or fault.key not in claim.beside:
+        return run.counts.get(fault.key, 0) >= max(fault.count, 1) or fault.key in run.elsewhere
+    after, previous = claim.beside[fault.key]  # the fix takes the statement away
+    if after is not None and run.counts.get(after, 0) >= fault.count:
+        return True
+    stopped_at = run.stop.key if run.stop is not None else None
+    return previous is not None and run.counts.get(previous, 0) >= fault.count and stopped_at != previous
+
+
+def _measured(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
+    """Timing and transfer rules: the quantity before and after; None where it was not seen or does not apply."""
+    if claim.timing:
+        return _measured_clocks(claim, without, with_fix)
+    if claim.transfer:
+        return _measured_copies(claim, without, with_fix)
+    return None
+
+
+def _measured_clocks(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
+    early = {k: c for k, c in without.clocks.items() if c.pending > 0}
+    still = {k: c for k, c in with_fix.clocks.items() if c.pending > 0}
+    for key in (claim.finding, *sorted(claim.own)):
+        if key in still and (key in early or key in without.clocks):
+            read = still[key]
+            return Verdict.REFUTED, f"line {read.line}: with the fix the clock is still read before queued work is done"
+    gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
+    if not gone:
+        return None
+    read = min(gone, key=lambda c: c.line)
+    return (
+        Verdict.CONFIRMED,
+        f"line {read.line}: without the fix the clock is read with work queued and not waited for; with it, with none",
+    )
+
+
+def _measured_copies(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
+    def total(run: Run) -> Copies:
+        at = [run.copies[k] for k in claim.own if k in run.copies]
+        calls = frozenset(call for c in at for call in c.calls)
+        return Copies(claim.line, sum(c.count for c in at), sum(c.bytes for c in at), calls)
+
+    old, new = total(without), total(with_fix)
+    if not old.count or (claim.finding is not None and with_fix.counts.get(claim.finding, 1) == 0):
+        return None
+    change = f"line {claim.line}: {_copies(old)} to the card without the fix, {_copies(new)} with it"
+    if (new.count, new.bytes) < (old.count, old.bytes) and new.bytes <= old.bytes:
+        return Verdict.CONFIRMED, change
+    if new.calls == old.calls:
+        return Verdict.REFUTED, change
+    return Verdict.NOT_REPRODUCED, f"{change}: {', '.join(sorted(new.calls))} copies by itself"
+
+
+def _nothing_seen(claim: Claim, without: Run, with_fix: Run, original: Run | None) -> tuple[Verdict, str]:
+    runs = [without, *([original] if original else []), with_fix]
+    here = f"line {claim.line}"
+    if claim.finding is None or not any(run.ran(claim.finding) for run in runs):
+        if without.complete:
+            return Verdict.NOT_REACHED, f"the runs never came to {here} ({without.text})"
+        return Verdict.COULD_NOT_JUDGE, f"the runs ended before {here}: {without.text}"
+    unseen = [key for key in claim.watch if not without.ran(key)]
+    if not without.complete and unseen:
+        return Verdict.COULD_NOT_JUDGE, f"{here} ran, but the runs ended before its fault could show: {without.text}"
+    if not with_fix.complete and without.complete:
+        return Verdict.COULD_NOT_JUDGE, f"the corrected run: {with_fix.text}"
+    most = max(run.counts.get(claim.finding, 0) for run in runs)
+    return Verdict.NOT_REPRODUCED, f"{here} ran {_times(max(most, 1))} without the fix, and no fault appeared"
+
+
+# ---------------------------------------------------------------------------------------------------- losses
+
+
+def differing_losses(a: Run, b: Run, tolerance: Tolerance = SAME_KERNELS) -> str:
+    """How the losses of two runs under one seed differ, as far as both have them; "" when they do not."""
+    for step, (x, y) in enumerate(zip(a.losses[: tolerance.first], b.losses[: tolerance.first], strict=False), 1):
+        if math.isnan(x) and math.isnan(y) or x == y:
+            continue
+        if not math.isclose(x, y, rel_tol=tolerance.relative, abs_tol=1e-7):
+            return f"loss {x:.6g} becomes {y:.6g} at backward pass {step}, under one seed"
+    if a.outcome is b.outcome is Outcome.FINISHED and len(a.losses) != len(b.losses):
+        return f"{len(a.losses)} backward passes become {len(b.losses)}"
+    return ""
+
+
+# ------------------------------------------------------------------------------------------------- combining
+
+_RANK: Sequence[Verdict] = (
+    Verdict.REFUTED,
+    Verdict.CONFIRMED,
+    Verdict.NOT_REPRODUCED,
+    Verdict.COULD_NOT_JUDGE,
+    Verdict.NOT_REACHED,
+)
+
+
+def combine(judgements: Sequence[Judgement]) -> Judgement:
+    """One verdict from those on several devices: the one that says most, with the name of its device."""
+    return min(judgements, key=lambda judgement: _RANK.index(judgement.verdict))
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> int:
+    """1 if any fix is refuted; else 3 if there were fixes and none could be judged; else 0."""
+    verdicts = list(verdicts)
+    if Verdict.REFUTED in verdicts:
+        return 1
+    judged = {Verdict.CONFIRMED, Verdict.NOT_REPRODUCED}
+    return 3 if verdicts and not judged.intersection(verdicts) else 0
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _copies(copies: Copies) -> str:
+    return f"{copies.count} {'copy' if copies.count == 1 else 'copies'} of {copies.bytes} bytes"

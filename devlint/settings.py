@@ -1,0 +1,27 @@
+"""The settings that the engine and rules see, resolved and validated. Reading them from files is `devlint.config`'s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Resolved settings of one file. `torch_version`: the lowest torch the project supports."""
+
+    select: tuple[str, ...] = ()  # code prefixes or names; empty: every rule that is not opt-in
+    ignore: tuple[str, ...] = ()
+    torch_version: tuple[int, int] = (2, 7)
+    assume_accelerator: bool = True
+
+    def selects(self, code: str, name: str, opt_in: bool) -> bool:
+        """Whether a rule is on: the longest matching selector decides, `ignore` wins a tie."""
+
+        def best(selectors: tuple[str, ...]) -> int:
+            lengths = [len(s) for s in selectors if s == name or code.startswith(s)]
+            if "ALL" in selectors:
+                lengths.append(0)
+            return max(lengths, default=-1)
+
+        wanted = best(self.select) if self.select else (-1 if opt_in else 0)
+        return wanted >= 0 and wanted > best(self.ignore)

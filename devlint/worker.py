@@ -1,0 +1,124 @@
+"""Checks, and fixes when asked, one file: what runs once per file in this process or in a worker process."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from devlint.errors import DevlintError, SourceError
+from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Position, Safety, Span, Statistics
+from devlint.report import FileReport
+from devlint.settings import Settings
+
+if TYPE_CHECKING:
+    from devlint.engine import Linter
+    from devlint.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One file to check. `raw` stands for the content of `path` when it is standard input."""
+
+    path: str
+    name: str
+    settings: Settings
+    plugins: tuple[str, ...] = ()
+    applied: frozenset[Safety] = frozenset({Safety.SAFE})
+    fix: bool = False
+    write: bool = False
+    keep_text: bool = False
+    raw: bytes | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a file. `before` and `after` are its bytes when fixes changed them; `errors` mean exit code 2."""
+
+    report: FileReport
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    before: bytes = b""
+    after: bytes | None = None
+
+
+def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
+    """The outcome of each task, in order."""
+    return [run_task(task) for task in tasks]
+
+
+def run_task(task: Task) -> Outcome:
+    """Check one file. Never raises for what is in the file or in a rule: an internal error is among the `errors`."""
+    try:
+        return _run(task)
+    except SourceError as error:
+        return Outcome(FileReport(unreadable(task.name, error)))
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+        message = f"{task.name}:1: internal error: {type(error).__name__}: {error}{place}"
+        return Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))), errors=[message])
+
+
+def _run(task: Task) -> Outcome:
+    from devlint.source import decode, read_source
+
+    source = decode(task.raw, task.name) if task.raw is not None else read_source(Path(task.path), task.name)
+    linter = _linter(task.settings, task.plugins)
+    if task.fix:
+        return _fix(task, linter, source)
+    result = linter.check(source)
+    return Outcome(_report(task, result, source.text), errors=list(result.crashes))
+
+
+def _fix(task: Task, linter: Linter, source: Source) -> Outcome:
+    from devlint.fix.rounds import fix_source
+
+    fixed = fix_source(linter, source, set(task.applied))
+    outcome = Outcome(
+        _report(task, fixed.result, fixed.text, tuple(fixed.fixed)),
+        errors=list(fixed.result.crashes),
+        warnings=[str(each) for each in fixed.rejected],
+    )
+    if fixed.text != source.text:
+        outcome.before, outcome.after = source.raw, source.encode(fixed.text)
+        if task.write:
+            try:
+                _write(Path(task.path), outcome.after)
+            except (DevlintError, OSError) as error:
+                message = str(error)
+                named = message if message.startswith(task.name) else f"{task.name}: {message}"
+                unfixed = linter.check(source)
+                return Outcome(_report(task, unfixed, source.text), errors=[named, *unfixed.crashes])
+    return outcome
+
+
+def _report(task: Task, result: FileResult, text: str, fixed: tuple[Diagnostic, ...] = ()) -> FileReport:
+    kept = text if task.keep_text and result.diagnostics else None
+    return FileReport(result, kept, fixed, task.applied)
+
+
+def _write(path: Path, data: bytes) -> None:
+    from devlint.fix.write import write
+
+    write(path, data)
+
+
+@cache
+def _linter(settings: Settings, plugins: tuple[str, ...]) -> Linter:
+    from devlint.engine import Linter
+    from devlint.rulebook import rules_of
+
+    return Linter(rules_of(plugins), settings)
+
+
+def unreadable(name: str, error: SourceError) -> FileResult:
+    """The result of a file that cannot be read or decoded: the one finding that says so."""
+    at = Position(error.row, error.column)
+    meta = UNREADABLE_FILE
+    finding = Diagnostic(name, meta.code, meta.name, meta.severity, str(error), Span(0, 0), at, at)
+    return FileResult(name, [finding], statistics=Statistics(files=1))

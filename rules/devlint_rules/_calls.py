@@ -1,0 +1,60 @@
+"""Questions about `ast` calls and surgery on libcst calls that several rules share."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import cst
+
+
+def has_star(call: ast.Call) -> bool:
+    """Whether `*args` or `**kwargs` may carry arguments that the code does not show."""
+    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+
+
+def keywords(call: ast.Call) -> dict[str, ast.expr]:
+    """The keyword arguments of a call by name, without `**kwargs`."""
+    return {k.arg: k.value for k in call.keywords if k.arg is not None}
+
+
+def with_keyword(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.Call:
+    """`call` with `name=value`: in the place of an argument of that name, else after the last argument.
+
+    The layout of the call is kept: one argument a line stays one argument a line, a trailing comma stays.
+    """
+    arguments = list(call.args)
+    for i, argument in enumerate(arguments):
+        if argument.keyword is not None and argument.keyword.value == name:
+            arguments[i] = argument.with_changes(value=value)
+            return call.with_changes(args=arguments)
+    added = cst.Arg(
+        value=value,
+        keyword=cst.Name(name),
+        equal=cst.AssignEqual(whitespace_before=cst.SimpleWhitespace(""), whitespace_after=cst.SimpleWhitespace("")),
+    )
+    if not arguments:
+        return call.with_changes(args=[added])
+    last = arguments[-1]
+    between: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
+    if len(arguments) > 1 and isinstance(arguments[0].comma, cst.Comma):
+        between = arguments[0].comma.whitespace_after
+    elif isinstance(last.comma, cst.Comma) and isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace):
+        between = call.whitespace_before_args
+    if isinstance(last.comma, cst.Comma):
+        added = added.with_changes(comma=last.comma)
+    else:
+        added = added.with_changes(whitespace_after_arg=last.whitespace_after_arg)
+        last = last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
+    arguments[-1] = last.with_changes(comma=cst.Comma(whitespace_after=between))
+    return call.with_changes(args=[*arguments, added])
+
+
+def path_to(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes from `root` down to `node`, both included; empty when `node` is not below `root`."""
+    if root is node:
+        return [root]
+    for child in root.children:
+        below = path_to(child, node)
+        if below:
+            return [root, *below]
+    return []

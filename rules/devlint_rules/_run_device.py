@@ -1,0 +1,48 @@
+"""What the rules about hardcoded accelerators share: where they are quiet, and how the run's device is written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from devlint.api import CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
+
+# A file that imports one of these holds code that only runs on the accelerator it is written for.
+_KERNEL_LANGUAGES = ("triton", "cupy", "pycuda", "cuda", "numba.cuda", "torch.utils.cpp_extension", "tensorrt")
+
+# Ways to bind the name `device`: assignment, loop or alias, a parameter.
+_BINDS_DEVICE = re.compile(
+    r"""^\s*device\s*(:[^=\n]+)?=(?!=) | ^\s*device\s*(:[^=,\n]+)?(=[^,\n]+)?,\s*$ | \bdevice\s*,[^\n()]*=(?!=)
+      | ,\s*device\s*=\s | \b(for|as|import)\s+device\b | \bdef\s[^\n]*\bdevice\b | \blambda\b[^:\n]*\bdevice\b""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def is_kernel_file(facts: Facts) -> bool:
+    """Whether the file is written for one kind of accelerator: kernels and their loaders."""
+    return any(name == k or name.startswith(k + ".") for name in facts.imports.values() for k in _KERNEL_LANGUAGES)
+
+
+def names_several_cards(facts: Facts, type: str) -> bool:
+    """Whether the file names different cards of one type: the indices are then a placement, not a habit."""
+    cards = {e.index for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == type}
+    return len(cards - {None}) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunDevice:
+    """An expression for the device of the run, and what a fix needs so that it is defined."""
+
+    text: str
+    needs: tuple[RunDeviceNeed, ...] = ()
+
+
+def run_device(in_scope: str | None, site: Site) -> RunDevice:
+    """The run's device: the expression that is in scope, else a name that the fix introduces.
+
+    The new name is `device`, or `run_device` in a file that binds `device` to something else.
+    """
+    if in_scope is not None:
+        return RunDevice(in_scope)
+    name = "run_device" if _BINDS_DEVICE.search(site.facts.text) else "device"
+    return RunDevice(name, (RunDeviceNeed(name),))

@@ -1,0 +1,209 @@
+"""What several rules need: which rule owns a meeting of devices, wording, and how to write a move."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Mapping
+from typing import Literal
+
+from devlint.api import (
+    CPU,
+    HOME,
+    Edit,
+    Facts,
+    Fix,
+    InsertStatement,
+    Meet,
+    Operand,
+    Origin,
+    Place,
+    Safety,
+    Site,
+    Span,
+    Value,
+    cst,
+    describe,
+    is_surely_accelerator,
+)
+
+Owner = Literal["DEV101", "DEV102", "DEV103", "DEV105", "DEV106"]
+
+
+def owner(meet: Meet) -> Owner:
+    """The one rule that reports this meeting: that of its cause.
+
+    An attribute that does not move with its module is DEV106's, a move whose result was dropped DEV105's, a factory
+    call without a device DEV102's. What remains is DEV103's where an input meets a module, else DEV101's.
+    """
+    value = meet.off.value
+    if value.attribute is not None:
+        return "DEV106"
+    if getattr(value, "discarded", None) is not None:
+        return "DEV105"
+    if value.made:
+        return "DEV102"
+    if meet.how == "module":
+        return "DEV103"
+    return "DEV101"
+
+
+def row(facts: Facts, span: Span) -> int:
+    """The 1-based line that a span starts on."""
+    return facts.text.count("\n", 0, span.start) + 1
+
+
+def short(text: str, limit: int = 40) -> str:
+    """Source on one line, with its end cut off where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."
+
+
+def name(operand: Operand) -> str:
+    return f"`{short(operand.text)}`"
+
+
+def whereabouts(value: Value) -> str:
+    """Where a value is, as a verb phrase: `is on the CPU`, `may be on an accelerator`."""
+    device = value.device
+    if device == CPU or (is_surely_accelerator(device) and len(device) == 1):
+        return f"is on {describe(device)}"
+    if len(device) == 1 and device != HOME and not any(isinstance(place, Place) for place in device):
+        return f"is on {describe(device)}, which may be an accelerator"
+    return f"may be on {describe(device)}"
+
+
+def operation(meet: Meet) -> str:
+    """The operation of a meeting, as it reads after "in"."""
+    if meet.how == "index":
+        return "an index"
+    if meet.how == "out":
+        return f"`out=` of `{meet.operation}`"
+    if meet.how == "module":
+        return f"the call of `{meet.operation}`"
+    return f"`{meet.operation}`"
+
+
+def chain(node: cst.BaseExpression, *methods: str) -> cst.BaseExpression:
+    """`node.detach().cpu()` for the methods given, with parentheses around `node` where it needs them."""
+    built = parenthesized(node)
+    for method in methods:
+        built = cst.Call(cst.Attribute(built, cst.Name(method)))
+    return built
+
+
+def parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`node` so that `.name` can follow it."""
+    atoms = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set, cst.ListComp)
+    if isinstance(node, atoms) or getattr(node, "lpar", ()):
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def as_argument(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`node` as an argument of a call: a tuple without parentheses gets them."""
+    if isinstance(node, cst.Tuple) and not node.lpar:
+        return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return node
+
+
+def moved(node: cst.BaseExpression, device: cst.BaseExpression) -> cst.BaseExpression:
+    """`node.to(device)`."""
+    return cst.Call(cst.Attribute(parenthesized(node), cst.Name("to")), args=[cst.Arg(device)])
+
+
+def is_path(node: ast.expr) -> bool:
+    """Whether an expression is a name or a chain of attributes of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts) -> str | None:
+    """An expression, valid where `scope` holds, for the device that `other` is on; None when there is none.
+
+    A device variable or a tensor that is known to be there, else `other` itself where `scope` knows the same of it.
+    """
+    found = facts.device_expression(scope, other.value.device)
+    if found is not None or not is_path(other.node):
+        return found
+    known = scope.get(other.text)
+    if known is None or known.device != other.value.device:
+        return None
+    if other.value.is_tensor:
+        return f"{other.text}.device"
+    if other.value.kind == "module":
+        return f"next({other.text}.parameters()).device"
+    return None
+
+
+def is_local(facts: Facts, function: str, path: str) -> bool:
+    """Whether assigning to `path` in `function` cannot turn a name of an outer scope into an unbound local.
+
+    True at module level, for attributes, and for names that the function binds itself. False where functions of one
+    name cannot be told apart and one of them does not bind it.
+    """
+    if not function or "." in path:
+        return True
+    tables = [symtable.symtable(facts.text, facts.path, "exec")]
+    for part in function.split("."):
+        if part in ("<locals>",):
+            continue
+        tables = [child for table in tables for child in table.get_children() if child.get_name() == part]
+    if not tables:
+        return False
+    return all(path in table.get_identifiers() and table.lookup(path).is_local() for table in tables)
+
+
+def assign_moved(target: ast.expr, device: str, site: Site) -> cst.Assign:
+    """The statement `x = x.to(device)` for a name or attribute chain."""
+    path = ast.unparse(target)
+    written = site.expression(path)
+    return cst.Assign([cst.AssignTarget(written)], moved(site.expression(path), site.expression(device)))  # type: ignore[arg-type]
+
+
+def safety(meet: Meet) -> Safety:
+    """How far moving `meet.off` to the other operand's device may be trusted.
+
+    Safe where torch must refuse the operation on every machine on which both devices differ: the move is a no-op on
+    all others. Unsafe under the default assumption, which may be wrong about what is a tensor, and where an error is
+    caught.
+    """
+    assumed = meet.level == "assume" and meet.other.value.device == HOME
+    return Safety.UNSAFE if assumed or meet.under.excepts else Safety.SAFE
+
+
+def move_fix(meet: Meet, site: Site) -> Fix | None:
+    """Move the operand that is off to the device of the other: at the top of its loop, else where it is used.
+
+    None where no expression for that device is in scope, where a comment would be lost, and for the target of an
+    in-place operation that is no plain local name.
+    """
+    off, facts = meet.off, site.facts
+    if off.value.kind == "module":
+        return None
+    target = isinstance(off.node, ast.Name) and is_local(facts, meet.function, off.node.id)
+    loop: Span | None = getattr(meet, "loop", None)
+    if loop is not None and isinstance(off.node, ast.Name):
+        device = device_of(meet.other, getattr(meet, "loop_scope", meet.scope), facts)
+        if device is not None:
+            statement = assign_moved(off.node, device, site)
+            title = f"move `{off.text}` to `{device}` at the top of the loop"
+            return Fix(title, safety(meet), (InsertStatement(loop, statement),))
+    device = device_of(meet.other, meet.scope, facts)
+    if device is None:
+        return None
+    title = f"move {name(off)} to `{device}`"
+    if meet.how in ("inplace", "out") and (meet.how == "out" or off.span.start <= meet.other.span.start):
+        if meet.how == "out" or not target:
+            return None
+        return Fix(title, Safety.UNSAFE, (InsertStatement(off.span, assign_moved(off.node, device, site)),))
+    node = site.at(off.span)
+    if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
+        return None
+    return Fix(title, safety(meet), (Edit(node, moved(node, site.expression(device))),))
+
+
+def trail(meet: Meet, *first: Origin) -> tuple[Origin, ...]:
+    """The places that explain a meeting, without repetitions."""
+    return tuple(dict.fromkeys((*first, *meet.off.value.because, *meet.other.value.because, *meet.because)))

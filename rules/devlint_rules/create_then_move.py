@@ -1,0 +1,192 @@
+"""A tensor is made on the CPU and copied away in the same expression.
+
+## What it flags
+A factory call of `torch` without `device=` whose result goes straight into `.to(d)` or `.cuda()`, where
+`d` is known to be a device that may be other than the CPU.
+
+## Why it matters
+The values are written to host memory, then copied over the bus while the Python thread waits. Made
+where they are used they cost neither.
+
+## Example
+    import torch
+
+    def causal_mask(n, x: torch.Tensor):
+        return torch.ones(n, n).to(x.device)
+
+Use instead:
+
+    import torch
+
+    def causal_mask(n, x: torch.Tensor):
+        return torch.ones(n, n, device=x.device)
+
+## Fix safety
+Safe for factories with fixed values: zeros, ones, full, empty, eye, integer ranges and literals. Unsafe for random
+ones, since one seed gives other numbers on another device, and for `linspace`, windows and ranges of
+floats, whose last bits differ. None across a comment, and none for `.cuda()`, which names no device.
+
+## Known limits
+Silent when the target is not known to be a device, since `.to(x)` also takes a dtype or a tensor; when the
+tensor has a name first; next to `requires_grad` (the moved copy is no leaf, the rewritten tensor
+is one) and `out=`; when `.to` changes more than the device, except a dtype that `zeros`, `ones`, `eye` and
+`empty` can take over.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import (
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Move,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+    describe,
+    may_be_accelerator,
+)
+from devlint_rules._calls import has_star, keywords, with_keyword
+
+_CONSTANT = frozenset(
+    "torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices")
+)
+_TAKES_DTYPE = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.eye"})
+_OTHERS = frozenset(
+    "torch." + name
+    for name in (
+        "tensor", "scalar_tensor", "arange", "range", "linspace", "logspace", "rand", "randn", "randint", "randperm",
+        "normal", "bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window",
+        "fft.fftfreq", "fft.rfftfreq",
+    )
+)  # fmt: skip
+_INTEGERS = frozenset("torch." + name for name in ("long", "int", "short", "int64", "int32", "int16", "int8", "uint8"))
+_NOT_WITH = frozenset({"device", "requires_grad", "out", "generator", "pin_memory", "layout"})
+
+
+class CreateThenMove(Rule[Move]):
+    meta = RuleMeta(
+        code="DEV501",
+        name="create-then-move",
+        summary="tensor is made on the CPU, then moved",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=(".to", ".cuda", ".xpu", ".npu", ".mtia", ".hpu"),
+    )
+    event = Move
+
+    def suspects(self, event: Move, facts: Facts) -> bool:
+        target = event.target
+        if target is None or target.kind != "device" or not may_be_accelerator(target.device):
+            return False
+        if event.method == "type" or not isinstance(event.node, ast.Call):
+            return False
+        made = event.receiver.node
+        if not isinstance(made, ast.Call) or has_star(made) or not _NOT_WITH.isdisjoint(keywords(made)):
+            return False
+        function = _factory(event)
+        carried = None if function is None else _carried(event.node, made, function)
+        return carried is not None and (event.only_device or bool(carried))
+
+    def judge(self, event: Move, site: Site) -> Finding | None:
+        assert event.target is not None and isinstance(event.node, ast.Call)
+        message = f"tensor is made on the CPU, then copied to {describe(event.target.device)}"
+        because = event.because or event.target.because
+        return Finding(event.span, message, self._fix(event, site), because)
+
+    def _fix(self, event: Move, site: Site) -> Fix | None:
+        call, function = site.node, _factory(event)
+        made, target = event.receiver.node, event.target_node
+        assert function is not None and isinstance(made, ast.Call) and isinstance(event.node, ast.Call)
+        if target is None or event.method != "to":
+            return Fix("Give the factory a `device`", Safety.HINT)
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
+            return None
+        built = call.func.value
+        if not isinstance(built, cst.Call):
+            return None
+        where = _argument(call, "device")
+        for name in _carried(event.node, made, function) or ():
+            built = with_keyword(built, name, _argument(call, name))
+        built = with_keyword(built, "device", where)
+        built = built.with_changes(lpar=[*call.lpar, *built.lpar], rpar=[*built.rpar, *call.rpar])
+        safety = Safety.SAFE if _is_exact(function, made) else Safety.UNSAFE
+        return Fix(f"Make it with `device={site.code(where)}`", safety, (Edit(call, built),))
+
+
+def _factory(event: Move) -> str | None:
+    """The qualified name of the factory that is called right before the move."""
+    made = next((c for c in event.receiver.value.made if c.span == event.receiver.span), None)
+    if made is None or made.function not in _CONSTANT | _OTHERS:
+        return None
+    return made.function
+
+
+def _carried(move: ast.Call, made: ast.Call, function: str) -> tuple[str, ...] | None:
+    """Arguments of the move, other than the device, that the factory takes over. None: it cannot take them all."""
+    given = keywords(move)
+    if has_star(move) or len(move.args) > 2 or not given.keys() <= {"device", "dtype", "non_blocking"}:
+        return None
+    if len(move.args) == 2 and not (isinstance(move.func, ast.Attribute) and move.func.attr == "to"):
+        return None
+    if len(move.args) < 2 and "dtype" not in given:
+        return ()
+    if len(move.args) == 2 and not isinstance(move.args[1], ast.Attribute):
+        return None
+    return ("dtype",) if function in _TAKES_DTYPE and "dtype" not in keywords(made) else None
+
+
+def _argument(call: cst.Call, name: str) -> cst.BaseExpression:
+    """The device or dtype given to `.to`, by keyword or by position."""
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == name:
+            return argument.value
+    return call.args[0 if name == "device" else 1].value
+
+
+def _is_exact(function: str, made: ast.Call) -> bool:
+    """Whether the factory gives the same values on every device."""
+    if function in _CONSTANT:
+        return True
+    if function in ("torch.tensor", "torch.scalar_tensor"):
+        return bool(made.args) and _is_literal(made.args[0])
+    if function != "torch.arange":
+        return False
+    dtype = keywords(made).get("dtype")
+    if dtype is not None:
+        return ast.unparse(dtype) in _INTEGERS
+    return all(_is_integer(a) for a in made.args) and keywords(made).keys() <= {"device"}
+
+
+def _is_literal(node: ast.expr) -> bool:
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(_is_literal(e) for e in node.elts)
+    if isinstance(node, ast.UnaryOp):
+        return _is_literal(node.operand)
+    return isinstance(node, ast.Constant)
+
+
+def _is_integer(node: ast.expr) -> bool:
+    """Surely a whole number: a literal, `len(x)`, `x.size(0)`, `x.shape[0]`, and sums and products of these."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    if isinstance(node, ast.BinOp):
+        exact = isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.FloorDiv | ast.Mod)
+        return exact and _is_integer(node.left) and _is_integer(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _is_integer(node.operand)
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name):
+            return node.func.id == "len"
+        return isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "numel", "dim")
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    return False

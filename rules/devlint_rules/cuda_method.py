@@ -1,0 +1,113 @@
+"""`.cuda()` moves a tensor or module to CUDA, whatever the device of the run is.
+
+## What it flags
+`x.cuda()`, `model.cuda(1)`, `x.cuda(non_blocking=True)` and the like for other accelerators
+(`.xpu()`, `.npu()`), outside a guard for that accelerator. Quiet are `super().cuda()` in an
+override, and files that load kernels.
+
+## Why it matters
+The call raises on a build or a machine without CUDA, and it ignores the device that the rest of
+the program was told to use. `.to(device)` does the same everywhere.
+
+## Example
+    import torch
+
+    def embed(x: torch.Tensor):
+        return x.cuda()
+
+Use instead:
+
+    import torch
+
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+    def embed(x: torch.Tensor):
+        return x.to(device)
+
+## Fix safety
+Safe when a variable in scope is proved to be CUDA wherever CUDA exists, the call has no
+index, and the receiver is proved to be a tensor or a module. Unsafe otherwise, as for DEV201. Only a
+hint where the file names several cards, and for a computed index without a device in scope.
+
+## Known limits
+A class of the program's own with a `cuda` method of another meaning is taken for a module when
+nothing is known about the object.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._run_device import is_kernel_file, names_several_cards, run_device
+
+_MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
+
+
+class CudaMethodCall(Rule[CudaMethod]):
+    meta = RuleMeta(
+        code="DEV202",
+        name="cuda-method",
+        summary="tensor or module is moved by `.cuda()`",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=(".cuda", ".xpu", ".npu", ".mtia", ".hpu"),
+    )
+    event = CudaMethod
+
+    def suspects(self, event: CudaMethod, facts: Facts) -> bool:
+        if event.under.allow(event.type) or event.receiver.text.startswith("super("):
+            return False
+        return not is_kernel_file(facts)
+
+    def judge(self, event: CudaMethod, site: Site) -> Finding | None:
+        call = site.node
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+            return None
+        message = f"`.{call.func.attr.value}()` only runs with `{event.type}`"
+        if event.run_device is not None:
+            message += f"; the run's device is `{event.run_device}`"
+        return Finding(event.span, message, self._fix(event, site, call, call.func), event.because)
+
+    def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
+        if event.index is not None and names_several_cards(site.facts, event.type):
+            return Fix("Take the cards from a setting", Safety.HINT)
+        given = _given_device(event, site)
+        computed = event.argument is not None and event.index is None and not _is_none(event.argument)
+        if computed and given is None and event.run_device is None:
+            return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT)
+        device = run_device(given or event.run_device, site)
+        rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
+        if not rest and len(call.args) == 1:
+            where = site.expression(device.text)
+            first = call.args[0].with_changes(value=where, keyword=None, equal=cst.MaybeSentinel.DEFAULT)
+        else:
+            first = cst.Arg(site.expression(device.text))
+            if rest and isinstance(call.whitespace_before_args, cst.ParenthesizedWhitespace):
+                first = first.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
+        moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
+        proved = event.run_device_is_proved and event.run_device is not None and not computed and event.index is None
+        safe = proved and event.receiver.value.kind in _MOVABLE and not _second_positional(event)
+        return Fix(
+            f"Use `.to({device.text})`", Safety.SAFE if safe else Safety.UNSAFE, (Edit(call, moved),), device.needs
+        )
+
+
+def _given_device(event: CudaMethod, site: Site) -> str | None:
+    """The argument of the call where it is a device, `.cuda(device)`."""
+    if event.argument is None:
+        return None
+    text = ast.unparse(event.argument)
+    value = event.scope.get(text)
+    return text if value is not None and value.kind == "device" else None
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _second_positional(event: CudaMethod) -> bool:
+    """`.cuda(0, True)`: the second positional argument is `non_blocking`, which `.to` takes for something else."""
+    return isinstance(event.node, ast.Call) and len(event.node.args) > 1

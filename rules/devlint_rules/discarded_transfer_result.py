@@ -1,0 +1,82 @@
+"""A tensor is moved and the result is dropped.
+
+## What it flags
+`x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor or a `PackedSequence`.
+
+## Why it matters
+`Module.to` moves the module in place, `Tensor.to` returns a copy and leaves the tensor where it was. The statement
+costs a transfer and changes nothing; the next operation finds the tensor on its old device.
+
+## Example
+    import torch
+
+
+    def prepare(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+        x.to(device)
+        return x
+
+Use instead:
+
+    import torch
+
+
+    def prepare(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+        x = x.to(device)
+        return x
+
+## Fix safety
+The result is assigned to the name. Safe where a later use of the tensor on the target device must crash today; else
+unsafe, since whatever follows then runs on another device than before. A hint for a parameter of a module, which
+cannot be replaced by a tensor, and for a name of an outer scope, which an assignment would make local.
+
+## Known limits
+Silent when it is not known that the object is a tensor, since modules move in place, and when the target is not known
+to be a device.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules import _shared as shared
+
+
+class DiscardedTransferResult(Rule[Move]):
+    meta = RuleMeta(
+        code="DEV105",
+        name="discarded-transfer-result",
+        summary="the result of moving a tensor is dropped",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Move
+
+    def suspects(self, event: Move, facts: Facts) -> bool:
+        value = event.receiver.value
+        return event.discarded and event.target is not None and (value.is_tensor or value.kind == "packed")
+
+    def judge(self, event: Move, site: Site) -> Finding | None:
+        receiver = shared.name(event.receiver)
+        call = shared.short(site.facts.source(event.span))
+        message = f"`{call}` returns a moved copy, which is dropped; {receiver} stays where it is"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: Move, site: Site) -> Fix:
+        title = f"assign it to {shared.name(event.receiver)}"
+        hint = Fix(title, Safety.HINT)
+        receiver = event.receiver
+        if not shared.is_path(receiver.node) or receiver.value.kind == "parameter":
+            return hint
+        statement, node = site.statement, site.node
+        if not isinstance(statement, cst.Expr) or not isinstance(node, cst.BaseExpression):
+            return hint
+        if not shared.is_local(site.facts, event.function, receiver.text):
+            return hint
+        target = site.expression(receiver.text)
+        if not isinstance(target, cst.Name | cst.Attribute):
+            return hint
+        crashes = getattr(event, "used_later", None) is not None and not event.under.excepts
+        assigned = cst.Assign([cst.AssignTarget(target)], node)
+        return Fix(title, Safety.SAFE if crashes else Safety.UNSAFE, (Edit(statement, assigned),))

@@ -1,0 +1,142 @@
+"""An accelerator is written as a literal, so the code only runs on a machine that has it.
+
+## What it flags
+A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
+`device=0`, `.to(0)`, the device type of `autocast`, a `map_location`. Quiet are comparisons,
+dictionary keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice
+`"cuda" if torch.cuda.is_available() else "cpu"`, defaults of parameters and options (DEV213's),
+calls into `torch.cuda` itself, and files that load kernels.
+
+## Why it matters
+The line raises on a machine without that accelerator: a laptop, a CI runner, another vendor's
+card. With an index it also raises where there are fewer cards, and ignores the card that the
+rest of the program was told to use.
+
+## Example
+    import torch
+
+    def positions(n):
+        return torch.arange(n, device="cuda")
+
+Use instead:
+
+    import torch
+
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+    def positions(n):
+        return torch.arange(n, device=device)
+
+## Fix safety
+Safe when a variable in scope is proved to be that accelerator wherever it exists, and the literal
+has no index: then the same device is used wherever the program worked. Unsafe otherwise: with an
+option such as `args.device`, which defaults to the CPU, the work moves to where the rest of the program
+runs, and a variable that held a string may become a `torch.device`. Only a hint where the file
+names several cards, since those indices are a placement, and where the index is computed.
+
+## Known limits
+A literal `"cpu"` is not reported: most are meant (results, checkpoints, host data), and one whose
+tensor meets the run's device is DEV101's. Devices that are put together from text
+(`f"cuda:{rank}"`) are not literals.
+"""
+
+from __future__ import annotations
+
+from devlint.api import (
+    ACCELERATORS,
+    DeviceLiteral,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules._calls import path_to
+from devlint_rules._run_device import is_kernel_file, names_several_cards, run_device
+
+_ROLES = frozenset({"argument", "assigned", "autocast", "map"})
+_AVAILABLE = {"mps": "torch.backends.mps.is_available"}
+
+
+class HardcodedDevice(Rule[DeviceLiteral]):
+    meta = RuleMeta(
+        code="DEV201",
+        name="hardcoded-device",
+        summary="accelerator is written as a literal",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "device", ".to("),
+    )
+    event = DeviceLiteral
+
+    def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
+        if event.role not in _ROLES or event.type not in ACCELERATORS or event.under.allow(event.type):
+            return False
+        own = ("torch.cuda.", "torch.accelerator.", f"torch.{event.type}.")
+        return not (event.call or "").startswith(own) and not is_kernel_file(facts)
+
+    def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
+        place = event.type if event.index is None else f"{event.type}:{event.index}"
+        message = f"device is hardcoded to `{place}`"
+        if event.run_device is not None:
+            message += f"; the run's device is `{event.run_device}`"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
+        whole = _device_call(site)
+        if event.index is not None and names_several_cards(site.facts, event.type):
+            return Fix("Take the cards from a setting", Safety.HINT)
+        if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
+            return Fix("Build the device from the type of the run's device and this index", Safety.HINT)
+        if event.run_device is None and (event.role == "assigned" or _is_assigned(site, whole)):
+            choice = _choice(event.type, site, as_text=not isinstance(whole, cst.Call))
+            return Fix("Choose the device that is there", Safety.UNSAFE, (Edit(whole, site.expression(choice)),))
+        device = run_device(event.run_device, site)
+        text = device.text
+        if event.argument == "type":
+            text = f"{text}.type" if device.needs else f"{site.spell('torch.device')}({text}).type"
+        indexed = event.index is not None or (isinstance(whole, cst.Call) and len(whole.args) > 1)
+        same = event.run_device_is_proved and not indexed and event.role == "argument"
+        return Fix(
+            f"Use `{text}`",
+            Safety.SAFE if same and event.run_device is not None else Safety.UNSAFE,
+            (Edit(whole, site.expression(text)),),
+            device.needs,
+        )
+
+
+def _device_call(site: Site) -> cst.CSTNode:
+    """The literal, or the `torch.device(...)` around it."""
+    above = path_to(site.statement, site.node)
+    for node in reversed(above[-3:-1]):  # Call > Arg > literal
+        if isinstance(node, cst.Call) and site.code(node.func) == site.spell("torch.device"):
+            return node
+    return site.node
+
+
+def _is_assigned(site: Site, node: cst.CSTNode) -> bool:
+    """Whether the statement binds a name to this device and nothing else."""
+    statement = site.statement
+    return isinstance(statement, cst.Assign | cst.AnnAssign) and statement.value is node
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.SimpleString | cst.Integer)
+
+
+def _choice(type: str, site: Site, *, as_text: bool) -> str:
+    """An expression for the device that is there, a string where the literal was one."""
+    if site.facts.torch_version >= (2, 7):
+        device, accelerator = site.spell("torch.device"), site.spell("torch.accelerator.current_accelerator")
+        choice = f'{accelerator}(check_available=True) or {device}("cpu")'
+        return f"({choice}).type" if as_text else choice
+    available = site.spell(_AVAILABLE.get(type, f"torch.{type}.is_available"))
+    choice = f'"{type}" if {available}() else "cpu"'
+    return choice if as_text else f"{site.spell('torch.device')}({choice})"

@@ -1,0 +1,72 @@
+"""A tensor that may be on an accelerator is handed to numpy or another library of the host.
+
+## What it flags
+`x.numpy()`, and functions of numpy, matplotlib, scikit-learn, OpenCV, PIL and pandas that are given a tensor which
+is, or under the default assumption may be, on an accelerator.
+
+## Why it matters
+These libraries read host memory. `x.numpy()` stops with "can't convert cuda:0 device type tensor to numpy. Use
+Tensor.cpu() to copy the tensor to host memory first", and so does everything that calls it.
+
+## Example
+    import numpy as np
+    import torch
+
+
+    def score(predictions: torch.Tensor) -> float:
+        return float(np.median(predictions.numpy()))
+
+Use instead:
+
+    import numpy as np
+    import torch
+
+
+    def score(predictions: torch.Tensor) -> float:
+        return float(np.median(predictions.detach().cpu().numpy()))
+
+## Fix safety
+Safe: for a tensor on the CPU `.cpu()` returns the tensor itself, and `.detach()` shares its memory; with a gradient
+the call raises today. No fix across a comment.
+
+## Known limits
+Silent when the tensor's device is not known, for `numpy(force=True)`, and in code that runs on the host by contract:
+data sets, samplers, collate functions.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
+from devlint_rules import _shared as shared
+
+
+class HostConversion(Rule[Use]):
+    meta = RuleMeta(
+        code="DEV109",
+        name="host-conversion",
+        summary="a tensor that may be on an accelerator is given to a library of the host",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Use
+
+    def suspects(self, event: Use, facts: Facts) -> bool:
+        return True
+
+    def judge(self, event: Use, site: Site) -> Finding | None:
+        consumer = "`.numpy()`" if event.consumer == "numpy" else f"`{event.consumer}`"
+        operand = event.operand
+        message = f"{shared.name(operand)} {shared.whereabouts(operand.value)}; {consumer} reads only the CPU's memory"
+        span = event.span if event.consumer == "numpy" else operand.span
+        return Finding(span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: Use, site: Site) -> Fix | None:
+        node = site.at(event.operand.span)
+        if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
+            return None
+        methods = ("cpu",) if event.detached else ("detach", "cpu")
+        title = f"copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
+        return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))

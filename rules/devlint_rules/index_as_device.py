@@ -1,0 +1,93 @@
+"""The index of a tensor's card is used as a device; it is -1 on the CPU.
+
+## What it flags
+`x.get_device()` or `torch.get_device(x)` as a `device=` argument, as the argument of `.to`, or of
+`torch.device`, directly or through a variable.
+
+## Why it matters
+`get_device` gives the number of the card, and -1 for a tensor on the CPU, which is no device: the line
+raises there. It also forgets the type of the device, so it only means the right card where one type exists.
+
+## Example
+    import torch
+
+    def mask_for(x: torch.Tensor):
+        return torch.ones(x.shape, device=x.get_device())
+
+Use instead:
+
+    import torch
+
+    def mask_for(x: torch.Tensor):
+        return torch.ones(x.shape, device=x.device)
+
+## Fix safety
+Safe: wherever the index worked, `x.device` is the same device. Unsafe where the index is kept in a variable,
+which may have other uses that need a number.
+
+## Known limits
+Silent under a guard for CUDA, where the index is one; for indices that pass through a container or another
+function; for the functions of `torch.cuda` that take an index.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Call, Edit, Facts, Finding, Fix, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
+
+# The calls whose first argument is a device, beside all that have a `device` argument.
+_FIRST_IS_DEVICE = frozenset({"Tensor.to", "Module.to", "torch.device"})
+_TENSORS = frozenset({"tensor", "tensors", "parameter", "buffer"})
+
+
+class IndexAsDevice(Rule[Call]):
+    meta = RuleMeta(
+        code="DEV305",
+        name="index-as-device",
+        summary="result of `get_device()` used as a device",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("get_device",),
+    )
+    event = Call
+
+    def suspects(self, event: Call, facts: Facts) -> bool:
+        return not event.under.allow("cuda") and _device_argument(event) is not None
+
+    def judge(self, event: Call, site: Site) -> Finding | None:
+        used = _device_argument(event)
+        assert used is not None
+        asked = used.value.because[0].span
+        call = site.at(asked)
+        if not isinstance(call, cst.Call):
+            return None
+        tensor = _tensor(call)
+        known = event.scope.get(site.code(tensor)) if isinstance(tensor, cst.Name | cst.Attribute) else None
+        if known is not None and known.kind not in _TENSORS:
+            return None
+        message = f"`{site.code(call)}` is a number, -1 on the CPU, and is used as a device"
+        if tensor is None:
+            return Finding(used.span, message, Fix("Use the tensor's `.device`", Safety.HINT), event.because)
+        device = cst.Attribute(value=tensor, attr=cst.Name("device"), lpar=call.lpar, rpar=call.rpar)
+        direct = asked == used.span and not site.has_comment(call)
+        fix = Fix(f"Use `{site.code(device)}`", Safety.SAFE if direct else Safety.UNSAFE, (Edit(call, device),))
+        return Finding(used.span, message, fix, used.value.because if asked != used.span else ())
+
+
+def _device_argument(event: Call) -> Operand | None:
+    """The index that stands where a device belongs."""
+    names = ("device", "0") if event.qualname in _FIRST_IS_DEVICE else ("device",)
+    for name in names:
+        used = event.arguments.get(name)
+        if used is not None and used.value.kind == "index" and used.value.because:
+            return used
+    return None
+
+
+def _tensor(call: cst.Call) -> cst.BaseExpression | None:
+    """The tensor whose index is asked: of `x.get_device()` or `torch.get_device(x)`."""
+    if not call.args:
+        return call.func.value if isinstance(call.func, cst.Attribute) else None
+    tensor = call.args[0].value
+    return tensor if len(call.args) == 1 and isinstance(tensor, cst.Name | cst.Attribute) else None

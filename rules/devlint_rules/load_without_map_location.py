@@ -1,0 +1,69 @@
+"""A checkpoint is loaded onto the device that saved it.
+
+## What it flags
+`torch.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
+with a literal `None`. Quiet when `**kwargs` may carry it, and under a guard for CUDA.
+
+## Why it matters
+Every storage goes back to the device it was saved from. On a machine without that device the
+call raises; with several processes each of them loads onto the first card.
+
+## Example
+    import torch
+
+    state = torch.load("checkpoint.pt")
+
+Use instead:
+
+    import torch
+
+    state = torch.load("checkpoint.pt", map_location="cpu")
+
+## Fix safety
+Unsafe: code after the load may rely on where the tensors are. The device of the run is used where one
+is in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device.
+
+## Known limits
+Files that hold no tensors need no `map_location`; that cannot be seen from the code.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import Edit, Facts, Finding, Fix, Load, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._calls import with_keyword
+
+
+class LoadWithoutMapLocation(Rule[Load]):
+    meta = RuleMeta(
+        code="DEV208",
+        name="load-without-map-location",
+        summary="checkpoint is loaded without `map_location`",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="always",
+        words=("load",),
+    )
+    event = Load
+
+    def suspects(self, event: Load, facts: Facts) -> bool:
+        if event.star_arguments or event.under.allow("cuda"):
+            return False
+        given = event.map_location
+        return given is None or (isinstance(given.node, ast.Constant) and given.node.value is None)
+
+    def judge(self, event: Load, site: Site) -> Finding | None:
+        call = site.node
+        if not isinstance(call, cst.Call):
+            return None
+        where = event.run_device or '"cpu"'
+        value = site.expression(where)
+        edit = (
+            Edit(call, with_keyword(call, "map_location", value))
+            if event.map_location is None
+            else Edit(site.at(event.map_location.span), value)
+        )
+        message = f"`{site.code(call.func)}` puts the tensors on the device that saved them"
+        return Finding(event.span, message, Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,)), event.because)

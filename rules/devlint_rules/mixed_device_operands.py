@@ -1,0 +1,76 @@
+"""An operation gets tensors that are on different devices.
+
+## What it flags
+An operator, a torch function, a method, a functional or an in-place operation whose tensors are proved to be on
+different devices, by the rules that torch itself applies: a 0-dim CPU tensor goes with anything, a CPU index may read
+an accelerator tensor, and a copy (`a.copy_(b)`, `a[0] = b`) may cross devices.
+
+## Why it matters
+The operation stops with "Expected all tensors to be on the same device" on a machine with an accelerator, and works on
+one without: it passes every test on a laptop.
+
+## Example
+    import torch
+
+
+    def centre(x: torch.Tensor) -> torch.Tensor:
+        mean = x.cpu().mean(dim=0)
+        return x - mean
+
+Use instead:
+
+    import torch
+
+
+    def centre(x: torch.Tensor) -> torch.Tensor:
+        mean = x.cpu().mean(dim=0)
+        return x - mean.to(x.device)
+
+## Fix safety
+The operand that is off is moved where it is used, or at the top of the loop that yields it. Safe where torch refuses
+the operation on every machine on which the devices differ, since the move changes nothing on all others. Unsafe where
+that rests on the assumption that an argument is a tensor that may be on an accelerator, inside a `try` that catches
+errors, and for the target of an in-place operation. There is no fix where no expression for the device is in scope.
+
+## Known limits
+Silent when one of the devices is not known. A factory call without a device is reported as DEV102 where it is
+written, an input of a module as DEV103, an attribute that does not move with its module as DEV106.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Facts, Finding, Meet, Rule, RuleMeta, Severity, Site
+from devlint_rules import _shared as shared
+
+
+class MixedDeviceOperands(Rule[Meet]):
+    meta = RuleMeta(
+        code="DEV101",
+        name="mixed-device-operands",
+        summary="an operation gets tensors on different devices",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Meet
+
+    def suspects(self, event: Meet, facts: Facts) -> bool:
+        return shared.owner(event) == "DEV101"
+
+    def judge(self, event: Meet, site: Site) -> Finding | None:
+        off, other = event.off, event.other
+        message = (
+            f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
+            f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
+        )
+        return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event))
+
+    def _refusal(self, event: Meet) -> str:
+        """Why torch refuses it, said of the operation."""
+        if event.how == "index":
+            return "an index must be on the CPU or on the device of the tensor that it reads"
+        if event.how == "out":
+            return f"the result of `{event.operation}` cannot be written to another device"
+        return f"`{event.operation}` needs both on one device"

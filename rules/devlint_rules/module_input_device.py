@@ -1,0 +1,88 @@
+"""A module is called with an input that is on another device than its parameters.
+
+## What it flags
+A call of a module whose parameters are proved to be on one device with a tensor that is proved to be on another:
+batches of a `DataLoader` that were never moved, targets given to a loss beside outputs of the model, a model or a
+freshly built submodule that was never moved.
+
+## Why it matters
+Moving the model is half of the work. The first layer stops with "Expected all tensors to be on the same device" on a
+machine with an accelerator, and the same loop runs on one without.
+
+## Example
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+
+
+    def evaluate(batches: DataLoader) -> None:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model = nn.Linear(8, 2).to(device)
+        for inputs, labels in batches:
+            print(model(inputs).shape, labels.shape)
+
+Use instead:
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+
+
+    def evaluate(batches: DataLoader) -> None:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model = nn.Linear(8, 2).to(device)
+        for inputs, labels in batches:
+            inputs = inputs.to(device)
+            print(model(inputs).shape, labels.shape)
+
+## Fix safety
+The input is moved at the top of the loop that yields it, else where it is given to the module. Safe where the call is
+refused on every machine on which the devices differ, since the move changes nothing on all others; unsafe where that
+rests on the assumption that a function's arguments may be on an accelerator, and inside a `try` that catches errors. A
+module that is off gets a hint: it is moved once, before the loop and before its optimizer is made.
+
+## Known limits
+Silent when the device of the module or of the input is not known, and for modules without parameters or buffers. A
+tensor that the file itself makes without a device is reported as DEV102 where it is made.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site
+from devlint_rules import _shared as shared
+
+
+class ModuleInputDevice(Rule[Meet]):
+    meta = RuleMeta(
+        code="DEV103",
+        name="module-input-device",
+        summary="a module is called with an input that is on another device",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Meet
+
+    def suspects(self, event: Meet, facts: Facts) -> bool:
+        return shared.owner(event) == "DEV103"
+
+    def judge(self, event: Meet, site: Site) -> Finding | None:
+        off, other = event.off, event.other
+        if off.value.kind == "module":
+            message = (
+                f"{shared.name(off)} {shared.whereabouts(off.value)}, its input {shared.name(other)} "
+                f"{shared.whereabouts(other.value)}: the module was never moved"
+            )
+            return Finding(event.span, message, self._move_module(event, site), shared.trail(event))
+        message = (
+            f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
+            f"{shared.whereabouts(other.value)}: the call of `{event.operation}` needs both on one device"
+        )
+        return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event))
+
+    def _move_module(self, event: Meet, site: Site) -> Fix:
+        device = shared.device_of(event.other, event.scope, site.facts)
+        where = f"`{event.off.text}.to({device})`" if device is not None else f"{shared.name(event.off)}"
+        return Fix(f"move {where} once, before its optimizer is made", Safety.HINT)

@@ -1,0 +1,114 @@
+"""A new tensor is made without a device and then meets tensors that may be on an accelerator.
+
+## What it flags
+A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when
+that tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a
+gradient. It is reported where the tensor is made.
+
+## Why it matters
+This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
+to be on the same device" as soon as its inputs are on an accelerator.
+
+## Example
+    import torch
+
+
+    def shift(x: torch.Tensor) -> torch.Tensor:
+        steps = torch.arange(x.shape[-1])
+        return x + steps
+
+Use instead:
+
+    import torch
+
+
+    def shift(x: torch.Tensor) -> torch.Tensor:
+        steps = torch.arange(x.shape[-1], device=x.device)
+        return x + steps
+
+## Fix safety
+Safe: where the program works today both are on one device already. Only `device=` is added, never `zeros_like` or
+`new_zeros`, which would take the dtype of the other tensor too. Constructors that take no `device`, such as
+`torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead. There is no fix next to `**kwargs`,
+across a comment, or where nothing in scope says the device; then it is a hint.
+
+## Known limits
+Assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
+tensor meets is not known to be a tensor, and after `torch.set_default_device` or inside `with torch.device(...)`.
+"""
+
+from __future__ import annotations
+
+from devlint.api import (
+    Creation,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Meet,
+    Origin,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules import _shared as shared
+from devlint_rules._calls import with_keyword
+
+# Constructors without a `device` parameter, beside the typed ones (`torch.FloatTensor`), which are capitalized.
+_NO_DEVICE_PARAMETER = frozenset({"torch.from_numpy", "torch.frombuffer", "torch.from_dlpack"})
+
+
+class NewTensorDefaultDevice(Rule[Meet]):
+    meta = RuleMeta(
+        code="DEV102",
+        name="new-tensor-default-device",
+        summary="a tensor made without a device meets tensors that may be on an accelerator",
+        since="0.1.0",
+        level="assume",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Meet
+
+    def suspects(self, event: Meet, facts: Facts) -> bool:
+        return shared.owner(event) == "DEV102"
+
+    def judge(self, event: Meet, site: Site) -> Finding | None:
+        made, other = event.off.value.made, event.other
+        first = made[0]
+        line = shared.row(site.facts, event.span)
+        message = (
+            f"`{first.function}` makes a CPU tensor; it meets {shared.name(other)}, which "
+            f"{shared.whereabouts(other.value)}, in {shared.operation(event)} on line {line}"
+        )
+        meets = Origin(event.span, f"meets {shared.name(other)} here")
+        return Finding(first.span, message, self._fix(event, site), shared.trail(event, meets))
+
+    def _fix(self, event: Meet, site: Site) -> Fix:
+        """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""
+        edits = []
+        title = "create it on the device of " + shared.name(event.other)
+        for creation in event.off.value.made:
+            device = shared.device_of(event.other, creation.scope, site.facts)
+            edit = self._edit(creation, device, site) if device is not None else None
+            if edit is None or device is None:
+                return Fix(f"{title}: pass `device=`", Safety.HINT)
+            edits.append(edit)
+            title = f"create it on `{device}`"
+        return Fix(title, Safety.SAFE, tuple(edits))
+
+    def _edit(self, creation: Creation, device: str, site: Site) -> Edit | None:
+        call = site.at(creation.span)
+        if not isinstance(call, cst.Call) or site.has_comment(call):
+            return None
+        if any(argument.star == "**" for argument in call.args):
+            return None
+        written = site.expression(device)
+        function = creation.function.rpartition(".")[2]
+        if creation.function in _NO_DEVICE_PARAMETER or function[:1].isupper():
+            return Edit(call, shared.moved(call, written))
+        return Edit(call, with_keyword(call, "device", written))

@@ -1,0 +1,111 @@
+"""A device method is called on an object that has none.
+
+## What it flags
+`.to`, `.cuda`, `.cpu` and the like on optimizers, schedulers, data loaders, datasets, gradient scalers,
+generators, distributions, lists, tuples, dicts and arrays, and `module.device`, which `nn.Module`
+does not have. Only where the object is proved to be one of these, and its class in the file
+defines no such name.
+
+## Why it matters
+The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call:
+an optimizer's state follows its parameters, a loader's batches are moved in the loop.
+
+## Example
+    import torch
+
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters()).to("cpu")
+
+Use instead:
+
+    import torch
+
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+
+## Fix safety
+Safe where nothing must move: the call is dropped, which raised on every machine. Only a hint
+where something must be moved in another way (the items of a list, the parameters of a distribution).
+
+## Known limits
+Silent for values whose type is not known, which includes most parameters without annotation, and
+for classes with a base class from another package.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+
+_MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "mps", "mtia", "hpu", "ipu"})
+_MEMBERS = _MOVES | {"device"}
+
+# What the object is called in a message, and what to do instead. The first group needs no move at all.
+_NOTHING_MOVES = {
+    "optimizer": ("an optimizer", "build it after `model.to(...)`; its state follows the parameters"),
+    "scheduler": ("a learning rate scheduler", "it holds no tensors that must move"),
+    "loader": ("a data loader", "move each batch in the loop"),
+    "dataset": ("a dataset", "move each batch in the loop"),
+    "sampler": ("a sampler", "it draws indices on the CPU"),
+    "scaler": ("a gradient scaler", "its scale is created on the device of the first loss"),
+    "autocast": ("an autocast context", "it takes the device type as its first argument"),
+}
+_OTHERS = {
+    "list": ("a list", "move its items: `[x.to(device) for x in ...]`"),
+    "tuple": ("a tuple", "move its items: `tuple(x.to(device) for x in ...)`"),
+    "dict": ("a dict", "move its values: `{k: v.to(device) for k, v in ....items()}`"),
+    "distribution": ("a distribution", "build it from parameters that are on the device"),
+    "generator": ("a generator", "create it on the device: `torch.Generator(device=...)`"),
+    "device": ("a `torch.device`", "it is itself what `.to` takes"),
+    "dtype": ("a `torch.dtype`", "it has no device"),
+    "ndarray": ("an array", "make a tensor of it first: `torch.as_tensor(x, device=...)`"),
+    "number": ("a number", "it has no device"),
+    "string": ("a string", "it has no device"),
+    "module": ("`nn.Module`", "ask a parameter: `next(module.parameters()).device`"),
+}
+
+
+class NoSuchMethod(Rule[Call]):
+    meta = RuleMeta(
+        code="DEV301",
+        name="no-such-method",
+        summary="device method on an object that has none",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=(".to", ".cuda", ".cpu", ".device", ".xpu", ".npu", ".mps", ".mtia", ".hpu", ".ipu"),
+    )
+    event = Call
+
+    def suspects(self, event: Call, facts: Facts) -> bool:
+        if event.exists is not False or event.receiver is None or event.under.excepts:
+            return False
+        member = event.qualname.rpartition(".")[2]
+        if member not in _MEMBERS or any("hasattr" in test or "getattr" in test for test in event.under.tests):
+            return False
+        kind = event.receiver.value.kind
+        return kind in _NOTHING_MOVES or kind in _OTHERS
+
+    def judge(self, event: Call, site: Site) -> Finding | None:
+        assert event.receiver is not None
+        member = event.qualname.rpartition(".")[2]
+        kind = event.receiver.value.kind
+        name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
+        what = "method" if event.is_call else "attribute"
+        message = f"{name} has no {what} `{member}`: {instead}"
+        because = event.because or event.receiver.value.because
+        return Finding(event.span, message, self._fix(event, site, kind, member, instead), because)
+
+    def _fix(self, event: Call, site: Site, kind: str, member: str, instead: str) -> Fix:
+        call = site.node
+        droppable = kind in _NOTHING_MOVES and event.is_call and member in _MOVES
+        if not droppable or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+            return Fix(instead[0].upper() + instead[1:], Safety.HINT)
+        receiver = call.func.value
+        title = f"Drop `.{member}(...)`"
+        if event.discarded and isinstance(receiver, cst.Name | cst.Attribute):
+            return Fix(title, Safety.SAFE, (Edit(site.statement, None),))
+        if site.has_comment(call):
+            return Fix(instead[0].upper() + instead[1:], Safety.HINT)
+        lpar, rpar = [*call.lpar, *receiver.lpar], [*receiver.rpar, *call.rpar]
+        return Fix(title, Safety.SAFE, (Edit(call, receiver.with_changes(lpar=lpar, rpar=rpar)),))

@@ -1,0 +1,106 @@
+"""A module keeps modules or parameters in a plain list, tuple or dict.
+
+## What it flags
+An attribute of an `nn.Module` that is a list, a tuple, a dict or a comprehension of modules or of parameters, also
+when it is filled by `append` or by item assignment after it was made empty.
+
+## Why it matters
+What is in a plain container is not registered: `.to(device)` does not move it, `parameters()` does not list it, so
+that the optimizer never trains it, and `state_dict()` does not save it. On the CPU nothing shows but a worse result.
+
+## Example
+    import torch
+    from torch import nn
+
+
+    class Stack(nn.Module):
+        def __init__(self, depth: int) -> None:
+            super().__init__()
+            self.layers = [nn.Linear(8, 8) for _ in range(depth)]
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+Use instead:
+
+    import torch
+    from torch import nn
+
+
+    class Stack(nn.Module):
+        def __init__(self, depth: int) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(depth)])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+## Fix safety
+Unsafe: the container becomes an `nn.ModuleList`, `nn.ModuleDict`, `nn.ParameterList` or `nn.ParameterDict`. From then
+on its parameters are trained, saved and expected in checkpoints. A hint for a dict whose keys are not all strings,
+and where a comment stands inside the container.
+
+## Known limits
+Silent where the same modules are also registered, for example by `nn.Sequential(*self.layers)` or `add_module`, and
+where the content of the container is not known. A module that is hidden in a plain list on purpose, so that it is not
+registered, is reported: say so in a suppression.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules import _shared as shared
+
+
+class UnregisteredModule(Rule[Register]):
+    meta = RuleMeta(
+        code="DEV107",
+        name="unregistered-module",
+        summary="modules or parameters are held in a plain container and are not registered",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Register
+
+    def suspects(self, event: Register, facts: Facts) -> bool:
+        return event.what in ("modules", "parameters") and not event.reassigned
+
+    def judge(self, event: Register, site: Site) -> Finding | None:
+        container = "list" if event.container in (None, "comprehension") else event.container
+        message = (
+            f"the {event.what} in the plain {container} `self.{event.attribute}` are not registered: "
+            f"`{event.class_name}` neither moves, trains nor saves them"
+        )
+        return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.because + event.uses)))
+
+    def _fix(self, event: Register, site: Site) -> Fix:
+        is_dict = isinstance(event.value.node, ast.Dict | ast.DictComp)
+        kind = "Module" if event.what == "modules" else "Parameter"
+        holder = site.spell(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
+        title = f"hold them in `{holder}`"
+        value = site.at(event.value.span)
+        if not isinstance(value, cst.BaseExpression) or site.has_comment(value) or not self._fits(event.value.node):
+            return Fix(title, Safety.HINT)
+        arguments = [cst.Arg(shared.as_argument(value))] if not self._is_empty(event.value.node) else []
+        return Fix(title, Safety.UNSAFE, (Edit(value, cst.Call(site.expression(holder), args=arguments)),))
+
+    def _fits(self, node: ast.expr) -> bool:
+        """Whether the registered container takes this content as it stands."""
+        if isinstance(node, ast.Dict):
+            return all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in node.keys)
+        return isinstance(node, ast.List | ast.ListComp | ast.Tuple)
+
+    def _is_empty(self, node: ast.expr) -> bool:
+        """Whether the container is made empty, and filled later."""
+        if isinstance(node, ast.List):
+            return not node.elts
+        return isinstance(node, ast.Dict) and not node.keys

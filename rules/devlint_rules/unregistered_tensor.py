@@ -1,0 +1,100 @@
+"""A module keeps a tensor in a plain attribute, which does not move with it.
+
+## What it flags
+An attribute of an `nn.Module` that holds a tensor, or a list, tuple or dict of tensors, that is neither a parameter
+nor a buffer and that its methods use together with what does move: inputs, parameters, buffers.
+
+## Why it matters
+`module.to(device)` moves parameters, buffers and submodules. A plain tensor stays where it was made, and `forward`
+stops with "Expected all tensors to be on the same device" once the module is on an accelerator.
+
+## Example
+    import torch
+    from torch import nn
+
+
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.factors = torch.ones(8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.factors
+
+Use instead:
+
+    import torch
+    from torch import nn
+
+
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("factors", torch.ones(8), persistent=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.factors
+
+## Fix safety
+Unsafe: the attribute becomes a non-persistent buffer, so that checkpoints stay as they are; but it then also follows
+`.half()` and `.double()`, and shows in `buffers()`. A hint where the attribute is set more than once, since
+`register_buffer` refuses a name that exists, and for containers of tensors, which need a buffer each.
+
+## Known limits
+Silent when every use moves the tensor first, when the attribute is used alone, and when the base class is not known
+to be a module.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules import _shared as shared
+
+
+class UnregisteredTensor(Rule[Register]):
+    meta = RuleMeta(
+        code="DEV106",
+        name="unregistered-tensor",
+        summary="a module's tensor attribute is neither parameter nor buffer and does not move with it",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Register
+
+    def suspects(self, event: Register, facts: Facts) -> bool:
+        return event.what in ("tensor", "tensors") and bool(event.uses) and not event.moved_at_use
+
+    def judge(self, event: Register, site: Site) -> Finding | None:
+        what = "a plain tensor" if event.what == "tensor" else f"a plain {event.container or 'container'} of tensors"
+        line = shared.row(site.facts, event.uses[0].span)
+        message = (
+            f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, "
+            f"and is used with what does on line {line}"
+        )
+        return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.uses + event.because)))
+
+    def _fix(self, event: Register, site: Site) -> Fix:
+        if event.what == "tensors":
+            return Fix("register each tensor as a non-persistent buffer", Safety.HINT)
+        title = f'register "{event.attribute}" as a non-persistent buffer'
+        statement = site.statement
+        if event.reassigned or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+            return Fix(title, Safety.HINT)
+        target = statement.targets[0].target
+        if not isinstance(target, cst.Attribute) or not isinstance(target.value, cst.Name):
+            return Fix(title, Safety.HINT)
+        if site.has_comment(statement):
+            return Fix(title, Safety.HINT)
+        tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        register = cst.Call(
+            cst.Attribute(target.value, cst.Name("register_buffer")),
+            args=[
+                cst.Arg(cst.SimpleString(f'"{event.attribute}"')),
+                cst.Arg(shared.as_argument(statement.value)),
+                cst.Arg(cst.Name("False"), keyword=cst.Name("persistent"), equal=tight),
+            ],
+        )
+        return Fix(title, Safety.UNSAFE, (Edit(statement, cst.Expr(register)),))

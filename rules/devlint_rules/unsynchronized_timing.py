@@ -1,0 +1,117 @@
+"""A clock is read before the device has finished, so the time of queued work is not in the figure.
+
+## What it flags
+An elapsed time (`time.time() - start`, also `perf_counter`, `monotonic`, `timeit.default_timer`,
+`datetime.now`) around work that runs, or may run, on an accelerator, where nothing waits for the
+device between the last work and the second reading. Quiet where something in between waits:
+`synchronize()`, `.item()`, `.cpu()`, printing a tensor.
+
+## Why it matters
+Kernels are queued and run later. Without a wait the clock measures how long it took to queue them,
+often a hundredth of the true time, and the rest is charged to whatever waits next.
+
+## Example
+    import time
+
+    import torch
+
+    model = torch.nn.Linear(8, 8).to(torch.accelerator.current_accelerator())
+
+    def latency(x: torch.Tensor):
+        start = time.perf_counter()
+        model(x)
+        return time.perf_counter() - start
+
+Use instead:
+
+    import time
+
+    import torch
+
+    model = torch.nn.Linear(8, 8).to(torch.accelerator.current_accelerator())
+
+    def latency(x: torch.Tensor):
+        if torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+        start = time.perf_counter()
+        model(x)
+        if torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+        return time.perf_counter() - start
+
+## Fix safety
+Unsafe: it changes the figures that are printed, which is its purpose, and a wait inside a loop slows
+the loop. The inserted code does nothing on a machine without an accelerator.
+
+## Known limits
+Silent when no device work is proved to stand between the readings, for instance when the work is in
+a function that is not known.
+"""
+
+from __future__ import annotations
+
+from devlint.api import (
+    Clock,
+    Facts,
+    Finding,
+    Fix,
+    ImportNeed,
+    InsertStatement,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    Span,
+    cst,
+)
+
+
+class UnsynchronizedTiming(Rule[Clock]):
+    meta = RuleMeta(
+        code="DEV401",
+        name="unsynchronized-timing",
+        summary="clock read while device work is still queued",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("time", "perf_counter", "monotonic"),
+    )
+    event = Clock
+
+    def suspects(self, event: Clock, facts: Facts) -> bool:
+        return not event.waits
+
+    def judge(self, event: Clock, site: Site) -> Finding | None:
+        message = f"`{event.clock}` is read while the device may still be working"
+        because = event.because if event.work in event.because else (event.work, *event.because)
+        return Finding(event.span, message, self._fix(event, site), because)
+
+    def _fix(self, event: Clock, site: Site) -> Fix:
+        hint = Fix("Wait for the device before the clock is read", Safety.HINT)
+        if not isinstance(site.statement, cst.BaseSmallStatement):
+            return hint
+        wait = _wait(event, site)
+        edits = [InsertStatement(event.span, wait)]
+        if not event.start_waits and _on_a_line(event.start, site):
+            edits.insert(0, InsertStatement(event.start, wait))
+        needs = () if "torch" in site.facts.imports.values() else (ImportNeed("torch"),)
+        return Fix("Wait for the device before the clock is read", Safety.UNSAFE, tuple(edits), needs)
+
+
+def _on_a_line(span: Span, site: Site) -> bool:
+    try:
+        return isinstance(site.statement_at(span), cst.BaseSmallStatement)
+    except LookupError:
+        return False
+
+
+def _wait(event: Clock, site: Site) -> cst.BaseStatement:
+    """A wait that does nothing on a machine without the accelerator, in the terms of the file."""
+    for_cuda = event.device_type == "cuda" or event.under.allow("cuda") or site.facts.torch_version < (2, 6)
+    module = "torch.cuda" if for_cuda else "torch.accelerator"
+    synchronize = f"{site.spell(module + '.synchronize')}()"
+    if for_cuda and event.under.allow("cuda"):
+        return cst.parse_statement(synchronize)
+    return cst.parse_statement(f"if {site.spell(module + '.is_available')}():\n    {synchronize}\n")

@@ -1,0 +1,41 @@
+"""Every fixture says what devlint finds in it, and every rule is on for every fixture."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from devlint.engine import Linter
+from devlint.settings import Settings
+from devlint.testing import FIXED_SUFFIX, case_files, check_fixture
+from devlint_rules import RULES
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+#: Folders whose files are programs to run or scripts to search, with expectations of another form.
+OTHER_FORMS = ("runtime", "peers")
+CASES = [path for path in case_files(FIXTURES) if path.relative_to(FIXTURES).parts[0] not in OTHER_FORMS]
+
+
+@cache
+def linter() -> Linter:
+    return Linter(tuple(rule() for rule in RULES), Settings(select=("ALL",)))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.relative_to(FIXTURES).with_suffix("").as_posix())
+def test_fixture(path: Path) -> None:
+    failures = check_fixture(path, linter())
+    assert not failures, "\n" + "\n".join(failures)
+
+
+def test_there_are_fixtures() -> None:
+    assert len(CASES) > 100
+
+
+def test_fixed_files_have_a_case() -> None:
+    orphans = [
+        path for path in FIXTURES.rglob(f"*{FIXED_SUFFIX}")
+        if not path.with_name(path.name.removesuffix(FIXED_SUFFIX) + ".py").exists()
+    ]  # fmt: skip
+    assert not orphans
