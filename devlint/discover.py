@@ -83,7 +83,7 @@ class Finder:
     def _is_forced_out(self, path: str) -> bool:
         config = self._resolver.for_directory(os.path.dirname(path))
         force = config.force_exclude if self._force_exclude is None else self._force_exclude
-        return force and any(patterns.has(path) for patterns in self._patterns_of(config))
+        return force and any(patterns.has(path, os.path.isdir(path)) for patterns in self._patterns_of(config))
 
     def _walk(self, directory: str, files: list[IgnoreFile] | None) -> None:
         try:
@@ -126,13 +126,12 @@ class Finder:
     def _patterns_of(self, config: Config) -> list[Patterns]:
         known = self._patterns.get(id(config))
         if known is None:
-            where = str(config.path or "")
             base = self._exclude if self._exclude is not None else config.exclude
             base_root = self._here if self._exclude is not None else str(config.root)
             lists = [
-                Patterns(base_root, base, where),
-                Patterns(str(config.root), config.extend_exclude, where),
-                Patterns(self._here, self._extend_exclude or (), "--extend-exclude"),
+                Patterns(base_root, base),
+                Patterns(str(config.root), config.extend_exclude),
+                Patterns(self._here, self._extend_exclude or ()),
             ]
             known = self._patterns[id(config)] = (config, lists)
         return known[1]

@@ -6,13 +6,12 @@ rule or the analysis is reported as a crash with file and line, and the rest goe
 
 from __future__ import annotations
 
+import ast
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import ast
 
 from devlint.errors import RuleCrash, SourceError
 from devlint.facts import Facts
@@ -103,7 +102,7 @@ class Linter:
         self._by_event: dict[type[Event], tuple[Rule[Any], ...]] = {}
 
     def check_file(self, path: Path, name: str | None = None) -> FileResult:
-        """Lint a file by path; one that cannot be read or decoded has one finding, DEV900. `name` is what reports show."""
+        """Lint a file by path; `name` is what reports show. When it cannot be read or decoded: DEV900."""
         try:
             source = read_source(path, name)
         except SourceError as error:

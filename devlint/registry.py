@@ -1,7 +1,7 @@
 """Finds the rules: packages announce them under the entry point group `devlint.rules`, the shipped ones included.
 
-An entry point names a tuple of Rule classes. Any installed package can have one, so that only `builtin` is loaded unless
-the settings name others.
+An entry point names a tuple of Rule classes. Any installed package can have one, so that only `builtin` is loaded
+unless the settings name others.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BUILTIN = "builtin"
 def load_rules(plugins: Iterable[str] = ()) -> tuple[Rule[Any], ...]:
     """The shipped rules and those of the named entry points, one instance each, sorted by code.
 
-    Raises RuleLoadError for an entry point that is missing or does not load, for codes or names that two rules share, and
-    when there is no rule at all.
+    Raises RuleLoadError for an entry point that is missing or does not load, for codes or names that two rules share,
+    and when there is no rule at all.
     """
     from importlib.metadata import entry_points
 
@@ -35,15 +35,16 @@ def collect(found: Iterable[EntryPoint], plugins: Iterable[str] = ()) -> tuple[R
     """`load_rules` on given entry points. An entry point listed twice with one target counts once."""
     by_name: dict[str, EntryPoint] = {}
     for point in found:
-        known = by_name.setdefault(point.name, point)
-        if known.value != point.value:
-            raise RuleLoadError(f"two packages provide rules as {point.name!r}: {known.value} and {point.value}")
+        first = by_name.setdefault(point.name, point)
+        if first.value != point.value:
+            raise RuleLoadError(f"two packages provide rules as {point.name!r}: {first.value} and {point.value}")
     if BUILTIN not in by_name:
-        raise RuleLoadError(f"no rules found: devlint is not installed (entry point {BUILTIN!r} of {GROUP!r} is missing)")
+        raise RuleLoadError(f"no rules found: devlint is not installed (no entry point {BUILTIN!r} in {GROUP!r})")
     rules: list[Rule[Any]] = []
     for name in dict.fromkeys((BUILTIN, *plugins)):
         if name not in by_name:
-            raise RuleLoadError(f"no installed package provides rules as {name!r}; there are: {', '.join(sorted(by_name))}")
+            known = ", ".join(sorted(by_name))
+            raise RuleLoadError(f"no installed package provides rules as {name!r}; there are: {known}")
         rules += _instances(by_name[name])
     return check_rules(rules)
 

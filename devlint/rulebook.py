@@ -74,7 +74,7 @@ class Rulebook:
             rows = []
             for pattern, selectors in config.per_file_ignores:
                 check_selectors(selectors, metas, f"{where}: `per-file-ignores`")
-                rows.append((Patterns(str(config.root), [pattern], where), selectors))
+                rows.append((Patterns(str(config.root), [pattern]), selectors))
             self._per_file[id(config)] = rows
         absolute = os.path.abspath(path)
         return tuple(selector for patterns, selectors in rows if patterns.has(absolute) for selector in selectors)

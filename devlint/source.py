@@ -1,8 +1,8 @@
 """Source text: reading, decoding, parsing with `ast`, and positions.
 
-Everything outside this module speaks of offsets: code points in `Source.text`, which keeps the line endings of the file.
-`ast` counts rows and UTF-8 bytes within a row, and a row ends at LF, CRLF or a lone CR, never at a form feed or at one of
-Unicode's separators (CPython's `Parser/tokenizer`, `translate_newlines`). `Source` converts both ways.
+Everything outside this module speaks of offsets: code points in `Source.text`, which keeps the line endings of the
+file. `ast` counts rows and UTF-8 bytes within a row, and a row ends at LF, CRLF or a lone CR, never at a form feed or
+at one of Unicode's separators (CPython's `Parser/tokenizer`, `translate_newlines`). `Source` converts both ways.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import warnings
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 from devlint.errors import SourceError
 from devlint.model import Position, Span
@@ -30,8 +30,8 @@ class Located(Protocol):
 
     lineno: int
     col_offset: int
-    end_lineno: int | None
-    end_col_offset: int | None
+    end_lineno: int
+    end_col_offset: int
 
 
 @dataclass(slots=True)
@@ -75,13 +75,13 @@ class Source:
             return start + column_bytes
         return start + len(wide[:column_bytes].decode("utf-8", "replace"))
 
-    def span(self, node: ast.AST | Located) -> Span:
+    def span(self, node: ast.AST) -> Span:
         """Where an `ast` node stands. A decorated definition starts at its `def` or `class`, as in `ast`.
 
         Raises AttributeError for nodes without a place (operators, contexts, `match_case`).
         """
-        row, column = node.lineno, node.col_offset  # type: ignore[union-attr]
-        end_row, end_column = node.end_lineno, node.end_col_offset  # type: ignore[union-attr]
+        place = cast("Located", node)
+        row, column, end_row, end_column = place.lineno, place.col_offset, place.end_lineno, place.end_col_offset
         if self._ascii:
             starts = self._starts if self._starts is not None else self.starts
             return Span(starts[row - 1] + column, starts[end_row - 1] + end_column)
@@ -103,7 +103,7 @@ class Source:
         return self.text[start:end].rstrip("\r\n") if row < len(self.starts) else self.text[start:end]
 
     def encode(self, text: str) -> bytes:
-        """Text as bytes in this file's encoding, with its byte order mark. Raises SourceError where it cannot be written."""
+        """Text in this file's encoding, with its byte order mark. Raises SourceError when it cannot be encoded."""
         try:
             return (_BOM if self.bom else b"") + text.encode(self.encoding)
         except UnicodeError as error:
@@ -115,7 +115,7 @@ class Source:
 
 
 def read_source(path: Path, name: str | None = None) -> Source:
-    """Read and decode a file; `name` is what reports call it. Raises SourceError with the reason when it cannot be read."""
+    """Read and decode a file; `name` is what reports call it. Raises SourceError with the reason when that fails."""
     shown = str(path) if name is None else name
     try:
         raw = path.read_bytes()
@@ -172,8 +172,11 @@ def _cookie(body: bytes) -> tuple[str, int]:
 
 
 def parse(source: Source) -> ast.Module:
-    """The `ast` of a file. Raises SourceError at the place of a syntax error; the message names the Python that is needed
-    when the syntax is newer than the running one, and says so when it is Python 2's."""
+    """The `ast` of a file. Raises SourceError at the place of a syntax error.
+
+    The message names the Python that is needed when the syntax is newer than the running one, and says so when it is
+    Python 2's.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -202,8 +205,8 @@ _NEWER = (
     _Newer((3, 15), "`lazy import`", re.compile(r"\s*lazy\s+(?:import|from)\s+\w")),
     _Newer((3, 15), "unpacking in a comprehension", re.compile(r".*[\[({]\s*\*{1,2}[\w.()\[\]]+\s+(?:async\s+)?for\s")),
     _Newer((3, 14), "a template string", re.compile(r"""(?i).*(?<!\w)(?:t|tr|rt)(?:'|").*""")),
-    _Newer((3, 14), "`except` with several types and no parentheses", re.compile(r"\s*except\*?\s+[\w.]+\s*,\s*[A-Z]")),
-    _Newer((3, 13), "a default of a type parameter", re.compile(r"\s*(?:async\s+def|def|class|type)\s+\w+\s*\[[^\]]*=")),
+    _Newer((3, 14), "`except` with several types and no parentheses", re.compile(r"\s*except\s+[\w.]+\s*,\s*[A-Z]")),
+    _Newer((3, 13), "a type parameter's default", re.compile(r"\s*(?:async\s+def|def|class|type)\s+\w+\s*\[[^\]]*=")),
     _Newer((3, 12), "a type parameter list", re.compile(r"\s*(?:async\s+def|def|class)\s+\w+\s*\[")),
     _Newer((3, 12), "the `type` statement", re.compile(r"\s*type\s+\w+\s*(?:\[.*\]\s*)?=")),
     _Newer((3, 11), "`except*`", re.compile(r"\s*except\s*\*")),
@@ -211,8 +214,8 @@ _NEWER = (
 )
 _F_STRING = re.compile(r"""(?i)(?<!\w)(?:f|fr|rf)(?:'|")""")
 _PYTHON_2 = re.compile(
-    r"""\s*print\s+[^\s=(.\[,]|\s*print\s*>>|\s*exec\s+["'\w]|\s*raise\s+[\w.]+\s*,|\s*except\s+[\w.(), ]+,\s*[a-z_]\w*\s*:"""
-    r"""|.*\w\s*<>\s*\w|.*`[^`]+`|.*(?<!\w)ur["']|.*(?<![\w.])\d+[lL]\b"""
+    r"""\s*print\s+[^\s=(.\[,]|\s*print\s*>>|\s*exec\s+["'\w]|\s*raise\s+[\w.]+\s*,"""
+    r"""|\s*except\s+[\w.(), ]+,\s*[a-z_]\w*\s*:|.*\w\s*<>\s*\w|.*`[^`]+`|.*(?<!\w)ur["']|.*(?<![\w.])\d+[lL]\b"""
 )
 
 
@@ -235,21 +238,22 @@ def _needs(what: str, since: tuple[int, int]) -> str:
 
 
 def _is_newer_f_string(line: str, message: str) -> bool:
-    """Whether an f-string of this line that Python below 3.12 refuses is one of PEP 701: its own quote, a backslash or a
-    comment stands inside its braces."""
+    """Whether an f-string of this line has in its braces what Python takes only since 3.12 (PEP 701): its own quote, a
+    backslash or a comment."""
     if "f-string expression part cannot include" in message:
         return True
     for match in _F_STRING.finditer(line):
         quote = line[match.end() - 1]
         opened = line.find("{", match.end())
         closed = line.find(quote, match.end())
-        if 0 <= opened < closed and line.count("{", opened, closed) > line.count("}", opened, closed):
+        inside = 0 <= opened < closed and line.count("{", opened, closed) > line.count("}", opened, closed)
+        if inside and line.count(quote, closed) >= 3 and "}" in line[closed:]:
             return True
     return False
 
 
 def _busiest_row(source: Source) -> int:
-    """The row where the logical line with most tokens starts: what a parser that ran out of stack most likely failed on."""
+    """The row where the logical line with most tokens starts, which a parser without stack most likely failed on."""
     import io
     import tokenize
 

@@ -17,7 +17,8 @@ from devlint.source import Source
 
 _WORDS = re.compile(r"devlint:\s*ignore|noqa", re.IGNORECASE)
 _IGNORE = re.compile(r"#\s*devlint:\s*ignore\s*\[([^\]]*)\]", re.IGNORECASE)
-_NOQA = re.compile(r"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>[A-Z]{1,3}[0-9]+(?:[,\s]+[A-Z]{1,3}[0-9]+)*)?)?", re.IGNORECASE)
+_CODE = r"[A-Z]{1,3}[0-9]+"
+_NOQA = re.compile(rf"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>{_CODE}(?:[,\s]+{_CODE})*)?)?", re.IGNORECASE)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
 

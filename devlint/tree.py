@@ -5,9 +5,9 @@ header of a compound one with `pass` as its body. Such a chunk is cut from the f
 it maps back to the file; libcst's own spans on the chunk say where each node stands.
 
 libcst 1.9 ends the process on nesting that `ast` merely refuses, and generates code by recursion. So the depth of a
-statement is measured first, iteratively, and beyond `DEPTH_LIMIT` the statement is refused with a SourceError. On an 8 MiB
-stack the native parser fails above 1,248 nested parentheses, and Windows has a quarter of that stack; code generation
-takes four Python frames for one nested call and fails at 240 of them under the default recursion limit.
+statement is measured first, iteratively, and beyond `DEPTH_LIMIT` the statement is refused with a SourceError. The
+native parser fails above 1,200 nested brackets on a stack of 8 MiB and above 144 on 1 MiB; code generation takes four
+Python frames for one nested call and fails at 240 of them under the default recursion limit.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
 DEPTH_LIMIT = 120
+STRINGS_LIMIT = 300  # strings side by side: two Python frames each, and the native parser takes 1,200 on 1 MiB
 
 _TO_COLON = re.compile(r"(?:[^:#]|#[^\r\n]*)*:")
 _BRACKET = re.compile(r"[()\[\]{}]")
@@ -58,13 +59,13 @@ class Head:
     @property
     def is_compound(self) -> bool:
         """Whether `span` is a header with a block below."""
-        return isinstance(self.owner, ast.ExceptHandler | ast.match_case) or hasattr(self.owner, "body")
+        return any(hasattr(self.owner, name) for name in ("body", "cases"))
 
 
 @dataclass(slots=True)
 class Chunk:
-    """A head as libcst sees it. `statement` is its node; `spans` holds each node's range in the file, its own parentheses
-    left out; `by_span` the node that a range means."""
+    """A head as libcst sees it. `statement` is its node; `spans` holds each node's range in the file, without its own
+    parentheses; `by_span` the node that a range means."""
 
     head: Head
     segments: tuple[Segment, ...]
@@ -139,7 +140,7 @@ class Tree:
         return False
 
     def chunk(self, span: Span) -> Chunk:
-        """The parsed statement around `span`. Raises LookupError outside statements, SourceError beyond the depth limit."""
+        """The parsed statement around `span`. Raises LookupError outside statements, SourceError for one too deep."""
         head = self.head(span)
         chunk = self._chunks.get(id(head.owner))
         if chunk is None:
@@ -154,11 +155,15 @@ class Tree:
         blocks: list[Sequence[ast.AST]] = [items]
         found: Head | None = None
         while True:
-            owner = self._last_before(items, span.start)
+            index = self._last_before(items, span.start)
+            owner = cast("ast.stmt | ast.ExceptHandler | ast.match_case", items[index]) if index >= 0 else None
             if owner is None or (not isinstance(owner, ast.match_case) and self.source.span(owner).end < span.end):
                 row, column = self.source.position(span.start)
                 raise LookupError(f"no statement at {row}:{column}")
-            block = next(block for block in blocks if any(item is owner for item in block))
+            for block in blocks:
+                if index < len(block):
+                    break
+                index -= len(block)
             blocks = [getattr(owner, name) for name in _BLOCKS if getattr(owner, name, ())]
             if not blocks:
                 return Head(owner, self.source.span(owner), found, block)
@@ -167,10 +172,8 @@ class Tree:
                 return found
             items = [item for block in blocks for item in block]
 
-    def _last_before(
-        self, block: Sequence[ast.AST], offset: int
-    ) -> ast.stmt | ast.ExceptHandler | ast.match_case | None:
-        """The last statement of a block that starts at or before `offset`."""
+    def _last_before(self, block: Sequence[ast.AST], offset: int) -> int:
+        """The index of the last statement of a block that starts at or before `offset`, -1 when none does."""
         low, high = 0, len(block)
         while low < high:
             middle = (low + high) // 2
@@ -178,7 +181,7 @@ class Tree:
                 low = middle + 1
             else:
                 high = middle
-        return cast("ast.stmt", block[low - 1]) if low else None
+        return low - 1
 
     def start(self, owner: ast.AST) -> int:
         """Where a statement starts, decorators and the words `case` and `@` included."""
@@ -257,7 +260,7 @@ class Tree:
             before = "try: pass\n"
             return before + text[start:end] + " pass", (Segment(len(before), start, end - start),), _handler
         if isinstance(owner, ast.Match):
-            return text[start:end] + "\n case _: pass", (Segment(0, start, end - start),), _compound
+            return text[start:end] + "\n case _:\n  pass\n", (Segment(0, start, end - start),), _compound
         if isinstance(owner, ast.Try) or type(owner).__name__ == "TryStar":
             return text[start:end] + " pass\nfinally: pass", (Segment(0, start, end - start),), _compound
         if isinstance(owner, ast.If) and text.startswith("elif", start):
@@ -281,7 +284,8 @@ class Tree:
         roots = _header_children(head.owner) if head.is_compound else [head.owner]
         depth = max((_depth(root) for root in roots), default=0)
         text = self.source.text[slice(*head.span)]
-        if depth > DEPTH_LIMIT or depth + _bracket_depth(text) > DEPTH_LIMIT or _adjacent_strings(text) > DEPTH_LIMIT:
+        too_deep = depth > DEPTH_LIMIT or depth + _bracket_depth(text) > DEPTH_LIMIT
+        if too_deep or _adjacent_strings(text) > STRINGS_LIMIT:
             row, column = self.source.position(head.span.start)
             raise SourceError("statement is nested too deeply, or too long a chain, to be analysed", row, column)
 
@@ -358,16 +362,28 @@ def _deepest(brackets: Iterator[str]) -> int:
 
 
 def _bracket_depth(text: str) -> int:
-    """How deep brackets nest. Those in strings are told apart only where it could matter."""
-    rough = _deepest(match.group() for match in _BRACKET.finditer(text))
+    """How deep brackets nest, those of f-strings included. Strings are told apart only where it could matter."""
+    rough = _deepest(_brackets(text))
     if rough <= DEPTH_LIMIT // 2:
         return rough
-    return _deepest(token.string for token in _tokens(text) if token.type == tokenize.OP and token.string in "()[]{}")
+    return _deepest(_brackets_outside_strings(text))
+
+
+def _brackets(text: str) -> Iterator[str]:
+    return (match.group() for match in _BRACKET.finditer(text))
+
+
+def _brackets_outside_strings(text: str) -> Iterator[str]:
+    for token in _tokens(text):
+        if token.type == tokenize.OP and token.string in "()[]{}":
+            yield token.string
+        elif token.type == tokenize.STRING and "f" in token.string[:2].lower():  # one token before Python 3.12
+            yield from _brackets(token.string)
 
 
 def _adjacent_strings(text: str) -> int:
     """The most strings that stand side by side and are joined; libcst nests each in the one before."""
-    if text.count('"') + text.count("'") <= 2 * DEPTH_LIMIT:
+    if text.count('"') + text.count("'") <= 2 * STRINGS_LIMIT:
         return 0
     most = run = 0
     open_ = 0
@@ -390,7 +406,7 @@ def _adjacent_strings(text: str) -> int:
 
 
 def _end_of_decorator(text: str, sign: int, end: int) -> int:
-    """The end of a decorator whose `@` is at `sign` and whose expression ends at `end`, closing parentheses included."""
+    """The end of a decorator, closing parentheses included; its `@` is at `sign`, its expression ends at `end`."""
     for _ in range(text.count("(", sign, end) - text.count(")", sign, end)):
         end = text.index(")", end) + 1
     return end

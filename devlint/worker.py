@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devlint.errors import DevlintError, SourceError
-from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Position, Safety, Span, Statistics
+from devlint.errors import SourceError, UsageError
+from devlint.model import Diagnostic, FileResult, Safety, Statistics
 from devlint.report import FileReport
 from devlint.settings import Settings
 
@@ -56,7 +56,7 @@ def run_task(task: Task) -> Outcome:
     try:
         return _run(task)
     except SourceError as error:
-        return Outcome(FileReport(unreadable(task.name, error)))
+        return Outcome(FileReport(_unreadable(task.name, error)))
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
@@ -77,35 +77,33 @@ def _run(task: Task) -> Outcome:
 
 def _fix(task: Task, linter: Linter, source: Source) -> Outcome:
     from devlint.fix.rounds import fix_source
+    from devlint.fix.write import write_file
 
-    fixed = fix_source(linter, source, set(task.applied))
+    fixed = fix_source(linter, source, task.applied)
     outcome = Outcome(
         _report(task, fixed.result, fixed.text, tuple(fixed.fixed)),
         errors=list(fixed.result.crashes),
-        warnings=[str(each) for each in fixed.rejected],
+        warnings=[_withdrawn(each.diagnostic, each.reason) for each in fixed.rejected],
     )
     if fixed.text != source.text:
         outcome.before, outcome.after = source.raw, source.encode(fixed.text)
         if task.write:
             try:
-                _write(Path(task.path), outcome.after)
-            except (DevlintError, OSError) as error:
-                message = str(error)
-                named = message if message.startswith(task.name) else f"{task.name}: {message}"
+                write_file(Path(task.name), outcome.after, source.raw)
+            except UsageError as error:
                 unfixed = linter.check(source)
-                return Outcome(_report(task, unfixed, source.text), errors=[named, *unfixed.crashes])
+                return Outcome(_report(task, unfixed, source.text), errors=[str(error), *unfixed.crashes])
     return outcome
+
+
+def _withdrawn(diagnostic: Diagnostic, reason: str) -> str:
+    at = diagnostic.start
+    return f"{diagnostic.path}:{at.row}:{at.column}: the fix for {diagnostic.code} was not applied: {reason}"
 
 
 def _report(task: Task, result: FileResult, text: str, fixed: tuple[Diagnostic, ...] = ()) -> FileReport:
     kept = text if task.keep_text and result.diagnostics else None
     return FileReport(result, kept, fixed, task.applied)
-
-
-def _write(path: Path, data: bytes) -> None:
-    from devlint.fix.write import write
-
-    write(path, data)
 
 
 @cache
@@ -116,9 +114,8 @@ def _linter(settings: Settings, plugins: tuple[str, ...]) -> Linter:
     return Linter(rules_of(plugins), settings)
 
 
-def unreadable(name: str, error: SourceError) -> FileResult:
+def _unreadable(name: str, error: SourceError) -> FileResult:
     """The result of a file that cannot be read or decoded: the one finding that says so."""
-    at = Position(error.row, error.column)
-    meta = UNREADABLE_FILE
-    finding = Diagnostic(name, meta.code, meta.name, meta.severity, str(error), Span(0, 0), at, at)
-    return FileResult(name, [finding], statistics=Statistics(files=1))
+    from devlint.engine import unreadable
+
+    return FileResult(name, [unreadable(name, error)], statistics=Statistics(files=1))

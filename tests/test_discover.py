@@ -27,7 +27,10 @@ def make(root: Path, *names: str, text: str = "") -> None:
 
 
 def find(
-    *paths: str, force_exclude: bool | None = None, exclude: Sequence[str] | None = None, extend_exclude: Sequence[str] = ()
+    *paths: str,
+    force_exclude: bool | None = None,
+    exclude: Sequence[str] | None = None,
+    extend_exclude: Sequence[str] = (),
 ) -> Found:
     return Finder(Resolver(), force_exclude, exclude, extend_exclude).find(paths or ["."])
 
@@ -199,7 +202,9 @@ def test_the_walk_agrees_with_git(tree: Path) -> None:
         pytest.skip("git is not installed")
     make(tree, ".gitignore", text="# comment\n*.log.py\n/top.py\ndata/**/gen/\n!data/keep/gen/\n[ab]?.py\nsp ace.py\n")
     make(tree, "sub/.gitignore", text="*\n!*/\n!ok.py\n")
-    make(tree, "x.log.py", "top.py", "sub/top.py", "data/a/b/gen/x.py", "data/keep/gen/x.py", "a1.py", "c1.py", "ab1.py")
+    make(
+        tree, "x.log.py", "top.py", "sub/top.py", "data/a/b/gen/x.py", "data/keep/gen/x.py", "a1.py", "c1.py", "ab1.py"
+    )
     make(tree, "sub/ok.py", "sub/deep/ok.py", "sub/deep/no.py", "sp ace.py", "data/gen.py")
     listed = subprocess.run(
         ["git", "ls-files", "--others", "--exclude-standard", "-z", "*.py"], check=True, capture_output=True, text=True

@@ -1,4 +1,4 @@
-"""What every shipped rule owes: documentation that runs, complete metadata, fixtures, its place in the list and the table."""
+"""What every shipped rule owes: documentation that runs, complete metadata, fixtures, a place in list and table."""
 
 from __future__ import annotations
 

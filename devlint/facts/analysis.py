@@ -30,6 +30,7 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     flow = Flow(source, imports, facts, settings.assume_accelerator)
     flow.knows_torch = imports.mentions_torch
     flow.built, flow.empty_containers, flow.fallbacks, flow.evidence = {}, {}, set(), {}
+    flow.sized = {}
     flow.collators = set(_collators(tree))
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.devices import Devices, parse_device
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
-from devlint.facts.operations import short
+from devlint.facts.operations import CPU_PLACE, short
 from devlint.facts.values import (
     CPU,
     NONE,
@@ -27,7 +27,7 @@ from devlint.facts.values import (
     merge,
     on,
 )
-from devlint.model import Origin
+from devlint.model import Origin, Span
 
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
@@ -84,6 +84,10 @@ LOADERS = frozenset(
 )  # fmt: skip
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
 _FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
+#: Operations whose result may have no dimension left though the operand has one.
+_DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
+#: Factories whose results are mostly indices, which may stay on the CPU.
+_INDICES = frozenset({"torch.arange", "torch.randperm", "torch.tril_indices", "torch.triu_indices", "torch.range"})
 #: Calls that wrap a module and put it where it was; inputs may come from anywhere and are scattered.
 _SCATTERING = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _LEGACY = frozenset(
@@ -104,13 +108,14 @@ _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn
 class Arguments:
     """The evaluated arguments of one call."""
 
-    __slots__ = ("keywords", "nodes", "star", "values")
+    __slots__ = ("double_star", "keywords", "nodes", "star", "values")
 
     def __init__(self) -> None:
         self.nodes: list[ast.expr] = []
         self.values: list[Value] = []
         self.keywords: dict[str, tuple[ast.expr, Value]] = {}
-        self.star = False
+        self.star = False  # `*args` or `**kwargs` of unknown length
+        self.double_star = False  # `**kwargs`
 
     def get(self, name: str, position: int | None = None) -> tuple[ast.expr, Value] | None:
         found = self.keywords.get(name)
@@ -144,7 +149,7 @@ class Calls(Devices):
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)
             if keyword.arg is None:
-                found.star = True
+                found.star = found.double_star = True
                 if value.kind == "tensors":
                     found.keywords[f"**{len(found.keywords)}"] = (keyword.value, value)
             else:
@@ -252,6 +257,12 @@ class Calls(Devices):
             self.note_literal(device[0], device[1], "argument", record.qualname, "device")
         self.note_index_device(node, record.qualname, arguments)
         written = 0 if record.inplace and operands else None
+        if out is not None and how == "function":
+            # `tensors` put the operand of `out=` last; it is written to
+            outs = out[1].elements if isinstance(out[1].elements, tuple) else (out[1],)
+            for index, operand in enumerate(operands):
+                if operand.node is out[0] or any(operand.value is o for o in outs):
+                    written = index
         if record.mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
             how_ = "inplace" if record.inplace else how
             self.meet(node, operands, how_, operation, record.mixing, written)  # type: ignore[arg-type]
@@ -306,9 +317,13 @@ class Calls(Devices):
                 zero_dim = False
             combined = self.combine(operands, zero_dim)
             if kind == "tensors":
-                return replace(combined, kind="tensors", made=())
+                return replace(combined, kind="tensors")
             if zero_dim is None and len(operands) == 1 and record.mixing == "scalar":
                 return replace(combined, zero_dim=operands[0].value.zero_dim)
+            name = record.qualname.rsplit(".", 1)[-1]
+            if zero_dim is None and record.zero_dim == "unknown" and name not in _DROPS_DIMENSIONS:
+                if all(o.value.zero_dim is False for o in operands):
+                    return replace(combined, zero_dim=False)
             return combined
         return Value(kind, UNKNOWN, zero_dim)
 
@@ -330,9 +345,9 @@ class Calls(Devices):
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
             origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
-            result = Value(kind, target.device, zero_dim, because=(origin,), moved=True)
+            result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = target
-        elif arguments.star and takes_device:
+        elif arguments.double_star and takes_device:
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
         else:
@@ -340,14 +355,43 @@ class Calls(Devices):
             origin = Origin(span, "created on the CPU here" if default.device == CPU else "created here")
             made: tuple[Creation, ...] = ()
             if default.device == CPU:
-                # "empty_cpu" scopes are dear: copied only here
-                made = (Creation(span, qualname, node, self.scope(), takes_device),)
+                made = (Creation(span, qualname, node, self.scope(), zero_dim, takes_device),)
             result = Value(kind, default.device, zero_dim, because=(origin,), made=made)
             given = None
+            if made:
+                self.note_size(made[0], arguments)
         self.emit(
             Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result)
         )
         return result
+
+    def note_size(self, creation: Creation, arguments: Arguments) -> None:
+        """Remember the tensor in whose size this one is made, for when it is returned or kept."""
+        for node, value in arguments.every():
+            for part in (value, *(value.elements if isinstance(value.elements, tuple) else ())):
+                if part.type_name in ("size", "extent") and may_be_accelerator(part.device):
+                    self.sized[creation.span] = self.operand(node, Value("tensor", part.device, False, because=part.because))
+                    return
+
+    sized: dict[Span, Operand]
+
+    def leave(self, node: ast.expr, value: Value, how: str) -> None:
+        """A value is returned or kept: emit `Meet` when it was made on the CPU in the size of an accelerator's tensor."""
+        if value.kind != "tensor" or CPU_PLACE not in value.device or value.zero_dim is not False:
+            return
+        for creation in value.made:
+            other = self.sized.get(creation.span)
+            if other is None or creation.function in _INDICES:
+                continue
+            level = self.conflict(CPU, other.value.device)
+            if level is not None:
+                off = Operand(creation.span, creation.node, self.text(creation.node), replace(value, made=(creation,)))
+                because = (
+                    Origin(creation.span, "created on the CPU here"),
+                    Origin(self.span(node), f"{how} here"),
+                    *other.value.because[:1],
+                )
+                self.emit_meet(node, "size", how, off, other, level, because)
 
     def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:
         """Whether a factory call makes a 0-dim tensor, from its first argument."""
@@ -371,14 +415,14 @@ class Calls(Devices):
             return True
         if qualname in ("torch.normal",):
             return None
-        if first is not None and first.type_name == "size":
-            return first.zero_dim
+        if first is not None and first.type_name == "size" and first.zero_dim is True:
+            return True
         return False
 
     def call_legacy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`torch.Tensor(...)`, `torch.FloatTensor(...)`: always a CPU tensor [torch/_tensor_docs.py]."""
         span = self.span(node)
-        made = (Creation(span, qualname, node, self.scope(), False),)
+        made = (Creation(span, qualname, node, self.scope(), False, False),)
         because = (Origin(span, "created on the CPU here"),)
         device = arguments.get("device")
         if device is not None:
@@ -393,7 +437,7 @@ class Calls(Devices):
         """`device=x.get_device()`: an index where a device belongs; -1 for a CPU tensor."""
         device = arguments.get("device")
         if device is not None and device[1].kind == "index":
-            self.emit_call(node, qualname, None, arguments)
+            self.emit_call(node, qualname, None, arguments, exists=True)
 
     def note_use(self, node: ast.expr, consumer: str, operands: list[Operand]) -> None:
         """Emit `Use` for the first operand that may be on an accelerator."""
@@ -432,7 +476,7 @@ class Calls(Devices):
             collate = arguments.get("collate_fn")
             dataset = arguments.get("dataset", 0)
             plain = collate is None or collate[1].kind == "none"
-            device = CPU if plain and not arguments.star else UNKNOWN
+            device = CPU if plain else UNKNOWN
             if dataset is not None and dataset[1].kind == "dataset" and dataset[1].device and dataset[1].device != CPU:
                 device = dataset[1].device
             return Value("loader", device, type_name=home, because=(origin,))
@@ -505,7 +549,7 @@ class Calls(Devices):
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
             return Value("module", target.device, type_name=home, because=because)
-        if class_.takes_device and not arguments.star:
+        if class_.takes_device and not arguments.double_star:
             default = self.default_device()
             return Value("module", default.device, type_name=home, because=because)
         return Value("module", UNKNOWN, type_name=home, because=because)
@@ -578,8 +622,10 @@ class Calls(Devices):
         expression, value = first
         if index is None or index[1].kind == "none":
             self.note_literal(expression, value, "argument", "torch.device", "device" if value.kind == "string" else "index")
-        elif isinstance(index[0], ast.Constant):
-            self.note_literal(expression, value, "argument", "torch.device", "device")
+        elif isinstance(index[0], ast.Constant) and isinstance(expression, ast.Constant):
+            if isinstance(expression.value, str) and isinstance(index[0].value, int):
+                device = on(expression.value, index[0].value)
+                self._emit_literal(expression, device, "argument", "torch.device", "type")
         if index is not None and value.kind == "string" and isinstance(value.constant, str):
             number = index[1].constant
             if isinstance(number, int) and not isinstance(number, bool):
@@ -690,6 +736,7 @@ SPECIAL: dict[str, Special] = {
     "torch.mps.synchronize": Calls.call_wait,
     "torch.npu.synchronize": Calls.call_wait,
     "torch.compile": Calls.call_same,
+    "torch.autograd.Variable": Calls.call_same,
     "copy.deepcopy": Calls.call_same,
     "copy.copy": Calls.call_same,
     "torch.utils.data.random_split": Calls.call_random_split,

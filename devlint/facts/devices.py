@@ -54,7 +54,7 @@ class Devices(Operations):
         if value.kind == "string":
             return Value("device", self.resolve(value.device), because=value.because)
         if value.is_tensor:
-            return Value("device", value.device, because=value.because)
+            return Value("device", value.device, because=value.because, made=value.made)
         if value.kind in ("number", "index"):
             if isinstance(value.constant, int) and not isinstance(value.constant, bool):
                 return Value("device", on("cuda", value.constant))
@@ -97,7 +97,7 @@ class Devices(Operations):
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
                 self._emit_literal(node, parse_device(node.value), role, call, argument)
-            elif isinstance(node.value, int) and not isinstance(node.value, bool) and argument == "index":
+            elif isinstance(node.value, int) and not isinstance(node.value, bool):
                 self._emit_literal(node, on("cuda", node.value), role, call, argument)
             return
         if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
@@ -146,7 +146,7 @@ class Devices(Operations):
         """
         best: tuple[int, str, Value] | None = None
         for path, value in self.scope().items():
-            if value.kind != "device" or len(value.device) != 1 or "[" in path:
+            if value.kind not in ("device", "string") or len(value.device) != 1 or "[" in path:
                 continue
             (place,) = value.device
             if not isinstance(place, Symbol):

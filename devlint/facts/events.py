@@ -48,6 +48,7 @@ class Creation:
     function: str  # qualified: "torch.zeros"
     node: ast.Call
     scope: Scope = field(repr=False)  # what was in scope when the call ran
+    zero_dim: bool | None = None  # of the tensor that it makes
     takes_device: bool = True  # False for `torch.from_numpy`, `torch.Tensor` and others that only make CPU tensors
 
     def __eq__(self, other: object) -> bool:
@@ -94,7 +95,7 @@ class Move(Event):
 
     `target`: where to, as a device value (kind "device"); None when the call moves nothing (a dtype) or it is not known.
     `only_device`: the call changes nothing else. `discarded`: the call is a whole statement, its result is dropped.
-    `used_later`: the receiver's name is used after a discarded move in a way that meets the target device.
+    `used_later`: after a discarded move the receiver's name meets the target device, and how sure that is.
     """
 
     method: str
@@ -105,22 +106,29 @@ class Move(Event):
     discarded: bool
     result: Value
     in_loop: bool
+    used_later: Conflict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Meet(Event):
     """An operation whose tensor operands are on devices that torch refuses together, scalars and copies accounted for.
 
+    Two more ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values
+    written into a CPU tensor made here (`made[:n] = x`), and "size", a tensor made on the CPU in the size of another
+    tensor that is then returned or kept.
+
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.
     `off.value.made` holds the factory calls that are to blame, if any; `off.value.attribute` an unregistered attribute.
     """
 
-    how: Literal["operator", "function", "method", "inplace", "module", "index", "out"]
+    how: Literal["operator", "function", "method", "inplace", "module", "index", "out", "copy", "size"]
     operation: str
     off: Operand
     other: Operand
     level: Conflict
+    loop: Span | None = None  # `off` is a name bound by the target of an enclosing `for`: its body's first statement
+    loop_scope: Scope = field(default_factory=dict, repr=False)  # what is in scope there
 
 
 @dataclass(frozen=True, slots=True)

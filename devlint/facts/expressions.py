@@ -16,6 +16,7 @@ from devlint.facts.values import (
     ACCELERATORS,
     BOOL,
     CPU,
+    HOME,
     NONE,
     NOTHING,
     NUMBER,
@@ -147,6 +148,10 @@ class Expressions(Methods):
             return NOTHING
         if base.kind == "tensors":
             return base
+        if base.type_name == "size":
+            if isinstance(key, ast.Slice):
+                return base
+            return Value("number", base.device, type_name="extent", because=base.because)
         if base.is_tensor:
             parts = [index] if index.kind != "tuple" else list(index.elements or ()) if isinstance(index.elements, tuple) else []
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
@@ -233,7 +238,16 @@ class Expressions(Methods):
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
             if left.kind == "number" and right.kind == "number":
+                for side in (left, right):
+                    if side.type_name == "extent":
+                        return side if side.constant is None else replace(side, constant=None)
                 return NUMBER
+            if isinstance(op, ast.MatMult) and "ndarray" not in (left.kind, right.kind):
+                return NOTHING
+            if "size" in (left.type_name, right.type_name):
+                return left if left.type_name == "size" else right
+            if "extent" in (left.type_name, right.type_name):
+                return left if left.type_name == "extent" else right
             if left.kind == "string" and isinstance(op, (ast.Add, ast.Mod)):
                 return STRING
             if left.kind == "list" and right.kind == "list":
@@ -248,6 +262,15 @@ class Expressions(Methods):
             self.meet(node, tensors, "operator", symbol_, "exact" if symbol_ == "@" else "scalar")
         else:
             other = right if left.is_tensor else left
+            other_node = right_node if left.is_tensor else left_node
+            if symbol_ == "@" and other.kind == "unknown":
+                given = self.argument_tensor(other_node)
+                if given is not None:
+                    both = [self.operand(left_node, left), self.operand(right_node, given)]
+                    if not left.is_tensor:
+                        both = [self.operand(left_node, given), self.operand(right_node, right)]
+                    self.meet(node, both, "operator", "@", "exact")
+                    return self.combine(both)
             if other.kind == "unknown" and tensors[0].value.device == CPU and not tensors[0].value.kind == "tensors":
                 # beside an unknown value: its device decides unless that is a plain number
                 result = self.combine(tensors)
@@ -257,6 +280,19 @@ class Expressions(Methods):
             value = replace(value, zero_dim=tensors[0].value.zero_dim) if value.kind == "tensor" else value
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
+
+    def argument_tensor(self, node: ast.expr) -> Value | None:
+        """An argument of the function, or a view of one, that an operation shows to be a tensor."""
+        while isinstance(node, (ast.Call, ast.Attribute)):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        if not isinstance(node, ast.Name) or self.function is None or not self.assume or self.host:
+            return None
+        spec = self.function.node.args
+        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            if argument.arg == node.id and self.state.env.get(node.id) is NOTHING and argument.arg != "self":
+                origin = Origin(self.span(argument), f"`{node.id}` is an argument, which may be on an accelerator")
+                return Value("tensor", HOME, None, because=(origin,))
+        return None
 
     def unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)

@@ -135,12 +135,20 @@ class Flow(Expressions):
             nodes = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
             parts = list(index.elements) if isinstance(index.elements, tuple) and index.kind == "tuple" else [index]
             indices = [self.operand(n, v) for n, v in zip(nodes, parts, strict=False) if v.is_tensor]
+            if value.is_tensor and source is not None and base.made and base.device == CPU:
+                other = self.operand(source, value)
+                level = self.conflict(CPU, value.device)
+                if level is not None and not indices and value.zero_dim is not True:
+                    because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
+                    self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             if indices:
                 self.meet(target, [receiver, *indices], "index", "index", "index")
                 if source is not None and value.is_tensor:
                     self.meet(target, [receiver, self.operand(source, value)], "index", "index assignment", "scalar")
             return
         path = self.path(target)
+        if source is not None and base.kind != "list":
+            self.leave(source, value, "kept")
         if path is not None:
             self.bind(path, value)
             return
@@ -293,6 +301,8 @@ class Flow(Expressions):
         self.statement_value = node.value
         self.evaluate(node.value)
         self.statement_value = None
+        if isinstance(node.value, ast.Call) and ends_the_run(node.value.func):
+            self.state.dead = True
 
     def if_(self, node: ast.If) -> None:
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
@@ -357,10 +367,18 @@ class Flow(Expressions):
         if iterated.kind == "module" and iterated.elements is None:
             element = NOTHING
 
+        outer = self.loop_names
+
         def head() -> None:
             self.assign_target(node.target, element, None)
+            names = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+            scope = self.scope()
+            first = self.span(node.body[0])
+            env = self.state.env
+            self.loop_names = {**outer, **{n: (first, scope, env[n]) for n in names if n in env and env[n].device}}
 
         self.loop(node.body, head)
+        self.loop_names = outer
         if node.orelse:
             self.block(node.orelse)
 
@@ -412,8 +430,18 @@ class Flow(Expressions):
 
     def return_(self, node: ast.Return) -> None:
         value = self.evaluate(node.value) if node.value is not None else NONE
+        if node.value is not None:
+            self.leave_all(node.value, value)
         self.returns.append(value)
         self.state.dead = True
+
+    def leave_all(self, node: ast.expr, value: Value) -> None:
+        """What is returned, alone or in a tuple, list or dict."""
+        if value.is_tensor:
+            self.leave(node, value, "returned")
+        elif isinstance(value.elements, tuple) and value.kind in ("tuple", "list"):
+            for element in value.elements:
+                self.leave(node, element, "returned")
 
     def raise_(self, node: ast.Raise) -> None:
         if node.exc is not None:
@@ -766,7 +794,8 @@ class Flow(Expressions):
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
         """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
         holds = set(self.guards.holds)
-        for decorator in node.decorator_list:
+        owner = self.function.owner if self.function is not None else None
+        for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
             text = self.text(decorator).lower()
             for type in ("cuda", "gpu", "xpu", "mps", "npu"):
                 if type in text:
@@ -819,6 +848,19 @@ class Flow(Expressions):
                 self.state.env[extra.arg] = NOTHING
 
     evidence: dict[int, Evidence]
+
+
+def ends_the_run(function: ast.expr) -> bool:
+    """Whether a call never returns: `sys.exit`, `pytest.skip`, `self.skipTest`, `parser.error`."""
+    if isinstance(function, ast.Name):
+        return function.id in ("exit", "quit")
+    if isinstance(function, ast.Attribute):
+        base = function.value.id if isinstance(function.value, ast.Name) else ""
+        return (base, function.attr) in _ENDS or function.attr == "skipTest"
+    return False
+
+
+_ENDS = {("sys", "exit"), ("os", "_exit"), ("pytest", "skip"), ("pytest", "exit"), ("parser", "error")}
 
 
 def signature(arguments: list[Value], keywords: dict[str, Value], state: State) -> object:

@@ -43,6 +43,7 @@ LACKING = {
     "list": "list",
     "tuple": "tuple",
     "dict": "dict",
+    "ndarray": "ndarray",
 }
 _DEVICE_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "mps", "npu"})
 _SAME_MODULE = frozenset(
@@ -94,11 +95,11 @@ class Methods(Calls):
         if name == "device":
             if base.kind == "tensors" and base.device == CPU:
                 return Value("device", UNKNOWN)
-            return Value("device", base.device, because=base.because)
+            return Value("device", base.device, because=base.because, made=base.made)
         if name in _SAME_TENSOR:
             return base if base.kind == "tensors" else replace(base, kind="tensor")
-        if name in ("shape", "size"):
-            return Value("object", type_name="size", zero_dim=base.zero_dim)
+        if name == "shape":
+            return Value("object", base.device, base.zero_dim, type_name="size", because=base.because)
         if name in ("ndim", "requires_grad", "is_leaf"):
             return NUMBER
         if name in ("is_cuda", "is_cpu"):
@@ -173,8 +174,6 @@ class Methods(Calls):
         if name in ("synchronize", "barrier", "block_until_ready", "wait_for_everyone"):
             self.wait()
             return NONE
-        if name == "get_device" and receiver.kind == "unknown" and not arguments.values:
-            return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
         if name == "items" and receiver.kind == "dict":
             return NOTHING
         self.escape(node, arguments)
@@ -189,6 +188,9 @@ class Methods(Calls):
                 return NOTHING
         elif value.kind in ("list", "tuple", "dict"):
             if value.elements is None and not isinstance(operand.node, (ast.List, ast.Tuple, ast.Dict, ast.ListComp)):
+                return NOTHING
+        elif value.kind == "ndarray":
+            if name == "cpu":
                 return NOTHING
         elif value.type_name is None:
             return NOTHING
@@ -207,7 +209,7 @@ class Methods(Calls):
         """`.to`, `.cuda`, `.cpu`, `.type` ...; None when the receiver makes it something else."""
         receiver = operand.value
         kind = receiver.kind
-        if kind in ("namespace", "string", "number", "ndarray", "none", "function", "class", "bool", "clock"):
+        if kind in ("namespace", "string", "number", "none", "function", "class", "bool", "clock"):
             return None
         if kind == "object" and receiver.type_name not in (None, "super"):
             class_ = self.classes.get(receiver.type_name or "")
@@ -230,6 +232,8 @@ class Methods(Calls):
         path = self.path(operand.node)
         if kind == "module" and path is not None and target is not None:
             self.move_in_place(path, result)
+        if discarded and receiver.is_tensor and receiver.kind != "tensors" and path is not None and target is not None:
+            self.state.env[path] = replace(receiver, discarded=self.span(node))
         if target is not None and target.device == CPU and may_be_accelerator(receiver.device):
             non_blocking = arguments.get("non_blocking", 1)
             if non_blocking is None or non_blocking[1].constant is not True:
@@ -255,13 +259,13 @@ class Methods(Calls):
         if name in ACCELERATORS:
             first = arguments.get("device", 0)
             if first is None or first[1].kind == "none":
-                return Value("device", self.resolve(on(name))), None, len(arguments.every()) == (first is not None)
+                return Value("device", self.resolve(on(name))), None, only_waits(arguments, first is not None)
             value = first[1]
             if isinstance(value.constant, bool):
                 return Value("device", self.resolve(on(name))), None, False
             if value.kind == "index":
                 self.emit_call(node, f"Tensor.{name}", operand, arguments)
-            return self.device_of_argument(*first), first[0], len(arguments.every()) == 1
+            return self.device_of_argument(*first), first[0], only_waits(arguments, True)
         if name == "cpu":
             return Value("device", CPU), None, not arguments.every()
         if name == "type":
@@ -295,7 +299,7 @@ class Methods(Calls):
         if device[1].kind == "unknown" and not looks_like_device(device[0]):
             return None, None, False
         found = self.device_of_argument(*device)
-        return (found if found.device else None), device[0], extra == 1
+        return (found if found.device else None), device[0], only_waits(arguments, True)
 
     def moved(self, operand: Operand, target: Value, node: ast.Call) -> Value:
         receiver = operand.value
@@ -347,7 +351,9 @@ class Methods(Calls):
         if name in _SYNCING:
             self.wait_for(receiver)
         if name == "size":
-            return Value("object", type_name="size", zero_dim=receiver.zero_dim) if not arguments.values else NUMBER
+            if arguments.values:
+                return Value("number", receiver.device, type_name="extent", because=receiver.because)
+            return Value("object", receiver.device, receiver.zero_dim, type_name="size", because=receiver.because)
         if name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new"):
             device = arguments.get("device")
             if device is None:
@@ -373,8 +379,14 @@ class Methods(Calls):
         if class_ is not None:
             found = class_.method(name)
             if found is not None and name != "forward":
+                if not moves_inputs(class_, name):
+                    for given in self.tensors(arguments):
+                        if receiver.device:
+                            self.meet(node, [operand, given], "module", name, "exact")
                 self.work(node, f"`{name}` runs on the module's device", receiver.device)
-                return NOTHING
+                if not receiver.device:
+                    return NOTHING
+                return Value("tensors", receiver.device, None, because=receiver.because)
         if name in _SAME_MODULE:
             return receiver
         if name == "to_empty":
@@ -545,9 +557,15 @@ def looks_like_device(node: ast.expr) -> bool:
     return "dev" in name.lower() or name in ("gpu", "rank", "local_rank", "gpu_id", "cuda")
 
 
-def moves_inputs(class_: ClassFacts) -> bool:
-    """Whether a module's `forward` puts its inputs on a device itself."""
-    found = class_.method("forward")
+def only_waits(arguments: Arguments, with_device: bool) -> bool:
+    """Whether a move is given nothing beside its device but `non_blocking`, which changes no value."""
+    others = len(arguments.every()) - with_device
+    return others == 0 or (others == 1 and "non_blocking" in arguments.keywords)
+
+
+def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
+    """Whether a module's method puts its inputs on a device itself."""
+    found = class_.method(method)
     if found is None:
         return True  # not known what it does
     for child in ast.walk(found[1]):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from devlint.facts.events import Creation, Meet, Operand
+from devlint.facts.events import Creation, Meet, Move, Operand, Scope
 from devlint.facts.machine import Machine
 from devlint.facts.values import (
     CPU,
@@ -29,13 +29,23 @@ from devlint.facts.values import (
     is_surely_accelerator,
     may_be_accelerator,
 )
-from devlint.model import Origin
+from devlint.model import Origin, Span
 
-How = Literal["operator", "function", "method", "inplace", "module", "index", "out"]
+CPU_PLACE = Place("cpu")
+How = Literal["operator", "function", "method", "inplace", "module", "index", "out", "copy", "size"]
 
 
 class Operations(Machine):
     """Adds `meet` (does torch refuse this?) and `combine` (where is the result?)."""
+
+    def conflict_of(self, a: Value, b: Value) -> Conflict | None:
+        """`conflict` of two values. One that on some path is a fresh CPU tensor conflicts there with an accelerator's."""
+        found = self.conflict(a.device, b.device)
+        if found is None and CPU_PLACE in a.device | b.device:
+            for mixed, other in ((a, b), (b, a)):
+                if mixed.made and len(mixed.device) > 1 and CPU_PLACE in mixed.device and CPU_PLACE not in other.device:
+                    return self.conflict(CPU, other.device)
+        return found
 
     def conflict(self, a: Device, b: Device) -> Conflict | None:
         """`values.conflict` under the guards and settings that hold here."""
@@ -61,10 +71,11 @@ class Operations(Machine):
     def excused(self, operand: Operand, mixing: str, written: bool) -> bool:
         """Whether a CPU operand may stay there: a 0-dim tensor in an operation that takes one. Not known counts as one."""
         value = operand.value
-        if value.device != CPU:
+        if CPU_PLACE not in value.device:
             return False
-        if mixing == "scalar":
-            return not written and value.zero_dim is not False
+        if mixing == "scalar" and not written:
+            zero_dim = value.made[0].zero_dim if len(value.device) > 1 and value.made else value.zero_dim
+            return zero_dim is not False
         return False
 
     def meet(
@@ -86,7 +97,7 @@ class Operations(Machine):
         culprits: list[tuple[Operand, Operand, Conflict]] = []
         for a_index, (i, a) in enumerate(known):
             for j, b in known[a_index + 1 :]:
-                level = self.conflict(a.value.device, b.value.device)
+                level = self.conflict_of(a.value, b.value)
                 if level is None:
                     continue
                 off, other, off_index = self._who_is_off(i, a, j, b)
@@ -110,15 +121,42 @@ class Operations(Machine):
             Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
             *other.value.because[:2],
         )
-        event = Meet(
-            self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level
-        )
-        self.emit(event, off.span)
+        self.emit_meet(node, how, operation, off, other, level, because)
         return off
+
+    def emit_meet(
+        self,
+        node: ast.expr,
+        how: How,
+        operation: str,
+        off: Operand,
+        other: Operand,
+        level: Conflict,
+        because: tuple[Origin, ...],
+    ) -> None:
+        dropped = off.value.discarded
+        if dropped is not None:
+            move = self.events.get(("Move", dropped))
+            if isinstance(move, Move):
+                self.events[("Move", dropped)] = replace(move, used_later=level)
+        first, scope = self.loop_of(off.node)
+        event = Meet(
+            self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level,
+            first, scope,
+        )  # fmt: skip
+        self.emit(event, off.span)
+
+    def loop_of(self, node: ast.expr) -> tuple[Span | None, Scope]:
+        """The enclosing `for` whose target binds this name, if it still holds what the loop gave it."""
+        if isinstance(node, ast.Name):
+            entry = self.loop_names.get(node.id)
+            if entry is not None and self.state.env.get(node.id) is entry[2]:
+                return entry[0], entry[1]
+        return None, {}
 
     def _who_is_off(self, i: int, a: Operand, j: int, b: Operand) -> tuple[Operand, Operand, int]:
         """The operand to move first: the one on the CPU, else the later one."""
-        if a.value.device == CPU:
+        if a.value.device == CPU or (CPU_PLACE in a.value.device and b.value.device != CPU):
             return a, b, i
         return b, a, j
 

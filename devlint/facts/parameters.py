@@ -79,8 +79,11 @@ class Evidence:
                     self.modules.add(name)
             elif isinstance(child, ast.Call):
                 self._call(child, open_, names, forward)
+            elif forward and isinstance(child, ast.Subscript) and isinstance(child.value, ast.Name):
+                key = child.slice
+                if child.value.id in open_ and isinstance(key, ast.Tuple):
+                    self.tensors.add(child.value.id)
         self.tensors -= self.modules
-        self.tensors -= self.narrowed & open_
 
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
         for keyword in call.keywords:

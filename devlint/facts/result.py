@@ -51,7 +51,7 @@ class Facts:
         for path, value in scope.items():
             if value.device != device or "[" in path:
                 continue
-            if value.kind == "device":
+            if value.kind in ("device", "string"):
                 return path
             if value.kind in TENSOR_KINDS:
                 tensors.append(path)

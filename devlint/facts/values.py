@@ -150,6 +150,7 @@ class Value:
     `zero_dim`: True surely a 0-dim tensor, False surely not, None unknown. `elements`: values of a tuple or list, or of
     a dict by constant key. `type_name`: qualified name of an object's class, of a function, or of a class itself.
     `made`: the factory calls without a device that made this tensor, views and arithmetic with numbers included.
+    A number's `device` is that of the tensor whose size it is; a device's `made` is that of the tensor it was read from.
     `moved`: the value is the result of an explicit move. `text`: the source of a string or number constant.
     """
 
@@ -165,6 +166,7 @@ class Value:
     attribute: str | None = None  # the unregistered attribute of a module that this tensor was read from
     split: tuple[str, Value, Value] | None = None  # (guard, value where it holds, value where it does not)
     reading: Reading | None = None  # kind "clock": what was under way when it was read
+    discarded: Span | None = None  # a move of this very name whose result was dropped
 
     @property
     def is_tensor(self) -> bool:

@@ -1,4 +1,4 @@
-"""Applies text fixes: all edits of a fix or none, no two fixes on overlapping or touching text, each shared need once."""
+"""Applies text fixes: all edits of a fix or none, no two fixes on touching text, each shared need once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from devlint.model import Span, TextEdit, TextFix
 def apply(text: str, fixes: Sequence[TextFix]) -> tuple[str, list[int]]:
     """The text with as many of the fixes as fit together, and the indices of those, ascending.
 
-    Earlier places win; a fix that touches one already chosen is left for another round. Fixes without edits are skipped.
+    Earlier places win; a fix that touches one already chosen is left for another round. One without edits is skipped.
     """
     edits, chosen = choose(fixes)
     return splice(text, edits), chosen
@@ -26,19 +26,16 @@ def choose(fixes: Sequence[TextFix]) -> tuple[list[TextEdit], list[int]]:
     for index in order:
         fix = fixes[index]
         needs = [edit for edit in fix.shared if edit not in shared]
-        if any(_touches(taken, edit) for edit in (*fix.edits, *needs)) or any(
-            _touches(shared_sorted(shared), edit) for edit in fix.edits
-        ):
+        if any(_touches(taken, edit) for edit in (*fix.edits, *needs)):
+            continue
+        if any(_touches(shared, edit) for edit in fix.edits):
             continue
         for edit in fix.edits:
             insort(taken, edit)
-        shared += needs
+        for edit in needs:
+            insort(shared, edit)
         chosen.append(index)
     return in_order([*taken, *shared]), sorted(chosen)
-
-
-def shared_sorted(shared: Iterable[TextEdit]) -> list[TextEdit]:
-    return sorted(shared)
 
 
 def in_order(edits: Iterable[TextEdit]) -> list[TextEdit]:

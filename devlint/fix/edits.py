@@ -1,8 +1,8 @@
 """From a rule's fix, stated on CST nodes, to text edits on the file.
 
-A node is replaced in its chunk, the chunk's code is generated, and only the middle that differs from the file is written.
-So unchanged children keep their text, and neighbouring fixes stay apart. What cannot be done without harm makes the fix a
-hint: a comment would be lost, or a statement shares its line with others.
+A node is replaced in its chunk, the chunk's code is generated, and only the middle that differs from the file is
+written. So unchanged children keep their text, and neighbouring fixes stay apart. What cannot be done without harm
+makes the fix a hint: a comment would be lost, or a statement shares its line with others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from devlint.facts import Facts
@@ -58,7 +59,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
         if not edits:
             return hint
         edits.sort()
-        for one, other in zip(edits, edits[1:], strict=False):
+        for one, other in pairwise(edits):
             if other.start < one.end or (one.start, one.end) == (other.start, other.end):
                 raise ValueError(f"edits of the fix {fix.title!r} overlap")
         shared = _needs(fix, tree, facts, settings)
@@ -129,8 +130,10 @@ def middle(old: str, new: str) -> tuple[int, int, str]:
 
     while prefix and is_word(old, prefix - 1) and (is_word(old, prefix) or is_word(new, prefix)):
         prefix -= 1
-    while suffix and is_word(old, len(old) - suffix) and (
-        is_word(old, len(old) - suffix - 1) or is_word(new, len(new) - suffix - 1)
+    while (
+        suffix
+        and is_word(old, len(old) - suffix)
+        and (is_word(old, len(old) - suffix - 1) or is_word(new, len(new) - suffix - 1))
     ):
         suffix -= 1
     return prefix, len(old) - suffix, new[prefix : len(new) - suffix]
@@ -290,7 +293,8 @@ def _needs(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[TextE
     shared: list[TextEdit] = []
     for module in dict.fromkeys(imports):
         if module.split(".")[0] not in bound:
-            shared.append(_after(tree, block, f"import {module}", apart=block < 0 or not _is_plain_import(tree.ast.body[block])))
+            apart = block < 0 or not _is_plain_import(tree.ast.body[block])
+            shared.append(_after(tree, block, f"import {module}", apart))
     if devices:
         value = _run_device(facts.spell if has_torch else str, settings)
         after = max(block, bound[local.split(".")[0]]) if has_torch else block
@@ -307,7 +311,7 @@ def _run_device(spell: Callable[[str], str], settings: Settings) -> str:
 
 
 def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:
-    """`text` on a row after the top-level statement `index`, before the first one for -1; `apart`: a blank row between."""
+    """`text` on a row after the top-level statement `index`, before the first for -1; `apart`: a blank row between."""
     source, body = tree.source, tree.ast.body
     newline = newline_of(source, 0)
     blank = newline if apart else ""
@@ -339,7 +343,9 @@ def _import_block(module: ast.Module) -> int:
 
 
 def _is_plain_import(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Import) or (isinstance(statement, ast.ImportFrom) and statement.module != "__future__")
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module != "__future__"
+    return isinstance(statement, ast.Import)
 
 
 def _may_stand_between_imports(statement: ast.stmt) -> bool:

@@ -366,7 +366,17 @@ EXTRA_NAMES: dict[str, str] = {
         LongTensor BoolTensor sparse""",
     "torch.sparse": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
         LongTensor BoolTensor""",
-    "torch": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor BoolTensor",
+    "torch.cuda.sparse": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
+        LongTensor""",
+    "torch": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
+        BoolTensor AVG ArgumentSpec Capsule Code CompleteArgumentSpec DeepCopyMemoTable ExcludeDispatchKeyGuard ExecutionPlan
+        FatalError Gradient OperatorInfo PyObjectType SUM ScriptClass ScriptClassFunction ScriptDictIterator
+        ScriptDictKeyIterator ScriptListIterator ScriptObjectProperty StaticModule bit cpp get_autocast_ipu_dtype
+        get_autocast_xla_dtype int1 int2 int3 int4 int5 int6 int7 is_autocast_ipu_enabled is_autocast_xla_enabled
+        set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled uint1 uint2 uint3
+        uint4 uint5 uint6 uint7 autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache
+        is_autocast_cache_enabled set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype""",
+    "torch.monitor": "COUNT MAX MEAN MIN SUM VALUE data_value_t",
 }
 
 # What attributes hold where no annotation says so: (family, name) to a word of Function.result.
@@ -395,6 +405,14 @@ ATTRIBUTES: dict[tuple[str, str], str] = {
 # Members that named tuples and C types bring in, for families whose class body does not show them.
 EXTRA_MEMBERS: dict[str, str] = {
     "torch.nn.utils.rnn.PackedSequence": "data batch_sizes sorted_indices unsorted_indices count index",
+    "torch.Tensor": "is_xla name volatile",
+    "torch.UntypedStorage": "fill_",
+    "torch.Stream": "native_handle",
+}
+
+# Methods that the compiled class has and its stub lacks. Source: dir() on torch 2.13.
+EXTRA_METHODS: dict[str, str] = {
+    "Tensor": "cdouble cfloat const_data_ptr ipu mtia __delitem__ __ipow__ __itruediv__ __pos__",
 }
 
 
@@ -425,7 +443,9 @@ def refine_function(qualname: str, record: Function | None) -> Function | None:
 def refine_method(family: str, name: str, record: Function | None) -> Function | None:
     """As `refine_function`, for methods; annotations of methods that the family lacks are not applied."""
     if record is None:
-        return None
+        if name not in EXTRA_METHODS.get(family, "").split():
+            return None
+        record = Function(f"torch.{family}.{name}", "tensor", "first_tensor")
     for source, fields in patches().get(f"{family}:{name}", ()):
         record = patch_function(record, fields, source)
     return record
@@ -436,4 +456,6 @@ def refine_class(record: Class) -> Class:
     extra = EXTRA_MEMBERS.get(record.qualname)
     if extra is not None:
         record = record._replace(attributes=record.attributes | (frozenset(extra.split()) - record.methods))
+    if record.qualname == "torch.Tensor":
+        record = record._replace(methods=record.methods | frozenset(EXTRA_METHODS["Tensor"].split()))
     return record

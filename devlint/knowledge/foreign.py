@@ -16,32 +16,40 @@ _CONVERTS = "documentation: arguments are array-like, converted by numpy.asarray
 # (source, fields, prefix, names below the prefix)
 GROUPS: tuple[tuple[str, str, str, str], ...] = (
     (_NUMPY, "r=ndarray|d=none|f=h", "numpy", """
-        abs absolute acos acosh add angle append arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
-        argpartition argsort argwhere around array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray asin
-        asinh asmatrix atan atan2 atanh atleast_1d atleast_2d atleast_3d average broadcast_arrays cbrt ceil clip column_stack
-        conj conjugate copy copysign corrcoef cos cosh count_nonzero cov cross cumprod cumsum deg2rad degrees delete diag
-        diagflat diagonal diff divide divmod dot dstack ediff1d empty_like exp exp2 expand_dims expm1 extract fabs fix
-        flatnonzero fliplr flipud float_power floor floor_divide fmax fmin fmod frexp from_dlpack full_like gradient greater
-        greater_equal heaviside histogram histogram_bin_edges histogramdd hstack hypot i0 inner insert intersect1d isclose
-        isfinite isin isinf isnan isneginf isposinf kron ldexp less less_equal log log10 log1p log2 logaddexp logaddexp2
-        logical_and logical_not logical_or logical_xor matmul matrix_transpose matvec maximum median meshgrid minimum mod modf
-        multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod
-        nanquantile nanstd nansum nanvar negative nextafter nonzero not_equal ones_like outer pad partition percentile
-        permute_dims poly polyadd polysub polyval positive pow power ptp quantile rad2deg radians ravel real_if_close reciprocal
-        remainder repeat resize rint roll rot90 round row_stack setdiff1d setxor1d sign signbit sin sinc sinh sort
-        sort_complex spacing sqrt square stack subtract take tan tanh tensordot tile transpose trapezoid tril
-        trim_zeros triu true_divide trunc union1d unique unique_all unique_counts unique_inverse unique_values unwrap vdot
-        vecdot vecmat vstack where zeros_like
-        linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.lstsq
-        linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.matrix_transpose linalg.norm linalg.pinv
-        linalg.qr linalg.slogdet linalg.svd linalg.svdvals linalg.tensordot linalg.trace linalg.vecdot linalg.vector_norm
-        linalg.inv linalg.solve linalg.cholesky linalg.outer linalg.multi_dot
-        fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
-        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
-        concatenate concat argmin digitize searchsorted bincount interp vectorize random.permutation random.choice
+        angle append array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray atleast_1d
+        atleast_2d atleast_3d column_stack copy corrcoef cov cross diag diagonal diff dot dstack ediff1d
+        empty_like expand_dims extract flatnonzero fliplr flipud from_dlpack full_like histogram_bin_edges
+        hstack i0 inner intersect1d isclose iscomplex isin kron matrix_transpose nan_to_num nancumprod nancumsum
+        ones_like outer pad partition poly polyadd polysub polyval ravel real_if_close resize roll rot90
+        row_stack setdiff1d setxor1d sinc sort sort_complex stack tensordot tile trapezoid tril triu union1d
+        unique unique_values unwrap vstack zeros_like linalg.cross linalg.diagonal linalg.eigvals
+        linalg.eigvalsh linalg.matrix_power linalg.matrix_transpose linalg.svdvals linalg.tensordot fft.fft
+        fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn asmatrix concatenate concat linalg.inv
+        linalg.cholesky linalg.outer linalg.multi_dot random.permutation random.choice
+    """),
+    # Of a CPU tensor these make a tensor again (Tensor.__array_wrap__), of arrays an array.
+    (_NUMPY, "r=unknown|d=none|f=h", "numpy", """
+        abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
+        argpartition argsort argwhere around asin asinh atan atan2 atanh cbrt ceil clip conj conjugate copysign
+        cos cosh cumprod cumsum deg2rad degrees delete diagflat divide equal exp exp2 expm1 fabs fix float_power
+        floor floor_divide fmax fmin fmod greater greater_equal heaviside hypot insert isfinite isinf isnan
+        isneginf isposinf ldexp less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and
+        logical_not logical_or logical_xor matmul matvec maximum minimum mod multiply negative nextafter nonzero
+        not_equal permute_dims positive pow power ptp rad2deg radians reciprocal remainder repeat rint round
+        sign signbit sin sinh spacing sqrt square subtract take tan tanh transpose trim_zeros true_divide trunc
+        vecdot vecmat linalg.matmul linalg.pinv linalg.vecdot
+    """),
+    (_NUMPY, "r=object|d=none|f=h", "numpy", """
+        average median nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar
+        percentile quantile trace vdot linalg.cond linalg.det linalg.matrix_norm linalg.norm linalg.trace
+        linalg.vector_norm broadcast_arrays divmod frexp gradient histogram histogramdd meshgrid modf where
+        linalg.lstsq count_nonzero nanargmax nanargmin linalg.matrix_rank unique_all unique_counts
+        unique_inverse linalg.eig linalg.eigh linalg.qr linalg.slogdet linalg.svd linalg.solve digitize
+        searchsorted bincount interp
     """),
     (_NUMPY, "r=bool|d=none|f=h", "numpy",
-     "allclose equal iscomplex iscomplexobj isrealobj may_share_memory shares_memory"),
+     "allclose iscomplexobj isrealobj may_share_memory shares_memory"),
     (_NUMPY, "r=none|d=none|f=h", "numpy", """
         save savetxt savez savez_compressed testing.assert_allclose testing.assert_array_almost_equal
         testing.assert_array_equal testing.assert_array_less testing.assert_array_max_ulp testing.assert_equal
@@ -52,7 +60,8 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         fromiter fromstring tri tril_indices triu_indices random.rand random.randn random.randint random.random random.normal
         random.uniform random.random_sample random.standard_normal indices memmap
     """),
-    ("numpy 2.4.6 given a torch 2.13 tensor: uses the tensor's own method or attribute", "r=unknown|d=none", "numpy", """
+    ("numpy 2.4.6 given a torch 2.13 tensor: calls the tensor's own method or attribute, which may fail for other reasons",
+     "r=unknown|d=none", "numpy", """
         mean sum max min std var prod any all amax amin shape size ndim real squeeze swapaxes split array_split hsplit vsplit
         reshape
     """),
@@ -112,7 +121,7 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
      "read_image decode_image read_file decode_png"),
     ("torchvision/io documentation: expects CPU tensors", "r=unknown|d=none|f=h", "torchvision.io",
      "write_png write_file encode_png write_video"),
-    ("torchvision/transforms/functional.py: numpy() on a copy in host memory is the caller's", "r=object|d=none",
+    ("torchvision/transforms/functional.py: moves the picture to the CPU itself", "r=object|d=none|s=always",
      "torchvision.transforms.functional", "to_pil_image"),
     ("torchvision/transforms/functional.py: computed on the tensor's device", "r=tensor|d=first_tensor|p=img",
      "torchvision.transforms.functional", """
@@ -218,11 +227,9 @@ CLASSES: dict[str, tuple[tuple[str, ...], str, str]] = {
 }  # fmt: skip
 
 _ALIASES = {
-    "np": "numpy",
     "pytorch_lightning": "lightning",
     "lightning.pytorch": "lightning",
     "torchvision.transforms.v2.functional": "torchvision.transforms.functional",
-    "numpy.testing._private.utils": "numpy.testing",
 }
 
 
@@ -232,7 +239,7 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 def _home(qualname: str) -> str:
-    for alias, real in _ALIASES.items():
+    for alias, real in sorted(_ALIASES.items(), reverse=True):
         if qualname.startswith(alias + "."):
             return real + qualname[len(alias) :]
     return qualname

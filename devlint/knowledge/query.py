@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import os.path
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devlint.knowledge.records import ACCEPTS, Class, Function, Version, decode_class, decode_function, parse_version
@@ -12,7 +11,7 @@ from devlint.knowledge.records import ACCEPTS, Class, Function, Version, decode_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DATA = Path(__file__).with_name("torch_api.json")
+DATA = os.path.join(os.path.dirname(__file__), "torch_api.json")
 
 #: Torch minors that the data was generated from, oldest first.
 VERSIONS: tuple[Version, ...] = tuple((2, minor) for minor in range(2, 16))
@@ -64,11 +63,26 @@ _FAMILY_ROOTS = {
     "torch.dtype": "dtype",
     "torch.Size": "Size",
 }
+_ROOT_OF = {family: root for root, family in reversed(_FAMILY_ROOTS.items())}
+
+# Bases from Python itself: what they add is asked of the running interpreter.
+_PYTHON_BASES = {
+    "NamedTuple": "tuple",
+    "OrderedDict": "collections.OrderedDict",
+    "defaultdict": "collections.defaultdict",
+    "collections.defaultdict": "collections.defaultdict",
+    "collections.OrderedDict": "collections.OrderedDict",
+    "Enum": "enum.Enum",
+    "enum.Enum": "enum.Enum",
+    "IntEnum": "enum.IntEnum",
+}
 
 
 @cache
 def _data() -> dict[str, Any]:
-    with DATA.open(encoding="utf-8") as file:
+    import json
+
+    with open(DATA, encoding="utf-8") as file:
         loaded: dict[str, Any] = json.load(file)
     return loaded
 
@@ -128,14 +142,15 @@ def method(family: str, name: str) -> Function | None:
     For a tensor method the tensor itself is the first tensor, and is not among `params`.
     """
     text = _data()["methods"].get(family, {}).get(name)
-    record = decode_function(f"torch.{family}.{name}", text) if text is not None else None
+    record = decode_function(f"{_ROOT_OF.get(family, family)}.{name}", text) if text is not None else None
     refined: Function | None = _annotated().refine_method(family, name, record)
     return refined
 
 
 def methods(family: str) -> frozenset[str]:
     """Names of all methods of a family; empty for a family that is not known."""
-    return frozenset(_data()["methods"].get(family, ()))
+    extra = _annotated().EXTRA_METHODS.get(family, "")
+    return frozenset(_data()["methods"].get(family, ())) | frozenset(extra.split())
 
 
 def attribute(family: str, name: str) -> str | None:
@@ -175,6 +190,7 @@ def cls(qualname: str) -> Class | None:
     for base_name in own.bases:
         base = cls(base_name)
         if base is None:
+            found_attributes |= _python_members(base_name)
             continue
         family = family or ("" if base.family == "object" else base.family)
         found_methods |= base.methods
@@ -190,6 +206,19 @@ def cls(qualname: str) -> Class | None:
     )
     refined: Class = _annotated().refine_class(record)
     return refined
+
+
+@cache
+def _python_members(name: str) -> frozenset[str]:
+    """Public members of a base class from the standard library."""
+    import builtins
+    import importlib
+
+    module, _, attr = _PYTHON_BASES.get(name, name).rpartition(".")
+    if module not in ("", "collections", "enum"):
+        return frozenset()
+    owner = getattr(importlib.import_module(module) if module else builtins, attr, None)
+    return frozenset(n for n in dir(owner) if not n.startswith("_")) if isinstance(owner, type) else frozenset()
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
+from typing import AnyStr
 
 from devlint.model import TextEdit, TextFix
 from devlint.report.frame import CROPPED, LIMIT, cells
@@ -65,7 +66,7 @@ def _apply(lines: Lines, first: int, last: int, edits: Sequence[TextEdit]) -> st
     return "".join([*parts, lines.text[at:stop]])
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def _common(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> int:
     """How many items both start with."""
     same = 0
     for left, right in zip(old, new, strict=False):
@@ -106,34 +107,42 @@ def _by_line_feed(data: bytes) -> list[bytes]:
 
 
 def _hunks(before: list[bytes], after: list[bytes]) -> Iterator[bytes]:
-    """The hunks of a diff, computed on the part between the common beginning and the common end."""
-    top = _same_start(before, after)
-    bottom = _same_start(before[top:][::-1], after[top:][::-1])
-    skip = max(0, top - CONTEXT)
-    keep = max(0, bottom - CONTEXT)
-    old, new = before[skip : len(before) - keep], after[skip : len(after) - keep]
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for group in matcher.get_grouped_opcodes(CONTEXT):
+    for group in _grouped(_changes(before, after)):
         first, last = group[0], group[-1]
-        yield b"@@ -%s +%s @@\n" % (
-            _range(first[1] + skip, last[2] + skip),
-            _range(first[3] + skip, last[4] + skip),
-        )
-        for tag, old_start, old_end, new_start, new_end in group:
-            if tag == "equal":
-                yield from (_line(b" ", line) for line in old[old_start:old_end])
-                continue
-            yield from (_line(b"-", line) for line in old[old_start:old_end])
-            yield from (_line(b"+", line) for line in new[new_start:new_end])
+        start, stop = max(0, first[0] - CONTEXT), min(len(before), last[1] + CONTEXT)
+        new_start, new_stop = first[2] - (first[0] - start), last[3] + (stop - last[1])
+        yield b"@@ -%s +%s @@\n" % (_range(start, stop), _range(new_start, new_stop))
+        at = start
+        for old_start, old_stop, added_start, added_stop in group:
+            yield from (_line(b" ", line) for line in before[at:old_start])
+            yield from (_line(b"-", line) for line in before[old_start:old_stop])
+            yield from (_line(b"+", line) for line in after[added_start:added_stop])
+            at = old_stop
+        yield from (_line(b" ", line) for line in before[at:stop])
 
 
-def _same_start(before: Sequence[bytes], after: Sequence[bytes]) -> int:
-    same = 0
-    for left, right in zip(before, after, strict=False):
-        if left != right:
-            break
-        same += 1
-    return same
+Change = tuple[int, int, int, int]  # before[0:1] became after[2:3]
+
+
+def _changes(before: list[bytes], after: list[bytes]) -> list[Change]:
+    """The differing ranges; the common beginning and end are set aside first, which leaves difflib little to do."""
+    top = _common(before, after)
+    bottom = _common(before[top:][::-1], after[top:][::-1])
+    old, new = before[top : len(before) - bottom], after[top : len(after) - bottom]
+    codes = difflib.SequenceMatcher(None, old, new).get_opcodes()
+    return [(a + top, b + top, c + top, d + top) for tag, a, b, c, d in codes if tag != "equal"]
+
+
+def _grouped(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """Changes so close together that their context would overlap, as one hunk each."""
+    group: list[Change] = []
+    for change in changes:
+        if group and change[0] - group[-1][1] > 2 * CONTEXT:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
 
 
 def _range(start: int, stop: int) -> bytes:

@@ -7,9 +7,9 @@ characters are replaced. A line longer than `LIMIT` cells is cropped around the 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from devlint.model import Position
+from devlint.model import Position, Related
 from devlint.report.lines import Lines
 from devlint.terminal import Style, printable
 
@@ -58,8 +58,12 @@ def code_frame(
     label: str = "",
     mark: str = "^",
     context: int = 0,
+    also: Sequence[Related] = (),
 ) -> Iterator[str]:
-    """The rows of a range, marked, with `context` rows around. Row numbers take `gutter` cells."""
+    """The rows of a range, marked, with up to `context` rows around that are not blank. Row numbers take `gutter` cells.
+
+    `also`: further places on the same row, when the range is on one row; they are marked below it.
+    """
     bar = f"{' ' * gutter} {style.frame('|')}"
     paint = style.caret if mark == "^" else style.second
     tail = f" {paint(printable(label))}" if label else ""
@@ -68,19 +72,26 @@ def code_frame(
         last -= 1
         end = Position(last, len(lines.line(last)) + 1)
     yield bar
-    for row in range(max(1, first - context), first):
-        yield _numbered(row, gutter, style, _crop(lines.line(row), 0, 0)[0])
+    yield from _around(lines, range(max(1, first - context), first), gutter, style)
     if first == last:
         text, left, right = _marked(lines.line(first), start.column - 1, end.column - 1)
         yield _numbered(first, gutter, style, text)
         yield f"{bar} {' ' * left}{paint(mark * max(1, right - left))}{tail}"
+        for other in also:
+            text, left, right = _marked(lines.line(first), other.start.column - 1, other.end.column - 1)
+            line = f"{'-' * max(1, right - left)} {printable(other.message)}"
+            yield f"{bar} {' ' * left}{style.second(line)}"
     else:
         yield from _long_range(lines, start, end, last, gutter, style, mark, tail)
-    for row in range(last + 1, min(len(lines), last + context) + 1):
-        text = _crop(lines.line(row), 0, 0)[0]
-        if text.strip() or row < len(lines):
-            yield _numbered(row, gutter, style, text)
+    yield from _around(lines, range(last + 1, min(len(lines), last + context) + 1), gutter, style)
     yield bar
+
+
+def _around(lines: Lines, rows: Iterable[int], gutter: int, style: Style) -> Iterator[str]:
+    for row in rows:
+        text = _crop(lines.line(row), 0, 0)[0]
+        if text.strip():
+            yield _numbered(row, gutter, style, text)
 
 
 def _long_range(

@@ -34,15 +34,22 @@ def problem(diagnostic: Diagnostic, file: FileReport, lines: Lines, style: Style
     gutter = _gutter(diagnostic, lines)
     place = f"{printable(diagnostic.path)}:{diagnostic.start.row}:{diagnostic.start.column}"
     yield f"{' ' * gutter}{style.frame('-->')} {place}"
+    beside = [related for related in diagnostic.related if _on_the_same_row(related, diagnostic)]
     if file.text is not None:
-        yield from code_frame(lines, diagnostic.start, diagnostic.end, gutter, style, context=CONTEXT)
+        yield from code_frame(lines, diagnostic.start, diagnostic.end, gutter, style, context=CONTEXT, also=beside)
     for related in diagnostic.related:
-        yield from _related(related, diagnostic, file, lines, gutter, style)
+        if file.text is None or related not in beside:
+            yield from _related(related, diagnostic, file, lines, gutter, style)
     if diagnostic.fix is not None:
         unsafe = " (unsafe fix)" if diagnostic.fix.safety is Safety.UNSAFE else ""
         yield f"{style.mark('help')}: {printable(diagnostic.fix.title)}{unsafe}"
         if diagnostic.fix.edits and file.text is not None:
             yield from fix_diff(lines, diagnostic.fix, gutter, style)
+
+
+def _on_the_same_row(related: Related, diagnostic: Diagnostic) -> bool:
+    rows = {related.start.row, related.end.row, diagnostic.start.row, diagnostic.end.row}
+    return related.path == diagnostic.path and len(rows) == 1
 
 
 def _related(

@@ -12,6 +12,7 @@ stands in a file mapped into memory, and so survives a native crash and is share
 from __future__ import annotations
 
 import ast
+import atexit
 import builtins
 import contextlib
 import faulthandler
@@ -20,6 +21,7 @@ import linecache
 import mmap
 import os
 import random
+import socket
 import sys
 import threading
 import time
@@ -125,11 +127,71 @@ def main(job_file: str) -> None:
         raise
 
 
+def serve(number: int) -> None:
+    """Wait on a socket for jobs and fork a child for each, with torch already imported.
+
+    A request is one JSON object with `job` and `environment`, and the two files for standard output and error. The answer
+    is the child's process number, then its exit status (negative: the signal that ended it). Linux only.
+    """
+    with contextlib.suppress(ImportError):
+        import torch._dynamo
+        import torch.optim.optimizer  # noqa: F401
+
+        from devlint.runtime.simulator import session  # noqa: F401
+    line = socket.socket(fileno=number)
+    while True:
+        data, files, _, _ = socket.recv_fds(line, 65536, 2)
+        if not data:
+            return
+        pid = os.fork()
+        if pid == 0:
+            line.close()
+            os.setsid()
+            for target, source in zip((1, 2), files, strict=True):
+                os.dup2(source, target)
+                os.close(source)
+            request = json.loads(data)
+            os.environ.update(request["environment"])
+            _leave(request["job"])
+        for file in files:
+            os.close(file)
+        line.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        line.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _leave(job: str) -> NoReturn:
+    """Run a job and end the process as an interpreter does, without taking torch apart, which takes a second."""
+    status = 0
+    try:
+        main(job)
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        if isinstance(stop.code, str):
+            print(stop.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for the program's threads
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    _real_exit(status & 0xFF)
+
+
+def extra_environment(device: str) -> dict[str, str]:
+    """What a run on this device has in its environment: on plain CPU and on simulated cards no real one is seen."""
+    return {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" or device.startswith("sim") else {}
+
+
 class _NoDevice(Exception):
     """The device that was asked for is not here."""
 
 
 def _run(job: Job, report: _Report, torch: Any) -> None:
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
     device = _resolve(job.device, torch)
     started = time.monotonic()
     report.fields["seconds"] = lambda: time.monotonic() - started
@@ -146,7 +208,7 @@ def _run(job: Job, report: _Report, torch: Any) -> None:
     _report_before_exit(job.path, report)
     with _device(device, report, torch):
         torch.autograd.backward = losses.around(torch.autograd.backward)
-        torch.optim.optimizer.register_optimizer_step_post_hook(steps.after_step)
+        register_optimizer_step_post_hook(steps.after_step)
         _execute(job, code, report)
 
 

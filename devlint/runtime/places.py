@@ -180,4 +180,3 @@ def _counter(number: int, statement: ast.stmt) -> ast.stmt:
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = column
     return counter
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from devlint.runtime.launch import Job
+from devlint.runtime.launch import Job, extra_environment
 
 GRACE = 5.0
 """Seconds a child may take beyond its time limit to write its report."""
@@ -42,72 +43,174 @@ class Ended:
     left_behind: int = 0  # processes that the program had left running
 
 
-def run(
-    *,
-    script: str,
-    path: str,
-    text: str,
-    arguments: tuple[str, ...],
-    device: str,
-    statements: int,
-    steps: int | None = None,
-    timeout: float = 300.0,
-    seed: int = 0,
-) -> Ended:
-    """Run `text` as the program `path` on a device; see `Job`. `statements`: how many statements the text has."""
-    with tempfile.TemporaryDirectory(prefix="devlint-", ignore_cleanup_errors=True) as folder:
-        place = Path(folder)
-        files = {name: str(place / name) for name in ("report", "counts", "crash")}
-        Path(files["counts"]).write_bytes(bytes(16 * max(statements, 1)))
-        Path(files["report"]).touch()
-        Path(files["crash"]).touch()
-        job = Job(script, path, text, arguments, device, steps, timeout, seed, **files)
-        (place / "job").write_text(json.dumps(asdict(job)), encoding="utf-8")
-        # Opened here first, so that a program that clears the temporary folder does not take its report along.
-        with open(files["report"], "rb") as report, open(files["counts"], "rb") as counts, open(files["crash"]) as crash:
-            ended = _supervise(str(place / "job"), device, timeout)
-            ended.report = _parse(report.read())
-            ended.counts, ended.elsewhere = _read_counts(counts.read())
-            ended.crash = crash.read()
-    return ended
+class Launcher:
+    """Starts children, one at a time, and ends them; a context manager.
+
+    On Linux one process imports torch and every run is forked from it, so that a run does not pay for the import again.
+    Elsewhere, and with `forks=False`, each run is a fresh interpreter.
+    """
+
+    def __init__(self, forks: bool | None = None) -> None:
+        self._forks = sys.platform == "linux" if forks is None else forks
+        self._nursery: _Nursery | None = None
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process that runs are forked from."""
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
+
+    def run(
+        self,
+        *,
+        script: str,
+        path: str,
+        text: str,
+        arguments: tuple[str, ...],
+        device: str,
+        statements: int,
+        steps: int | None = None,
+        timeout: float = 300.0,
+        seed: int = 0,
+    ) -> Ended:
+        """Run `text` as the program `path` on a device; see `Job`. `statements`: how many statements the text has."""
+        with tempfile.TemporaryDirectory(prefix="devlint-", ignore_cleanup_errors=True) as folder:
+            place = Path(folder)
+            files = {name: str(place / name) for name in ("report", "counts", "crash")}
+            Path(files["counts"]).write_bytes(bytes(16 * max(statements, 1)))
+            Path(files["report"]).touch()
+            Path(files["crash"]).touch()
+            job = Job(script, path, text, arguments, device, steps, timeout, seed, **files)
+            (place / "job").write_text(json.dumps(asdict(job)), encoding="utf-8")
+            # Opened here first, so that a program that clears the temporary folder does not take its report along.
+            with (
+                open(files["report"], "rb") as report,
+                open(files["counts"], "rb") as counts,
+                open(files["crash"], encoding="utf-8", errors="replace") as crash,
+            ):
+                ended = self._supervise(str(place / "job"), device, timeout)
+                ended.report = _parse(report.read())
+                ended.counts, ended.elsewhere = _read_counts(counts.read())
+                ended.crash = crash.read()
+        return ended
+
+    def _supervise(self, job: str, device: str, timeout: float) -> Ended:
+        if not self._forks:
+            return _fresh(job, device, timeout)
+        if self._nursery is None or not self._nursery.alive:
+            self.close()
+            self._nursery = _Nursery()
+        return self._nursery.run(job, device, timeout)
 
 
-def _supervise(job_file: str, device: str, timeout: float) -> Ended:
+def _python(call: str) -> list[str]:
+    """The command that calls a function of `launch`, devlint importable but not left on `sys.path`."""
     home = str(Path(__file__).resolve().parents[2])
-    start = (
-        f"import sys; sys.path.insert(0, {home!r}); from devlint.runtime.launch import main; "
-        f"sys.path.remove({home!r}); main({job_file!r})"
-    )
+    return [
+        sys.executable,
+        "-u",
+        "-c",
+        f"import sys; sys.path.insert(0, {home!r}); from devlint.runtime import launch; "
+        f"sys.path.remove({home!r}); launch.{call}",
+    ]
+
+
+def _environment(mark: str) -> dict[str, str]:
+    return {**os.environ, _MARK: mark, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+
+
+def _fresh(job: str, device: str, timeout: float) -> Ended:
+    """A run in an interpreter of its own."""
     mark = uuid.uuid4().hex
     child = subprocess.Popen(
-        [sys.executable, "-u", "-c", start],
+        _python(f"main({job!r})"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment(device, mark),
+        env={**_environment(mark), **extra_environment(device)},
         start_new_session=True,
     )
     assert child.stdout is not None and child.stderr is not None
     streams = [_Tail(child.stdout), _Tail(child.stderr)]
-    returncode: int | None
+    returncode: int | None = None
     try:
-        returncode = child.wait(timeout + GRACE + START_UP)
-    except subprocess.TimeoutExpired:
-        returncode = None
+        with suppress(subprocess.TimeoutExpired):
+            returncode = child.wait(timeout + GRACE + START_UP)
     finally:
-        left = _end_all(child, mark)
+        if child.poll() is None:
+            if os.name == "nt":
+                subprocess.run(["taskkill", "/T", "/F", "/PID", str(child.pid)], capture_output=True, check=False)
+            else:
+                _kill(-child.pid)
+            child.wait()
+        left = _end_marked(mark, keep=0)
     out, err = (stream.text() for stream in streams)
     return Ended(returncode, None, stdout=out, stderr=err, left_behind=left)
 
 
-def _environment(device: str, mark: str) -> dict[str, str]:
-    environment = dict(os.environ)
-    environment[_MARK] = mark
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    environment["PYTHONHASHSEED"] = "0"
-    if device == "cpu" or device.startswith("sim"):
-        environment["CUDA_VISIBLE_DEVICES"] = ""
-    return environment
+class _Nursery:
+    """The process that has torch imported and forks a child for each run."""
+
+    def __init__(self) -> None:
+        self._mark = uuid.uuid4().hex
+        self._socket, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            _python(f"serve({theirs.fileno()})"),
+            stdin=subprocess.DEVNULL,
+            env=_environment(self._mark),
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+        theirs.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for another child."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it and whatever it started."""
+        self._socket.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE)
+        _end_marked(self._mark, keep=0)
+        self._process.wait()
+
+    def run(self, job: str, device: str, timeout: float) -> Ended:
+        pipes = [os.pipe(), os.pipe()]
+        streams = [_Tail(open(read, "rb", buffering=0)) for read, _ in pipes]  # noqa: SIM115
+        returncode: int | None = None
+        left = 0
+        try:
+            request = json.dumps({"job": job, "environment": extra_environment(device)}).encode()
+            try:
+                socket.send_fds(self._socket, [request], [write for _, write in pipes])
+            finally:
+                for _, write in pipes:
+                    os.close(write)
+            self._socket.settimeout(START_UP)
+            pid = int(self._socket.recv(64) or b"0")
+            if pid:
+                self._socket.settimeout(timeout + GRACE)
+                try:
+                    returncode = int(self._socket.recv(64) or b"-9")
+                except TimeoutError:
+                    _kill(-pid)
+                    self._socket.settimeout(GRACE)
+                    self._socket.recv(64)
+        except OSError:  # the nursery itself is gone; the next run gets a new one
+            _kill(self._process.pid)
+            self._process.wait()
+        finally:
+            left = _end_marked(self._mark, keep=self._process.pid)
+        out, err = (stream.text() for stream in streams)
+        return Ended(returncode, None, stdout=out, stderr=err, left_behind=left)
 
 
 class _Tail:
@@ -139,23 +242,30 @@ class _Tail:
         return head + data.decode(errors="replace")
 
 
-def _end_all(child: subprocess.Popen[bytes], mark: str) -> int:
-    """Kill the child if it runs, and every process it left behind; returns how many those were."""
-    if os.name == "nt":
-        if child.poll() is None:
-            subprocess.run(["taskkill", "/T", "/F", "/PID", str(child.pid)], capture_output=True, check=False)
-            child.wait()
-        return 0
-    left = [pid for pid in _marked(mark) if pid != child.pid]
+def _kill(pid: int) -> None:
+    """Kill one of our processes, or with a negative number its group; one that is gone already is no error."""
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    deadline = time.monotonic() + 5.0
-    while (alive := list(_marked(mark))) and time.monotonic() < deadline:
-        for pid in alive:  # also those that started a session of their own
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        if pid < 0:
+            os.killpg(-pid, signal.SIGKILL)
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _end_marked(mark: str, keep: int) -> int:
+    """End every process that a run left behind, also in a session of its own; returns how many there were.
+
+    `keep`: the nursery. Workers that are just ending get a moment to do so.
+    """
+    patience = time.monotonic() + 0.3
+    while (left := [pid for pid in _marked(mark) if pid != keep]) and time.monotonic() < patience:
         time.sleep(0.02)
+    alive = left
+    deadline = time.monotonic() + GRACE
+    while alive and time.monotonic() < deadline:
+        for pid in alive:
+            _kill(pid)
+        time.sleep(0.02)
+        alive = [pid for pid in _marked(mark) if pid != keep]
     return len(left)
 
 

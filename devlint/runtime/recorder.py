@@ -80,11 +80,12 @@ class Recorder:
         self.max_events = max_events
         self.kernel_lines = kernel_lines
         self.dropped = 0
-        # Kernels per (code object, offset of the instruction that queued them).
-        self.kernels: dict[tuple[CodeType, int], int] = {}
-        # Code objects whose frames are the user's, and those whose frames are not.
-        self.user_code: set[CodeType] = set()
-        self.other_code: set[CodeType] = set()
+        # Kernels per (code object, offset of the instruction that queued them).  Code objects are
+        # known by id, since hashing one takes time in proportion to its size; the two dictionaries of
+        # frames that are the user's, and of others, keep them alive.
+        self.kernels: dict[tuple[int, int], int] = {}
+        self.user_code: dict[int, CodeType] = {}
+        self.other_code: dict[int, CodeType] = {}
         self._counters: dict[_Key, list[int]] = {}
         self._library_roots = _library_roots()
 
@@ -92,12 +93,13 @@ class Recorder:
 
     def is_user(self, code: CodeType) -> bool:
         """Whether a frame running this code is the user's; remembered per code object."""
-        if code in self.user_code:
+        identity = id(code)
+        if identity in self.user_code:
             return True
-        if code in self.other_code:
+        if identity in self.other_code:
             return False
         answer = self._is_user_file(code.co_filename)
-        (self.user_code if answer else self.other_code).add(code)
+        (self.user_code if answer else self.other_code)[identity] = code
         return answer
 
     def _is_user_file(self, filename: str) -> bool:
@@ -116,10 +118,10 @@ class Recorder:
         """File and line of the nearest user frame, outward from `frame` (default: the caller)."""
         if frame is None:
             frame = sys._getframe(1)
-        user, other = self.user_code, self.other_code
+        other = self.other_code
         while frame is not None:
             code = frame.f_code
-            if code not in other and (code in user or self.is_user(code)):
+            if id(code) not in other and self.is_user(code):
                 return code.co_filename, frame.f_lineno
             frame = frame.f_back
         return None, 0
@@ -169,7 +171,8 @@ class Recorder:
     def kernels_by_line(self) -> dict[tuple[str, int], int]:
         """Kernels queued per (file, line) of the user's code; empty when `kernel_lines` is off."""
         lines: dict[tuple[str, int], int] = {}
-        for (code, offset), count in list(self.kernels.items()):
+        for (identity, offset), count in list(self.kernels.items()):
+            code = self.user_code[identity]
             place = (code.co_filename, _line_at(code, offset))
             lines[place] = lines.get(place, 0) + count
         return lines

@@ -18,9 +18,9 @@ from typing import Any
 
 from devlint.errors import DevlintError, SourceError, UsageError
 from devlint.model import Position, Span
-from devlint.runtime import processes
 from devlint.runtime.correction import FixCase, Variant, carried_back, choose, read_cases
 from devlint.runtime.places import Places
+from devlint.runtime.processes import Ended, Launcher
 from devlint.runtime.verdict import (
     REAL_CARD,
     SAME_KERNELS,
@@ -93,12 +93,13 @@ class Runner:
     say: called with the label of each run before it starts.
     """
 
-    def __init__(self, request: Request, say: Callable[[str], None] = lambda label: None) -> None:
+    def __init__(self, request: Request, launcher: Launcher, say: Callable[[str], None] = lambda label: None) -> None:
         self.request = request
         self.path = os.path.abspath(request.script)
         self.torch = ""
         self.notes: list[str] = []
         self.chosen: dict[str, str] = {}
+        self._launcher = launcher
         self._say = say
         self._made: dict[tuple[str, str], Run] = {}
 
@@ -113,7 +114,7 @@ class Runner:
             return known
         self._say(label)
         request = self.request
-        ended = processes.run(
+        ended = self._launcher.run(
             script=request.script,
             path=self.path,
             text=variant.text,
@@ -142,7 +143,7 @@ class Runner:
 # ------------------------------------------------------------------------------------ from a child to a Run
 
 
-def observed(ended: processes.Ended, variant: Variant, path: str, request: Request) -> Run:
+def observed(ended: Ended, variant: Variant, path: str, request: Request) -> Run:
     """What a child reports, with places and lines of the original text."""
     report = ended.report or {}
     recorded = report.get("recorded") or {"events": [], "kernels": []}
@@ -170,7 +171,7 @@ def observed(ended: processes.Ended, variant: Variant, path: str, request: Reque
 
 
 def _outcome(
-    ended: processes.Ended, variant: Variant, path: str, request: Request, counts: dict[str, int]
+    ended: Ended, variant: Variant, path: str, request: Request, counts: dict[str, int]
 ) -> tuple[Outcome, Stop | None, str, str]:
     report = ended.report
     if report is None and ended.returncode is None:
@@ -250,7 +251,7 @@ def _stop(
     )
 
 
-def _crash(ended: processes.Ended, variant: Variant, path: str, counts: dict[str, int]) -> Stop:
+def _crash(ended: Ended, variant: Variant, path: str, counts: dict[str, int]) -> Stop:
     """A child that died without a report: by a signal, most often in native code."""
     code = ended.returncode or 0
     if code < 0:
@@ -470,9 +471,7 @@ def _claim(index: int, case: FixCase, original: Places) -> Claim:
 
 
 def _judged(original: Places, case: FixCase, judgement: Judgement) -> JudgedFix:
-    return JudgedFix(
-        case, _position(original, case.span.start), _position(original, case.span.end), judgement
-    )
+    return JudgedFix(case, _position(original, case.span.start), _position(original, case.span.end), judgement)
 
 
 def _position(places: Places, offset: int) -> Position:
@@ -505,8 +504,7 @@ def find_with_linter(path: Path, select: tuple[str, ...], ignore: tuple[str, ...
             raise DevlintError("\n".join(result.crashes))
         places = Places(text)
         return [
-            FixCase.of(diagnostic, _related(diagnostic, str(source.path), places))
-            for diagnostic in result.diagnostics
+            FixCase.of(diagnostic, _related(diagnostic, str(source.path), places)) for diagnostic in result.diagnostics
         ]
 
     return source.text, find
@@ -557,15 +555,16 @@ def _verify(request: Request, options: argparse.Namespace) -> Report:
         if sys.stderr.isatty():
             print(f"\r\x1b[Kdevlint verify: {label} ...", end="", file=sys.stderr, flush=True)
 
-    runner = Runner(request, say)
     try:
-        if options.fixes:
-            from devlint.source import read_source
+        with Launcher() as launcher:
+            runner = Runner(request, launcher, say)
+            if options.fixes:
+                from devlint.source import read_source
 
-            text = read_source(path).text
-            return verify(request, text, read_cases(Path(options.fixes), text), runner)
-        text, find = find_with_linter(path, _codes(options.select), _codes(options.ignore))
-        return verify(request, text, find(text), runner, find)
+                text = read_source(path).text
+                return verify(request, text, read_cases(Path(options.fixes), text), runner)
+            text, find = find_with_linter(path, _codes(options.select), _codes(options.ignore))
+            return verify(request, text, find(text), runner, find)
     finally:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ from devlint.engine import Linter
 from devlint.errors import DevlintError, SourceError
 from devlint.fix.rounds import fix_source
 from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Safety
-from devlint.source import Source, decode, encode
+from devlint.source import Source, decode
 from devlint.testing.markers import Expected, Fixture, Marker, read_fixture
 from devlint.testing.probes import check_probes
 
@@ -158,8 +158,11 @@ def _check_fixes(path: Path, fixture: Fixture, source: Source, result: FileResul
         outcome = fix_source(linter, source, allow)
     except DevlintError as error:
         return [f"{fixture.path}: fixing failed: {error}"]
-    failures = [f"{fixture.path}: fix withdrawn: {rejected}" for rejected in outcome.rejected]
-    raw = encode(source, outcome.text)
+    failures = [
+        f"{fixture.path}: the fix of {r.diagnostic.code} `{r.diagnostic.message}` is withdrawn: {r.reason}"
+        for r in outcome.rejected
+    ]
+    raw = source.encode(outcome.text)
     if not beside.exists():
         return [*failures, f"{beside.as_posix()} is missing; the fixes give:\n{outcome.text}"]
     wanted = read_fixture(beside.read_bytes(), beside.as_posix())

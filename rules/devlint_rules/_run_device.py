@@ -10,12 +10,30 @@ from devlint.api import CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
 _KERNEL_LANGUAGES = ("triton", "cupy", "pycuda", "cuda", "numba.cuda", "torch.utils.cpp_extension", "tensorrt")
 
+_SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
+_SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
+
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
     r"""^\s*device\s*(:[^=\n]+)?=(?!=) | ^\s*device\s*(:[^=,\n]+)?(=[^,\n]+)?,\s*$ | \bdevice\s*,[^\n()]*=(?!=)
       | ,\s*device\s*=\s | \b(for|as|import)\s+device\b | \bdef\s[^\n]*\bdevice\b | \blambda\b[^:\n]*\bdevice\b""",
     re.MULTILINE | re.VERBOSE,
 )
+
+
+def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
+    """Whether the place only runs where the accelerator is meant to be used.
+
+    True under a proved guard for its type, and under a condition that names it: `if use_cuda`, `if args.gpu is not None`,
+    the other branch of `if args.no_cuda` or of `if device == "cpu"`.
+    """
+    if event.under.allow(event.type):
+        return True
+    for test in event.under.tests:
+        negated = test.startswith("not ")
+        if (_SAYS_CPU if negated else _SAYS_ACCELERATOR).search(test) or (not negated and event.type in test):
+            return True
+    return False
 
 
 def is_kernel_file(facts: Facts) -> bool:

@@ -95,7 +95,7 @@ def chain(node: cst.BaseExpression, *methods: str) -> cst.BaseExpression:
 def parenthesized(node: cst.BaseExpression) -> cst.BaseExpression:
     """`node` so that `.name` can follow it."""
     atoms = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set, cst.ListComp)
-    if isinstance(node, atoms) or getattr(node, "lpar", ()):
+    if isinstance(node, atoms) or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
@@ -125,16 +125,15 @@ def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts) -> str |
     A device variable or a tensor that is known to be there, else `other` itself where `scope` knows the same of it.
     """
     found = facts.device_expression(scope, other.value.device)
-    if found is not None or not is_path(other.node):
-        return found
-    known = scope.get(other.text)
-    if known is None or known.device != other.value.device:
-        return None
-    if other.value.is_tensor:
-        return f"{other.text}.device"
-    if other.value.kind == "module":
-        return f"next({other.text}.parameters()).device"
-    return None
+    if found is not None and not found.endswith(".device"):
+        return found  # a device variable
+    known = scope.get(other.text) if is_path(other.node) else None
+    if known is not None and known.device == other.value.device:
+        if known.is_tensor:
+            return f"{other.text}.device"
+        if known.kind == "module" and found is None:
+            return f"next({other.text}.parameters()).device"
+    return found
 
 
 def is_local(facts: Facts, function: str, path: str) -> bool:

@@ -2,8 +2,8 @@
 
 ## What it flags
 `x.cuda()`, `model.cuda(1)`, `x.cuda(non_blocking=True)` and the like for other accelerators
-(`.xpu()`, `.npu()`), outside a guard for that accelerator. Quiet are `super().cuda()` in an
-override, and files that load kernels.
+(`.xpu()`, `.npu()`), outside a guard for that accelerator. A condition that names it, such as
+`if args.gpu is not None`, is a guard. Quiet are methods that are called `cuda` themselves, and files that load kernels.
 
 ## Why it matters
 The call raises on a build or a machine without CUDA, and it ignores the device that the rest of
@@ -39,7 +39,7 @@ from __future__ import annotations
 import ast
 
 from devlint.api import CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._run_device import is_kernel_file, names_several_cards, run_device
+from devlint_rules._run_device import is_guarded, is_kernel_file, names_several_cards, run_device
 
 _MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 
@@ -58,9 +58,10 @@ class CudaMethodCall(Rule[CudaMethod]):
     event = CudaMethod
 
     def suspects(self, event: CudaMethod, facts: Facts) -> bool:
-        if event.under.allow(event.type) or event.receiver.text.startswith("super("):
+        if is_guarded(event) or event.receiver.text.startswith("super("):
             return False
-        return not is_kernel_file(facts)
+        overrides = event.function.rpartition(".")[2] == event.type
+        return not overrides and not is_kernel_file(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call = site.node

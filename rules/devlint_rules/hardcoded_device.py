@@ -5,7 +5,8 @@ A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device(
 `device=0`, `.to(0)`, the device type of `autocast`, a `map_location`. Quiet are comparisons,
 dictionary keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice
 `"cuda" if torch.cuda.is_available() else "cpu"`, defaults of parameters and options (DEV213's),
-calls into `torch.cuda` itself, and files that load kernels.
+calls into `torch.cuda` itself, `autocast` with `enabled=False`, and files that load kernels. A condition that
+names the accelerator, such as `if args.gpu is not None`, is a guard.
 
 ## Why it matters
 The line raises on a machine without that accelerator: a laptop, a CI runner, another vendor's
@@ -57,7 +58,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_kernel_file, names_several_cards, run_device
+from devlint_rules._run_device import is_guarded, is_kernel_file, names_several_cards, run_device
 
 _ROLES = frozenset({"argument", "assigned", "autocast", "map"})
 _AVAILABLE = {"mps": "torch.backends.mps.is_available"}
@@ -77,12 +78,14 @@ class HardcodedDevice(Rule[DeviceLiteral]):
     event = DeviceLiteral
 
     def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
-        if event.role not in _ROLES or event.type not in ACCELERATORS or event.under.allow(event.type):
+        if event.role not in _ROLES or event.type not in ACCELERATORS or is_guarded(event):
             return False
         own = ("torch.cuda.", "torch.accelerator.", f"torch.{event.type}.")
         return not (event.call or "").startswith(own) and not is_kernel_file(facts)
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
+        if _is_quiet(event, site):
+            return None
         place = event.type if event.index is None else f"{event.type}:{event.index}"
         message = f"device is hardcoded to `{place}`"
         if event.run_device is not None:
@@ -110,6 +113,24 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             (Edit(whole, site.expression(text)),),
             device.needs,
         )
+
+
+def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
+    """Whether the literal is compared, is a parameter's default, or stands in an autocast that is off or asks itself."""
+    whole = _device_call(site)
+    above = path_to(site.statement, whole)
+    if any(isinstance(node, cst.Param) for node in above):
+        return True
+    parent = above[-2] if len(above) > 1 else None
+    if isinstance(parent, cst.Comparison | cst.ComparisonTarget) or (
+        isinstance(parent, cst.Attribute) and parent.attr.value == "type"
+    ):
+        return True
+    call = above[-3] if event.role == "autocast" and len(above) > 2 else None
+    if not isinstance(call, cst.Call):
+        return False
+    enabled = [site.code(a.value) for a in call.args if a.keyword is not None and a.keyword.value == "enabled"]
+    return any(text == "False" or event.type in text for text in enabled)
 
 
 def _device_call(site: Site) -> cst.CSTNode:

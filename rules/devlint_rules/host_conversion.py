@@ -36,6 +36,8 @@ data sets, samplers, collate functions.
 
 from __future__ import annotations
 
+import ast
+
 from devlint.api import Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
 from devlint_rules import _shared as shared
 
@@ -67,6 +69,12 @@ class HostConversion(Rule[Use]):
         node = site.at(event.operand.span)
         if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
             return None
-        methods = ("cpu",) if event.detached else ("detach", "cpu")
+        detached = event.detached or ends_with_detach(event.operand.node)
+        methods = ("cpu",) if detached else ("detach", "cpu")
         title = f"copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
         return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
+
+
+def ends_with_detach(node: ast.expr) -> bool:
+    """Whether an expression is `x.detach()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"

@@ -60,8 +60,8 @@ class IndexAsDevice(Rule[Call]):
         assert used is not None
         asked = used.value.because[0].span
         call = site.at(asked)
-        if not isinstance(call, cst.Call):
-            return None
+        if not isinstance(call, cst.Call) or (not call.args and site.code(call.func) == site.spell("torch.get_device")):
+            return None  # without a tensor it is DEV303's
         tensor = _tensor(call)
         known = event.scope.get(site.code(tensor)) if isinstance(tensor, cst.Name | cst.Attribute) else None
         if known is not None and known.kind not in _TENSORS:

@@ -160,7 +160,7 @@ class Extractor:
             names = self.wheel.names(name)
             self.facts.names[name] = frozenset(n for n in names if not n.startswith("_"))
             module = self.wheel.module(name)
-            if module is not None and module.has_getattr and name != "torch":
+            if module is not None and name != "torch" and (module.has_getattr or self.wheel.opaque_stars(module)):
                 self.facts.open_namespaces.add(name)
             if not is_recorded(name):
                 continue
@@ -171,6 +171,8 @@ class Extractor:
                 if definition is None or definition.kind == "module" or not definition.module.startswith("torch"):
                     continue
                 if definition.kind == "value" and not self._is_operator(name, attr):
+                    continue
+                if attr.startswith("_") and definition.kind == "class":
                     continue
                 if not self._belongs(name, attr, definition):
                     continue

@@ -38,6 +38,7 @@ class Module:
     stars: list[str] = field(default_factory=list)
     exported: frozenset[str] | None = None
     exported_complete: bool = False
+    is_stub: bool = False
     has_getattr: bool = False
     deleted: set[str] = field(default_factory=set)
 
@@ -237,7 +238,7 @@ class Wheel:
                     tree = ast.parse(file.read_text(encoding="utf-8"))
                 except SyntaxError as error:
                     raise SyntaxError(f"{file}: {error}") from error
-                module = Module(name, tree, is_package)
+                module = Module(name, tree, is_package, is_stub=suffix == ".pyi")
                 _Reader(module, suffix == ".pyi").read()
                 return module
         return None
@@ -292,9 +293,12 @@ class Wheel:
             return frozenset()
         if name in self._names:
             return self._names[name]
-        found = set(module.bindings)
+        found = set(self._compiled_names(name) if module.is_stub else module.bindings)
         for star in module.stars:
             found |= self.star_names(star, _seen | {name})
+        typed = self.stub(name) if name == "torch.return_types" else None
+        if typed is not None:
+            found |= typed.exported or set()
         if name == "torch":
             # torch/__init__.py copies the public names of both compiled modules into itself.
             found |= {n for n in self._compiled_names("torch._C") if not n.startswith("_") and not n.endswith("Base")}
@@ -316,6 +320,11 @@ class Wheel:
             return frozenset()
         self._compiled[name] = frozenset(n for n, all_ in stub.bindings.items() if any(b.kind not in ("import", "module") for b in all_))
         return self._compiled[name]
+
+    @staticmethod
+    def opaque_stars(module: Module) -> list[str]:
+        """Modules outside the wheel that it star-imports: what they bind is not known here."""
+        return [s for s in module.stars if not s.startswith("torch")]
 
     @staticmethod
     def _lazy_attributes(module: Module) -> frozenset[str]:

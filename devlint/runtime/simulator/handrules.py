@@ -163,6 +163,12 @@ def _block_diag(call: MixedCall) -> Outcome:
     return _UNDECIDED
 
 
+def _mv(call: MixedCall) -> Outcome:
+    """The result is built where the vector is, then ``addmv_`` checks result, matrix, vector (Blas.cpp)."""
+    matrix, vector = call.args[0], call.args[1]
+    call.fail_exactly("mat", call.device(matrix), call.device(vector), "wrapper_CUDA_addmv_")
+
+
 def foreach_rule(call: MixedCall) -> Outcome:
     """Lists are judged slot by slot, as the slow path would run them (ForeachOpsKernels.cpp)."""
     lists = [value for value in call.args if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor)]
@@ -218,4 +224,5 @@ HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
     "segment_reduce": _segment_reduce,
     "_segment_reduce_backward": _segment_reduce,
     "block_diag": _block_diag,
+    "mv": _mv,
 }

@@ -30,6 +30,7 @@ _CPU = torch.device("cpu")
 # In the short path: no tensor was met yet; the long path is needed.
 _UNSEEN: Final = object()
 _CAREFUL: Final = object()
+_PLAIN: Final = frozenset({int, float, bool, type(None), torch.dtype})
 
 
 class SimulatedDevice(TorchDispatchMode):
@@ -38,7 +39,6 @@ class SimulatedDevice(TorchDispatchMode):
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
-        self._plans = _plans
         recorder = simulation.recorder
         self._user_code = recorder.user_code
         self._other_code = recorder.other_code
@@ -53,53 +53,61 @@ class SimulatedDevice(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        plan = self._plans.get(func)
+        plan = _plans.get(id(func))
         if plan is None:
-            plan = self._plans[func] = OpPlan(func)
-        if not plan.fast or (kwargs and "device" in kwargs):
+            plan = _plans[id(func)] = OpPlan(func)
+        if not plan.short or (kwargs and "device" in kwargs):
             return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
         place: Any = _UNSEEN
         try:
-            for value in args:
-                kind = value.__class__
-                if kind is _Tensor or kind is _Parameter:
-                    mark = storage_of(value)._devlint_mark  # type: ignore[attr-defined]
-                    if mark is not place:
-                        if place is not _UNSEEN or mark is WILD:
-                            place = _CAREFUL
-                            break
-                        place = mark
-                elif kind is list or kind is tuple:
-                    for item in value:
-                        if isinstance(item, _Tensor):
-                            mark = storage_of(item)._devlint_mark  # type: ignore[attr-defined]
-                            if mark is not place:
-                                if place is not _UNSEEN or mark is WILD:
-                                    place = _CAREFUL
-                                    break
-                                place = mark
-                    if place is _CAREFUL:
-                        break
-                elif isinstance(value, _Tensor):
+            if plan.first_only:
+                place = storage_of(args[0])._devlint_mark  # type: ignore[attr-defined]
+                if place is WILD:
                     place = _CAREFUL
-                    break
-        except (NotImplementedError, RuntimeError):  # a tensor without storage
+            else:
+                for value in args:
+                    kind = value.__class__
+                    if kind is _Tensor or kind is _Parameter:
+                        mark = storage_of(value)._devlint_mark  # type: ignore[attr-defined]
+                        if mark is not place:
+                            if place is not _UNSEEN or mark is WILD:
+                                place = _CAREFUL
+                                break
+                            place = mark
+                    elif kind is list or kind is tuple:
+                        for item in value:
+                            if isinstance(item, _Tensor):
+                                mark = storage_of(item)._devlint_mark  # type: ignore[attr-defined]
+                                if mark is not place:
+                                    if place is not _UNSEEN or mark is WILD:
+                                        place = _CAREFUL
+                                        break
+                                    place = mark
+                        if place is _CAREFUL:
+                            break
+                    elif kind not in _PLAIN and isinstance(value, _Tensor):
+                        place = _CAREFUL
+                        break
+        except (NotImplementedError, RuntimeError, IndexError):  # a tensor without storage, or by keyword
             place = _CAREFUL
-        if place is _CAREFUL:
-            return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
-        if place is None or place is _UNSEEN:
-            if place is None and self._simulation.unread_copies:
+        if place is None:
+            if self._simulation.copies_in_flight:
                 self._check_copies(plan, args)
             return plan.call(*args, **kwargs) if kwargs else plan.call(*args)
+        if place is _UNSEEN:
+            return plan.call(*args, **kwargs) if kwargs else plan.call(*args)
+        if place is _CAREFUL or not plan.ordinary or (plan.half_in_single and _has_half(args)):
+            return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
         if plan.launches:
             place.queued += 1
             if self._kernels is not None:
                 self._count_line(sys._getframe(1))
-            if plan.half_in_single and _has_half(args):
-                return self._marked(_in_single_precision(plan, args, kwargs or _NO_KEYWORDS), place)
         result = plan.call(*args, **kwargs) if kwargs else plan.call(*args)
         if result.__class__ is _Tensor:
-            storage: Any = storage_of(result)
+            try:
+                storage: Any = storage_of(result)
+            except (NotImplementedError, RuntimeError):
+                return self._marked(result, place)
             if storage._devlint_mark is None:
                 storage._devlint_mark = place
                 storage._devlint_lease = Lease(place, storage.nbytes())
@@ -108,11 +116,12 @@ class SimulatedDevice(TorchDispatchMode):
 
     def _count_line(self, frame: Any) -> None:
         """Count a kernel for the nearest user frame, as (code, instruction); lines are worked out when read."""
-        other, user = self._other_code, self._user_code
+        other = self._other_code
         while frame is not None:
             code = frame.f_code
-            if code not in other and (code in user or self._is_user(code)):
-                key = (code, frame.f_lasti)
+            identity = id(code)
+            if identity not in other and (identity in self._user_code or self._is_user(code)):
+                key = (identity, frame.f_lasti)
                 kernels: Any = self._kernels
                 kernels[key] = kernels.get(key, 0) + 1
                 return
@@ -165,7 +174,7 @@ class SimulatedDevice(TorchDispatchMode):
         return self._on_card(plan, args, kwargs, place, mixed, wild)
 
     def _on_host(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], wild: bool) -> Any:
-        if self._simulation.unread_copies:
+        if self._simulation.copies_in_flight:
             self._check_copies(plan, args)
         if wild:
             # Memory that a host operator writes, together with real host tensors, is host memory.
@@ -235,8 +244,9 @@ class SimulatedDevice(TorchDispatchMode):
                 self._simulation.check_copy_finished(tensor, plan.sync or plan.name)
 
 
-# Operator facts do not depend on the simulation.
-_plans: dict[Any, OpPlan] = {}
+# Operator facts do not depend on the simulation.  Keyed by id, since hashing an operator calls Python;
+# the plan keeps its operator alive.
+_plans: dict[int, OpPlan] = {}
 
 
 def tensors_in(values: Any) -> Iterator[torch.Tensor]:

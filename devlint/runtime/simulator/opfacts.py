@@ -53,27 +53,31 @@ MATRIX_PRODUCTS = frozenset(
 class OpPlan:
     """How the dispatch mode treats one operator overload.
 
-    fast: eligible for the short path: no device, generator or tensor keyword, nothing to wait for.
+    short: tensors come only in the positional arguments, so that the short path can find the place.
+    first_only: the first argument is the only one that can hold tensors, and is no list.
+    ordinary: on a card nothing else is to be done than to launch the kernel and mark the result.
     launches: counts as a kernel on the card's queue.
     """
 
     __slots__ = (
         "call",
         "composite",
-        "device_keyword",
-        "fast",
+        "first_only",
+        "func",
         "half_in_single",
         "indexing",
         "launches",
         "name",
+        "ordinary",
         "random",
+        "short",
         "sync",
     )
 
     def __init__(self, func: Any) -> None:
-        schema = func._schema
-        name: str = schema.name.split("::", 1)[1]
-        keyword_only = [argument for argument in schema.arguments if argument.kwarg_only]
+        arguments = func._schema.arguments
+        name: str = func._schema.name.split("::", 1)[1]
+        self.func = func
         self.name = name
         self.call = func._op
         self.composite = _needs_decomposing(func)
@@ -82,18 +86,12 @@ class OpPlan:
         if name == "repeat_interleave" and func._overloadname == "Tensor":
             self.sync = "repeat_interleave"
         self.indexing = name in INDEXING
-        self.random = any(argument.name == "generator" for argument in schema.arguments)
-        self.device_keyword = any(argument.name == "device" for argument in keyword_only)
+        self.random = any(argument.name == "generator" for argument in arguments)
         self.half_in_single = name in MATRIX_PRODUCTS
-        tensor_keyword = any("Tensor" in str(argument.type) for argument in keyword_only)
-        self.fast = not (
-            self.composite
-            or self.sync
-            or self.indexing
-            or self.random
-            or tensor_keyword
-            or name in ("_pack_padded_sequence", "copy_")
-        )
+        tensors = [argument for argument in arguments if "Tensor" in str(argument.type)]
+        self.short = not (self.composite or self.random or any(argument.kwarg_only for argument in tensors))
+        self.first_only = len(tensors) == 1 and tensors[0] is arguments[0] and str(tensors[0].type) == "Tensor"
+        self.ordinary = not (self.sync or self.indexing or name == "_pack_padded_sequence")
 
 
 def _needs_decomposing(func: Any) -> bool:

@@ -46,6 +46,8 @@ class Simulation:
             each.reset()
         self.thread = _ThreadState()
         self.notes: list[str] = []
+        # Whether a non-blocking copy to the host was not waited for yet.
+        self.copies_in_flight = False
         self.owner = os.getpid()
         self.autocast = AutocastPolicy(spec.kind)
 
@@ -126,7 +128,13 @@ class Simulation:
         """The host waits for a card (or all): record a synchronization."""
         waited = [on] if on is not None else self.cards
         pending = sum(each.wait() for each in waited)
+        self.settle_copies()
         self.recorder.record("sync", what, pending=pending, bytes=size, device=_name(on))
+
+    def settle_copies(self) -> None:
+        """After a wait: see whether any copy is still in flight."""
+        if self.copies_in_flight:
+            self.copies_in_flight = any(each.unread_copies for each in self.cards)
 
     def transferred(
         self,
@@ -142,6 +150,7 @@ class Simulation:
         pending = on.pending
         if blocking:
             on.wait()
+            self.settle_copies()
         else:
             on.queued += 1
             if from_pageable:
@@ -159,11 +168,6 @@ class Simulation:
             self.recorder.record(
                 "race", f"{reader} of an unfinished copy", pending=stamp[0].pending, device=_name(stamp[0])
             )
-
-    @property
-    def unread_copies(self) -> int:
-        """Non-blocking copies to the host that nobody waited for yet."""
-        return sum(each.unread_copies for each in self.cards)
 
     # ------------------------------------------------------------------ faults
 

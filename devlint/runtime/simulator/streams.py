@@ -42,7 +42,7 @@ def make_stream_class(simulation: Simulation) -> type:
             pass
 
         def record_event(self, event: Any = None) -> Any:
-            event = event if event is not None else _event_class(simulation)()
+            event = event if event is not None else make_event_class(simulation)()
             event.record(self)
             return event
 
@@ -64,13 +64,6 @@ def make_stream_class(simulation: Simulation) -> type:
             return hash((self.device, self.stream_id))
 
     return Stream
-
-
-_event_classes: dict[int, type] = {}
-
-
-def _event_class(simulation: Simulation) -> Any:
-    return make_event_class(simulation)
 
 
 def make_event_class(simulation: Simulation) -> type:
@@ -118,6 +111,7 @@ def make_event_class(simulation: Simulation) -> type:
             self._card.done = max(self._card.done, self._position)
             if self._card.pending == 0:
                 self._card.unread_copies = 0
+                simulation.settle_copies()
             simulation.recorder.record("sync", "event.synchronize", pending=pending, device=str(self._card.device))
 
         def elapsed_time(self, end: Any) -> float:

@@ -70,6 +70,7 @@ def record_copy(
             storage: Any = storage_of(result)
             storage._devlint_copy = (came_from, came_from.queued)
             came_from.unread_copies += 1
+            simulation.copies_in_flight = True
             if not is_pinned(result):
                 set_pinned(result)  # torch allocates page-locked memory for it
 

@@ -1,0 +1,164 @@
+"""Patterns of .gitignore files, matched as git matches them (gitignore(5) and git's wildmatch with WM_PATHNAME).
+
+A pattern is asked about one entry of a directory at a time, from the top down, as git walks: whether a directory above
+is ignored is for the caller to know. Libraries that match a whole path at once cannot tell `!*/` (every directory) from
+everything below a directory, so that `*`, `!*/`, `!keep.py` comes out differently from git.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+_CLASSES = {
+    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "blank": r" \t", "cntrl": r"\x00-\x1f\x7f", "digit": "0-9",
+    "graph": "\\x21-\\x7e", "lower": "a-z", "print": "\\x20-\\x7e", "punct": "!-/:-@\\[-`{-~", "space": r"\s",
+    "upper": "A-Z", "xdigit": "0-9a-fA-F",
+}  # fmt: skip
+_WILD = re.compile(r"[*?\[\\]")
+
+
+class Pattern(NamedTuple):
+    """One line. `whole`: matched against the path from the root, not against the last name alone."""
+
+    ignores: bool
+    directories_only: bool
+    whole: bool
+    matches: Callable[[str], object]
+
+
+class PatternList:
+    """The patterns of one file or setting, in order."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._patterns = [pattern for line in lines if (pattern := parse(line)) is not None]
+        self._patterns.reverse()
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def decide(self, relative: str, is_directory: bool) -> bool | None:
+        """Whether an entry is ignored, by the last pattern that matches; None when none does.
+
+        `relative` is the path from the root of the patterns, with slashes and without one at the end.
+        """
+        name = relative[relative.rfind("/") + 1 :]
+        for ignores, directories_only, whole, matches in self._patterns:
+            if (is_directory or not directories_only) and matches(relative if whole else name):
+                return ignores
+        return None
+
+
+def parse(line: str) -> Pattern | None:
+    """A line as a pattern; None for a comment, a blank line and a line that git passes over."""
+    line = line.rstrip("\r\n")
+    stripped = line.rstrip(" ")
+    if stripped.endswith("\\") and len(stripped) < len(line) and _odd_backslashes(stripped):
+        stripped += " "
+    if not stripped or stripped.startswith("#"):
+        return None
+    ignores = not stripped.startswith("!")
+    body = stripped if ignores else stripped[1:]
+    directories_only = body.endswith("/")
+    if directories_only:
+        body = body[:-1]
+    whole = "/" in body
+    if body.startswith("/"):
+        body = body[1:]
+    if not body:
+        return None
+    return Pattern(ignores, directories_only, whole, _matcher(body))
+
+
+def _odd_backslashes(text: str) -> bool:
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def _matcher(body: str) -> Callable[[str], object]:
+    if not _WILD.search(body):
+        return body.__eq__
+    if body.startswith("*") and "/" not in body and not _WILD.search(body[1:]):
+        end = body[1:]
+        return lambda text: text.endswith(end)
+    expression = _translate(body)
+    if expression is None:
+        return lambda text: False
+    return re.compile(expression, re.DOTALL).fullmatch
+
+
+def _translate(body: str) -> str | None:
+    """The pattern as a regular expression for a whole text; None when git never matches it (an open `[`, a last `\\`)."""
+    parts: list[str] = []
+    at = 0
+    while at < len(body):
+        char = body[at]
+        if char == "*":
+            stars = len(body) - at - len(body[at:].lstrip("*"))
+            after = body[at + stars : at + stars + 1]
+            if stars == 2 and (at == 0 or body[at - 1] == "/") and after in ("", "/"):
+                parts.append("(?:.*/)?" if after else ".*" if at == 0 else ".+")
+                at += 2 + len(after)
+            else:
+                parts.append("[^/]*")
+                at += stars
+        elif char == "?":
+            parts.append("[^/]")
+            at += 1
+        elif char == "[":
+            bracket = _bracket(body, at)
+            if bracket is None:
+                return None
+            text, at = bracket
+            parts.append(text)
+        elif char == "\\":
+            if at + 1 == len(body):
+                return None
+            parts.append(re.escape(body[at + 1]))
+            at += 2
+        else:
+            parts.append(re.escape(char))
+            at += 1
+    return "".join(parts)
+
+
+def _bracket(body: str, at: int) -> tuple[str, int] | None:
+    """The bracket expression at `at` as a regular expression, and the index after it; None when it is open."""
+    at += 1
+    negated = body[at : at + 1] in ("!", "^")
+    at += negated
+    items: list[str] = []
+    first = True
+    while at < len(body) and (body[at] != "]" or first):
+        first = False
+        named = re.match(r"\[:([a-z]+):\]", body[at:])
+        if named is not None:
+            if named[1] not in _CLASSES:
+                return None
+            items.append(_CLASSES[named[1]])
+            at += named.end()
+            continue
+        low, at = _char(body, at)
+        if low is None:
+            return None
+        if body[at : at + 1] == "-" and body[at + 1 : at + 2] not in ("", "]"):
+            high, at = _char(body, at + 1)
+            if high is None:
+                return None
+            if low <= high:
+                items.append(f"{re.escape(low)}-{re.escape(high)}")
+        else:
+            items.append(re.escape(low))
+    if at >= len(body):
+        return None
+    inside = "".join(items)
+    if not inside:  # only empty ranges
+        return ("[^/]" if negated else "(?!)"), at + 1
+    return (f"(?!/)[^{inside}]" if negated else f"(?!/)[{inside}]"), at + 1
+
+
+def _char(body: str, at: int) -> tuple[str | None, int]:
+    """The character at `at` of a bracket expression, a backslash escaping the next one, and the index after it."""
+    if body[at] == "\\":
+        at += 1
+    return (body[at], at + 1) if at < len(body) else (None, at)
