@@ -296,7 +296,7 @@ def check_files(files: list[Path]) -> None:
 
 
 def test_every_expression_of_a_sample_of_the_standard_library_is_joined() -> None:
-    check_files(files_of(STDLIB, 12, 15_000))
+    check_files(files_of(STDLIB, 40, 15_000))
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.result import Facts
+from devlint.facts.values import Value
 from devlint.settings import Settings
 
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
@@ -144,6 +145,9 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
     except OutOfBudget:
         facts.budget_hits += 1
     flow.globals = flow.state.env
+    flow.default = flow.state.default
+    if flow.default is None and ("set_default_device" in facts.text or "set_default_tensor_type" in facts.text):
+        flow.default = Value("device")  # some function changes it: nothing is known of factories without a device
     flow.module_level = False
 
 
@@ -175,7 +179,7 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
 
 def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: object) -> None:
     """Run within a budget that grows with the size of what is analysed."""
-    flow.state = State({})
+    flow.state = State({}, default=flow.default)
     flow.stack = []
     flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * _size(node))
     try:

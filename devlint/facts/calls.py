@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.devices import Devices, parse_device
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
-from devlint.facts.operations import CPU_PLACE, short
+from devlint.facts.operations import BATCH, CPU_PLACE, short
 from devlint.facts.values import (
     CPU,
     NONE,
@@ -210,6 +210,10 @@ class Calls(Devices):
                 path = self.path(argument)
                 if path is not None and value.device:
                     self.state.env[path] = replace(value, device=UNKNOWN)
+            elif value.kind == "event":
+                path = self.path(argument)
+                if path is not None:
+                    self.state.recorded[path] = (self.span(node), True)
             if value.is_tensor and may_be_accelerator(value.device):
                 self.state.work = None
 
@@ -346,7 +350,7 @@ class Calls(Devices):
             target = self.device_of_argument(*device)
             origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
-            given: Value | None = target
+            given: Value | None = device[1] if device[1].kind == "index" else target
         elif arguments.double_star and takes_device:
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
@@ -752,7 +756,8 @@ def element_of(value: Value) -> Value:
             return NOTHING
         because = (*value.because[:1],)
         text = Origin(because[0].span, "its batches come from host memory") if because else None
-        return Value("tensors", value.device, False, because=(text,) if text else ())
+        name = BATCH if value.type_name == BATCH else None
+        return Value("tensors", value.device, False, type_name=name, because=(text,) if text else ())
     if value.kind == "tensors":
         return value
     if value.kind in TENSOR_KINDS:

@@ -45,6 +45,7 @@ class ClassFacts:
     attributes: dict[str, Value] = field(default_factory=dict)
     unregistered: dict[str, Unregistered] = field(default_factory=dict)
     properties: set[str] = field(default_factory=set)
+    buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
 
     @property
     def is_module(self) -> bool:

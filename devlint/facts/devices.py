@@ -128,6 +128,8 @@ class Devices(Operations):
         if not isinstance(place, Place) or place.type not in ACCELERATORS:
             return
         expression, proved = self.run_device(place.type)
+        if self.in_default:
+            role = "default"
         span = self.span(node)
         event = DeviceLiteral(
             span, node, (), self.guards, self.scope(), self.name, place.type, place.card, role, call, argument,
@@ -137,6 +139,8 @@ class Devices(Operations):
         if isinstance(known, DeviceLiteral) and known.role in ("default", "fallback"):
             return
         self.emit(event)
+
+    in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
 
     def run_device(self, type: str) -> tuple[str | None, bool]:
         """An expression in scope that holds the device of the run, and whether it is `type` wherever that exists.

@@ -163,7 +163,10 @@ class Expressions(Methods):
                 if any(v.value.zero_dim is False and may_be_accelerator(base.device) for v in operands):
                     pass
             keeps = isinstance(key, ast.Slice) or any(isinstance(n, (ast.Slice,)) for n in nodes) or bool(operands)
-            return Value("tensor", base.device, False if keeps else None, because=base.because, made=base.made)
+            return Value(
+                "tensor", base.device, False if keeps else None, because=base.because, made=base.made,
+                attribute=base.attribute,
+            )  # fmt: skip
         if base.kind == "module":
             return Value("module", base.device, because=base.because)
         if base.kind == "dataset" and base.device:
@@ -193,8 +196,8 @@ class Expressions(Methods):
         known = len(node.keys) <= 64
         for key, value in zip(node.keys, node.values, strict=True):
             found = self.evaluate(value)
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                elements[key.value] = found
+            if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
+                elements[key.value if isinstance(key.value, str) else repr(key.value)] = found
             else:
                 known = False
                 if key is not None:
@@ -351,16 +354,37 @@ class Expressions(Methods):
     def conditional(self, node: ast.IfExp) -> Value:
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
         test = self.evaluate(node.test)
-        saved = self.guards
+        saved, negated = self.guards, condition.negated()
+        state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
         self.guards = self.under(condition)
+        if splits:
+            self.state = state.copy()
+            self.refine(condition.key)
         body = self.evaluate(node.body)
         self.guards = saved
-        self.guards = self.under(condition.negated())
+        self.guards = self.under(negated)
+        if splits:
+            self.state = state.copy()
+            self.refine(negated.key)
         orelse = self.evaluate(node.orelse)
-        self.guards = saved
+        self.guards, self.state = saved, state
         if test.constant is True and test.kind == "bool":
             return body
         return self.choose(body, orelse, condition)
+
+    def refine(self, key: str) -> None:
+        """Values that an earlier equal condition told apart are told apart again."""
+        base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
+        for path, value in self.state.env.items():
+            if value.split is not None and value.split[0] in (base, f"not {base}"):
+                first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
+                self.state.env[path] = first
+        if self.function is not None:
+            for scope in (self.globals, self.function.closure):
+                for path, value in scope.items():
+                    if value.split is not None and value.split[0] in (base, f"not {base}"):
+                        first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
+                        self.state.env.setdefault(path, first)
 
     def choose(self, body: Value, orelse: Value, condition: conditions.Condition) -> Value:
         """The value of a choice. A choice of devices is one device that the code does not name."""

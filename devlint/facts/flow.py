@@ -6,15 +6,16 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from devlint import knowledge
 from devlint.facts import guards as conditions
-from devlint.facts.calls import Arguments
+from devlint.facts.calls import FAMILY_KIND, Arguments
 from devlint.facts.classes import ClassFacts, Unregistered
 from devlint.facts.devices import parse_device
 from devlint.facts.events import DeviceLiteral, Guards
 from devlint.facts.expressions import Expressions
 from devlint.facts.machine import Function, State, join_states
-from devlint.facts.operations import symbol
-from devlint.facts.parameters import Evidence
+from devlint.facts.operations import BATCH, symbol
+from devlint.facts.parameters import Evidence, is_tensor_annotation
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -149,10 +150,13 @@ class Flow(Expressions):
         path = self.path(target)
         if source is not None and base.kind != "list":
             self.leave(source, value, "kept")
+        container = self.path(target.value)
         if path is not None:
             self.bind(path, value)
+            if base.kind == "dict" and container is not None and container.startswith("self.") and self.owner:
+                if source is not None:
+                    self.grow(self.owner, container[5:], value, target, source)
             return
-        container = self.path(target.value)
         if container is not None and base.kind in ("list", "dict", "tuple"):
             known = self.element(base) if isinstance(base.elements, tuple) else None
             if isinstance(base.elements, dict):
@@ -219,8 +223,10 @@ class Flow(Expressions):
             owner.set_attribute(name, replace(value, device=HOME if value.device else UNKNOWN, because=(), moved=False))
             self.unwrap(owner, source)
             return
-        if value.kind in ("parameter", "buffer"):
+        if value.kind in ("parameter", "buffer") or (value.is_tensor and name in owner.buffers):
             self.registered(owner, value)
+            if value.kind not in ("parameter", "buffer"):
+                value = replace(value, kind="buffer")
             owner.set_attribute(name, replace(value, device=HOME, made=(), because=(), moved=False))
             return
         what = holds(value)
@@ -235,24 +241,32 @@ class Flow(Expressions):
             else:
                 owner.set_attribute(name, replace(value, device=UNKNOWN, made=(), because=()))
             return
+        if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_self_attribute, source.elts)):
+            what = None
         if what is not None and statement is not None and source is not None:
             container = "comprehension" if value.type_name == "comprehension" else value.kind
             owner.unregistered.setdefault(
                 name,
                 Unregistered(statement, target, source, value, what, container),  # type: ignore[arg-type]
             )
-            owner.set_attribute(name, self.contained(value))
+            owner.set_attribute(name, self.contained(value, name if what == "tensors" else None))
             return
         if value.kind in ("list", "dict") and source is not None and statement is not None:
             self.empty_containers[(owner.name, name)] = (statement, target, source, value)
         owner.set_attribute(name, value)
 
-    def contained(self, value: Value) -> Value:
-        """A plain container of tensors or modules, as other methods see it: nothing is known of where they are."""
+    def contained(self, value: Value, attribute: str | None) -> Value:
+        """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
+
+        def seen(element: Value) -> Value:
+            if attribute is not None:
+                return replace(element, attribute=attribute)
+            return replace(element, device=UNKNOWN, made=())
+
         if isinstance(value.elements, tuple):
-            return replace(value, elements=tuple(replace(e, device=UNKNOWN, made=()) for e in value.elements))
+            return replace(value, elements=tuple(seen(e) for e in value.elements))
         if isinstance(value.elements, dict):
-            return replace(value, elements={k: replace(e, device=UNKNOWN, made=()) for k, e in value.elements.items()})
+            return replace(value, elements={k: seen(e) for k, e in value.elements.items()})
         return value
 
     def registered(self, owner: ClassFacts, value: Value) -> None:
@@ -314,29 +328,41 @@ class Flow(Expressions):
         self.state = then
         self.guards = self.under(condition)
         self.refine(condition.key)
+        on_cpu = self.place(condition, "cpu", True)
         self.block(node.body)
         then = self.state
-        self.state = entry.copy()
+        self.state = otherwise = entry.copy()
         negated = condition.negated()
         self.guards = self.under(negated)
         self.refine(negated.key)
+        off_card = self.place(condition, "cpu", False)
+        if condition.unless_not or (only_calls(node.body) and then.work is None):
+            # there is no device here, or the program itself says so by waiting in the other branch alone
+            otherwise.work = None
         self.block(node.orelse)
         otherwise = self.state
         self.guards = guards
+        restore(then, otherwise, on_cpu)
+        restore(otherwise, then, off_card)
         if then.dead and not otherwise.dead:
             self.guards = self.under(negated)
         elif otherwise.dead and not then.dead:
             self.guards = self.under(condition)
+        self.split_keys.add(condition.key)
         self.state = join_states(then, otherwise, condition.key)
         self.choose_devices(then, otherwise, condition, node)
 
-    def refine(self, key: str) -> None:
-        """Values that an earlier equal condition told apart are told apart again."""
-        base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
-        for path, value in self.state.env.items():
-            if value.split is not None and value.split[0] in (base, f"not {base}"):
-                first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
-                self.state.env[path] = first
+    def place(self, condition: conditions.Condition, type: str, holds: bool) -> dict[str, tuple[Value, Value]]:
+        """Tensors whose device the condition tells here: before and after. On the CPU where it says so, or not `is_cuda`."""
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path, named in condition.places.items():
+            value = self.state.env.get(path)
+            if value is None or not value.is_tensor or (named == type) != holds or value.device == CPU:
+                continue
+            told = replace(value, device=CPU, made=(), split=None)
+            self.state.env[path] = told
+            changed[path] = (value, told)
+        return changed
 
     def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
         """A variable that got a device in one branch and another in the other is a chosen device."""
@@ -534,7 +560,9 @@ class Flow(Expressions):
                 self.note_default(default)
 
     def note_default(self, node: ast.expr) -> None:
+        self.in_default = True
         value = self.evaluate(node)
+        self.in_default = False
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             self._emit_literal(node, parse_device(node.value), "default", None, "device")
         elif value.kind == "string":
@@ -634,6 +662,8 @@ class Flow(Expressions):
         attribute = given[1].constant
         kind = "buffer" if name == "register_buffer" else "parameter"
         value = tensor[1] if tensor is not None else NOTHING
+        if kind == "buffer":
+            self.owner.buffers.add(attribute)
         if value.kind != "none":
             self.owner.unregistered.pop(attribute, None)
             self.owner.attributes[attribute] = Value(kind, HOME, value.zero_dim)  # type: ignore[arg-type]
@@ -790,6 +820,7 @@ class Flow(Expressions):
         return replace(result, attribute=None, split=None) if result.split or result.attribute else result
 
     module_level = False
+    default: Value | None = None  # the default device that module-level code sets
 
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
         """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
@@ -835,7 +866,10 @@ class Flow(Expressions):
                 self.state.env[name] = replace(given, split=None, attribute=None)
                 continue
             origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
-            if name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
+            annotated = self.annotated_value(argument, home, origin, start)
+            if annotated is not None:
+                self.state.env[name] = annotated
+            elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
@@ -849,6 +883,43 @@ class Flow(Expressions):
 
     evidence: dict[int, Evidence]
 
+    def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
+        """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
+        node = argument.annotation
+        if node is None or is_tensor_annotation(node):
+            return None
+        while isinstance(node, ast.Subscript):
+            name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+            if name != "Optional":
+                break
+            node = node.slice
+        if isinstance(node, ast.BinOp):
+            sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
+            if len(sides) != 1:
+                return None
+            node = sides[0]
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return None
+        qualname = self.qualify(node)
+        if qualname is None:
+            return None
+        if qualname == "torch.device":
+            return Value("device", symbol(argument.arg, start), type_name="argument")
+        if qualname == "torch.dtype":
+            return Value("dtype")
+        known = knowledge.cls(qualname)
+        kind = FAMILY_KIND.get(known.family) if known is not None else None
+        if kind == "module":
+            return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=(origin,))
+        if kind == "loader":
+            text = Origin(origin.span, "its batches come from host memory")
+            return Value("loader", CPU, type_name=BATCH, because=(text,))
+        if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
+            return Value(kind, UNKNOWN, type_name=qualname)
+        return None
+
 
 def ends_the_run(function: ast.expr) -> bool:
     """Whether a call never returns: `sys.exit`, `pytest.skip`, `self.skipTest`, `parser.error`."""
@@ -861,6 +932,17 @@ def ends_the_run(function: ast.expr) -> bool:
 
 
 _ENDS = {("sys", "exit"), ("os", "_exit"), ("pytest", "skip"), ("pytest", "exit"), ("parser", "error")}
+
+
+def only_calls(body: Sequence[ast.stmt]) -> bool:
+    return all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in body)
+
+
+def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) -> None:
+    """After a condition told where a tensor is: where both branches left it alone it is what it was before."""
+    for path, (before, after) in told.items():
+        if state.env.get(path) is after and other.env.get(path) is before:
+            state.env[path] = before
 
 
 def signature(arguments: list[Value], keywords: dict[str, Value], state: State) -> object:
@@ -878,6 +960,10 @@ def signature(arguments: list[Value], keywords: dict[str, Value], state: State) 
         state.card,
         state.default.device if state.default is not None else None,
     )  # type: ignore[return-value]
+
+
+def is_self_attribute(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def kind_of(value: Value) -> str | None:

@@ -141,6 +141,7 @@ class Machine:
         self.steps = 0
         self.budget = 0
         self.host = False  # the code under analysis runs on the host by contract
+        self.split_keys: set[str] = set()  # conditions that told values apart
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand
         self._namespaces: dict[str, Value] = {}

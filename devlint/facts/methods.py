@@ -10,6 +10,7 @@ from devlint.facts.calls import Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.operations import short
+from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -118,7 +119,7 @@ class Methods(Calls):
                 return self.at_home(found, base)
             if class_.method(name) is not None:
                 return NOTHING
-            if name == "device" and class_.local_bases == () and class_.bases == ("torch.nn.Module",):
+            if name == "device" and class_.bases == ("torch.nn.Module",) and not sets(class_, name):
                 self.emit_call(node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False)
             return NOTHING
         if base.type_name is not None:
@@ -232,7 +233,7 @@ class Methods(Calls):
         path = self.path(operand.node)
         if kind == "module" and path is not None and target is not None:
             self.move_in_place(path, result)
-        if discarded and receiver.is_tensor and receiver.kind != "tensors" and path is not None and target is not None:
+        if discarded and receiver.is_tensor and path is not None and target is not None:
             self.state.env[path] = replace(receiver, discarded=self.span(node))
         if target is not None and target.device == CPU and may_be_accelerator(receiver.device):
             non_blocking = arguments.get("non_blocking", 1)
@@ -294,6 +295,7 @@ class Methods(Calls):
         self.note_literal(device[0], device[1], "argument", "Tensor.to", "device")
         if device[1].kind == "index":
             self.emit_call(node, "Tensor.to", operand, arguments)
+            return device[1], device[0], only_waits(arguments, True)
         if device[1].is_tensor:
             return self.device_of_argument(*device), device[0], False
         if device[1].kind == "unknown" and not looks_like_device(device[0]):
@@ -359,6 +361,7 @@ class Methods(Calls):
             if device is None:
                 return Value("tensor", receiver.device, False, because=receiver.because)
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
+            self.note_index_device(node, f"Tensor.{name}", arguments)
             return Value("tensor", self.device_of_argument(*device).device, False)
         record = knowledge.method("Tensor", name)
         if record is None:
@@ -554,7 +557,22 @@ _DTYPES = frozenset(
 def looks_like_device(node: ast.expr) -> bool:
     """Whether an argument of `.to` whose value is not known reads like a device rather than a dtype or a tensor."""
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-    return "dev" in name.lower() or name in ("gpu", "rank", "local_rank", "gpu_id", "cuda")
+    return reads_like_device(name)
+
+
+def sets(class_: ClassFacts, name: str) -> bool:
+    """Whether a class binds an attribute in any way that its text shows, or answers for names that it does not bind."""
+    if "__getattr__" in class_.methods or "__getattribute__" in class_.methods:
+        return True
+    for child in ast.walk(class_.node):
+        if isinstance(child, ast.Attribute) and child.attr == name and isinstance(child.ctx, ast.Store):
+            return True
+        if isinstance(child, ast.Name) and (child.id == "setattr" or (child.id == name and child.ctx is not None)):
+            if child.id == "setattr" or isinstance(child.ctx, ast.Store):
+                return True
+        if isinstance(child, ast.Constant) and child.value in (name, "__dict__"):
+            return True
+    return False
 
 
 def only_waits(arguments: Arguments, with_device: bool) -> bool:

@@ -32,6 +32,7 @@ from devlint.facts.values import (
 from devlint.model import Origin, Span
 
 CPU_PLACE = Place("cpu")
+BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 How = Literal["operator", "function", "method", "inplace", "module", "index", "out", "copy", "size"]
 
 
@@ -40,6 +41,8 @@ class Operations(Machine):
 
     def conflict_of(self, a: Value, b: Value) -> Conflict | None:
         """`conflict` of two values. One that on some path is a fresh CPU tensor conflicts there with an accelerator's."""
+        if BATCH in (a.type_name, b.type_name) and HOME in (a.device, b.device):
+            return None  # a loader and a model that are both arguments: nothing says that the model moved
         found = self.conflict(a.device, b.device)
         if found is None and CPU_PLACE in a.device | b.device:
             for mixed, other in ((a, b), (b, a)):
@@ -170,7 +173,10 @@ class Operations(Machine):
             dim = zero_dim if zero_dim is not None else None
             if only.kind == "tensor" and only.zero_dim is dim and not only.attribute and not only.split:
                 return only
-            return Value("tensor", only.device, dim, because=only.because, made=only.made)
+            return Value(
+                "tensor", only.device, dim, because=only.because, made=only.made, attribute=only.attribute,
+                type_name=only.type_name if only.type_name == BATCH else None,
+            )  # fmt: skip
         chosen = self._dominant(values)
         if zero_dim is None:
             if any(v.zero_dim is False for v in values):
@@ -178,10 +184,12 @@ class Operations(Machine):
             elif all(v.zero_dim is True for v in values):
                 zero_dim = True
         made: tuple[Creation, ...] = ()
+        attribute = None
         if chosen.device == CPU and all(v.device == CPU for v in values):
             if all(v.made for v in values):
                 made = tuple(dict.fromkeys(c for v in values for c in v.made))
-        return Value("tensor", chosen.device, zero_dim, because=chosen.because, made=made)
+            attribute = next((v.attribute for v in values if v.attribute), None)
+        return Value("tensor", chosen.device, zero_dim, because=chosen.because, made=made, attribute=attribute)
 
     def _dominant(self, values: Sequence[Value]) -> Value:
         """The value whose device the result takes: the accelerator's where a CPU scalar meets one."""

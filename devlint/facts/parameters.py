@@ -97,7 +97,7 @@ class Evidence:
         if not isinstance(function, ast.Attribute):
             return
         if function.attr in ("to", "cuda") and call.args and isinstance(call.args[0], ast.Name):
-            if call.args[0].id in self.parameters:
+            if call.args[0].id in self.parameters and reads_like_device(call.args[0].id):
                 self.devices.add(call.args[0].id)
             return
         root = function.value
@@ -129,6 +129,11 @@ class Evidence:
             and _first_is_tensor(qualname)
         ):
             self.tensors.add(first.id)
+
+
+def reads_like_device(name: str) -> bool:
+    """Whether a name reads like a device rather than a dtype or a tensor."""
+    return "dev" in name.lower() or name in ("gpu", "rank", "local_rank", "gpu_id", "cuda")
 
 
 def _first_is_tensor(qualname: str) -> bool:

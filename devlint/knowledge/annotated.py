@@ -124,7 +124,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     """),
     # -- results that annotations leave open ------------------------------------------------------------------------
     (_PYTHON, "r=tensor|d=first_tensor", """
-        block_diag cdist chain_matmul dequantize .norm tensordot einsum matrix_rank quantize_per_tensor
+        block_diag cdist chain_matmul dequantize .istft sparse.sampled_addmm .norm tensordot einsum matrix_rank quantize_per_tensor
         F:softsign F:tanh F:tanhshrink F:upsample F:upsample_bilinear F:upsample_nearest nn.parallel.data_parallel
         nn.utils.get_total_norm nn.utils.clip_grad_norm nn.utils.clip_grad_norm_ Tensor:resize Tensor:resize_as
         Tensor:cholesky Tensor:to_sparse_coo nn.parallel.gather cuda.comm.gather cuda.comm.reduce_add
@@ -144,8 +144,11 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         F:fractional_max_pool3d_with_indices F:max_pool1d_with_indices F:max_pool2d_with_indices F:max_pool3d_with_indices
         F:adaptive_max_pool1d_with_indices F:adaptive_max_pool2d_with_indices F:adaptive_max_pool3d_with_indices
     """),
-    ("torch/functional.py: several arguments or a sequence give a tuple", "r=tensor|d=first_tensor|p=*tensors",
+    ("torch/functional.py: several arguments or a sequence give a tuple", "r=unknown|d=first_tensor|p=*tensors",
      "atleast_1d atleast_2d atleast_3d"),
+    ("native_functions.yaml: these return lists", "r=tensors|d=first_tensor",
+     "split_copy split_with_sizes_copy unbind_copy"),
+    ("docstring: histogram and a list of edges", "r=object|d=none", "histogramdd"),
     ("torch/functional.py: variadic tensors", "p=*tensors",
      "block_diag cartesian_prod broadcast_tensors meshgrid align_tensors"),
     ("docstring: one argument gives a tuple of index tensors", "r=tensor|d=first_tensor|rd=#1:tensors|p=condition*,input,other",

@@ -85,8 +85,9 @@ class Function(NamedTuple):
     def result_of(self, positional: int, keywords: Collection[str], numbers: Collection[int] = ()) -> str:
         """The result of one call.
 
-        positional: how many positional arguments it has, not counting the object of a method; keywords: the names given;
-        numbers: the positions that are known to hold a number, which tells `x.max(1)` from `x.max(other)`.
+        positional: how many positional arguments it has, not counting the object of a method. keywords: the names given,
+        without those given as a literal False or None. numbers: the positions that are known to hold a number, which tells
+        `x.max(1)` from `x.max(other)`.
         """
         for cause, result in self.variants:
             if cause.startswith("#"):
@@ -95,32 +96,27 @@ class Function(NamedTuple):
             elif cause in keywords:
                 return result
             elif cause in self.params and positional > (at := self.params.index(cause)):
-                return result if "other" not in self.keyword_only or at in numbers else "unknown"
+                return result if at in numbers else "unknown"
         return self.result
 
     def reduces_to_scalar(self, positional: int, keywords: Collection[str], reduction: str | None = None) -> bool | None:
-        """Whether a call gives a 0-dim tensor: True, False or None when not known.
+        """Whether a call surely gives a 0-dim tensor (True), surely not (False), or depends on shapes (None).
 
-        positional counts the positional arguments (for a method, without the tensor itself); keywords are the names given;
-        reduction is the value of a literal `reduction=` argument, None if it is not given.
+        Arguments as for `result_of`; reduction is the value of a literal `reduction=` argument, None if it is not given.
         """
         if self.zero_dim != "reduces":
             return {"yes": True, "no": False}.get(self.zero_dim)
         if "reduction" in self.params or "reduction" in self.keyword_only:
-            if "reduction" in keywords and reduction is None:
+            at = self.params.index("reduction") if "reduction" in self.params else positional
+            unclear = {"reduce", "size_average"} & set(keywords) or positional > at
+            if unclear or ("reduction" in keywords and reduction is None) or reduction == "none":
                 return None
-            if {"reduce", "size_average"} & set(keywords) or (
-                "reduction" in self.params and positional > self.params.index("reduction")
-            ):
-                return None
-            return reduction != "none"
-        if {"dim", "axis", "other", "dims"} & set(keywords):
-            return False
+            return True
+        if {"dim", "axis", "other", "dims", "keepdim", "keepdims"} & set(keywords):
+            return None
         given = self.params[:positional]
-        if positional > len(self.params) or {"dim", "axis", "other"} & set(given):
-            return False
         extra = given if self.is_tensor_method else given[1:]
-        return None if extra and not set(extra) <= {"p", "ord", "dtype"} else True
+        return True if positional <= len(self.params) and set(extra) <= {"p", "ord", "dtype"} else None
 
 
 class Class(NamedTuple):

@@ -13,6 +13,8 @@ _KERNEL_LANGUAGES = ("triton", "cupy", "pycuda", "cuda", "numba.cuda", "torch.ut
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
 
+_MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
+
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
     r"""^\s*device\s*(:[^=\n]+)?=(?!=) | ^\s*device\s*(:[^=,\n]+)?(=[^,\n]+)?,\s*$ | \bdevice\s*,[^\n()]*=(?!=)
@@ -24,8 +26,8 @@ _BINDS_DEVICE = re.compile(
 def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
     """Whether the place only runs where the accelerator is meant to be used.
 
-    True under a proved guard for its type, and under a condition that names it: `if use_cuda`, `if args.gpu is not None`,
-    the other branch of `if args.no_cuda` or of `if device == "cpu"`.
+    True under a proved guard for its type, and under a condition that names it: `if use_cuda`,
+    `if args.gpu is not None`, the other branch of `if args.no_cuda` or of `if device == "cpu"`.
     """
     if event.under.allow(event.type):
         return True
@@ -36,9 +38,11 @@ def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
     return False
 
 
-def is_kernel_file(facts: Facts) -> bool:
-    """Whether the file is written for one kind of accelerator: kernels and their loaders."""
-    return any(name == k or name.startswith(k + ".") for name in facts.imports.values() for k in _KERNEL_LANGUAGES)
+def is_for_accelerator(facts: Facts) -> bool:
+    """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked as a whole."""
+    return _MARKED.search(facts.text) is not None or any(
+        name == k or name.startswith(k + ".") for name in facts.imports.values() for k in _KERNEL_LANGUAGES
+    )
 
 
 def names_several_cards(facts: Facts, type: str) -> bool:

@@ -39,7 +39,7 @@ def owner(meet: Meet) -> Owner:
     value = meet.off.value
     if value.attribute is not None:
         return "DEV106"
-    if getattr(value, "discarded", None) is not None:
+    if value.discarded is not None:
         return "DEV105"
     if value.made:
         return "DEV102"
@@ -182,13 +182,12 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
     if off.value.kind == "module":
         return None
     target = isinstance(off.node, ast.Name) and is_local(facts, meet.function, off.node.id)
-    loop: Span | None = getattr(meet, "loop", None)
-    if loop is not None and isinstance(off.node, ast.Name):
-        device = device_of(meet.other, getattr(meet, "loop_scope", meet.scope), facts)
+    if meet.loop is not None and isinstance(off.node, ast.Name):
+        device = device_of(meet.other, meet.loop_scope, facts)
         if device is not None:
             statement = assign_moved(off.node, device, site)
             title = f"move `{off.text}` to `{device}` at the top of the loop"
-            return Fix(title, safety(meet), (InsertStatement(loop, statement),))
+            return Fix(title, safety(meet), (InsertStatement(meet.loop, statement),))
     device = device_of(meet.other, meet.scope, facts)
     if device is None:
         return None

@@ -39,7 +39,7 @@ from __future__ import annotations
 import ast
 
 from devlint.api import CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._run_device import is_guarded, is_kernel_file, names_several_cards, run_device
+from devlint_rules._run_device import is_guarded, is_for_accelerator, names_several_cards, run_device
 
 _MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 
@@ -61,7 +61,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         if is_guarded(event) or event.receiver.text.startswith("super("):
             return False
         overrides = event.function.rpartition(".")[2] == event.type
-        return not overrides and not is_kernel_file(facts)
+        return not overrides and not is_for_accelerator(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call = site.node

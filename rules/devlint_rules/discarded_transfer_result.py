@@ -77,6 +77,6 @@ class DiscardedTransferResult(Rule[Move]):
         target = site.expression(receiver.text)
         if not isinstance(target, cst.Name | cst.Attribute):
             return hint
-        crashes = getattr(event, "used_later", None) is not None and not event.under.excepts
+        crashes = event.used_later is not None and not event.under.excepts
         assigned = cst.Assign([cst.AssignTarget(target)], node)
         return Fix(title, Safety.SAFE if crashes else Safety.UNSAFE, (Edit(statement, assigned),))

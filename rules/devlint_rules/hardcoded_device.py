@@ -58,7 +58,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_guarded, is_kernel_file, names_several_cards, run_device
+from devlint_rules._run_device import is_guarded, is_for_accelerator, names_several_cards, run_device
 
 _ROLES = frozenset({"argument", "assigned", "autocast", "map"})
 _AVAILABLE = {"mps": "torch.backends.mps.is_available"}
@@ -81,14 +81,14 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if event.role not in _ROLES or event.type not in ACCELERATORS or is_guarded(event):
             return False
         own = ("torch.cuda.", "torch.accelerator.", f"torch.{event.type}.")
-        return not (event.call or "").startswith(own) and not is_kernel_file(facts)
+        return not (event.call or "").startswith(own) and not is_for_accelerator(facts)
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):
             return None
         place = event.type if event.index is None else f"{event.type}:{event.index}"
         message = f"device is hardcoded to `{place}`"
-        if event.run_device is not None:
+        if event.run_device is not None and event.role != "assigned":
             message += f"; the run's device is `{event.run_device}`"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
@@ -98,7 +98,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             return Fix("Take the cards from a setting", Safety.HINT)
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix("Build the device from the type of the run's device and this index", Safety.HINT)
-        if event.run_device is None and (event.role == "assigned" or _is_assigned(site, whole)):
+        if event.role == "assigned" or (event.run_device is None and _is_assigned(site, whole)):
             choice = _choice(event.type, site, as_text=not isinstance(whole, cst.Call))
             return Fix("Choose the device that is there", Safety.UNSAFE, (Edit(whole, site.expression(choice)),))
         device = run_device(event.run_device, site)
@@ -116,7 +116,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
 
 def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
-    """Whether the literal is compared, is a parameter's default, or stands in an autocast that is off or asks itself."""
+    """Whether the literal is compared, is a default, or stands in an autocast that is off or asks by itself."""
     whole = _device_call(site)
     above = path_to(site.statement, whole)
     if any(isinstance(node, cst.Param) for node in above):

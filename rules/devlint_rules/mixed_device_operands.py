@@ -13,18 +13,18 @@ one without: it passes every test on a laptop.
     import torch
 
 
-    def centre(x: torch.Tensor) -> torch.Tensor:
-        mean = x.cpu().mean(dim=0)
-        return x - mean
+    def project(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        weight = weight.cpu()
+        return x @ weight
 
 Use instead:
 
     import torch
 
 
-    def centre(x: torch.Tensor) -> torch.Tensor:
-        mean = x.cpu().mean(dim=0)
-        return x - mean.to(x.device)
+    def project(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        weight = weight.cpu()
+        return x @ weight.to(x.device)
 
 ## Fix safety
 The operand that is off is moved where it is used, or at the top of the loop that yields it. Safe where torch refuses
@@ -33,8 +33,9 @@ that rests on the assumption that an argument is a tensor that may be on an acce
 errors, and for the target of an in-place operation. There is no fix where no expression for the device is in scope.
 
 ## Known limits
-Silent when one of the devices is not known. A factory call without a device is reported as DEV102 where it is
-written, an input of a module as DEV103, an attribute that does not move with its module as DEV106.
+Silent when one of the devices is not known, and where a CPU tensor may be 0-dim in an operation that takes one. A
+factory call without a device is reported as DEV102 where it is written, an input of a module as DEV103, an attribute
+that does not move with its module as DEV106.
 """
 
 from __future__ import annotations

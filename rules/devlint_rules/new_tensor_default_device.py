@@ -3,7 +3,8 @@
 ## What it flags
 A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when
 that tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a
-gradient. It is reported where the tensor is made.
+gradient. Also one that such a tensor's values are written into, or that is made in the size of such a tensor and is
+returned or kept: its result stays on the CPU. It is reported where the tensor is made.
 
 ## Why it matters
 This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
@@ -27,10 +28,11 @@ Use instead:
         return x + steps
 
 ## Fix safety
-Safe: where the program works today both are on one device already. Only `device=` is added, never `zeros_like` or
-`new_zeros`, which would take the dtype of the other tensor too. Constructors that take no `device`, such as
-`torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead. There is no fix next to `**kwargs`,
-across a comment, or where nothing in scope says the device; then it is a hint.
+Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
+already. Unsafe where a result merely stays on the CPU, since what follows may count on that. Only `device=` is added,
+never `zeros_like` or `new_zeros`, which would take the dtype of the other tensor too. Constructors that take no
+`device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead. There is no fix next
+to `**kwargs`, across a comment, or where nothing in scope says the device; then it is a hint.
 
 ## Known limits
 Assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
@@ -57,9 +59,6 @@ from devlint.api import (
 from devlint_rules import _shared as shared
 from devlint_rules._calls import with_keyword
 
-# Constructors without a `device` parameter, beside the typed ones (`torch.FloatTensor`), which are capitalized.
-_NO_DEVICE_PARAMETER = frozenset({"torch.from_numpy", "torch.frombuffer", "torch.from_dlpack"})
-
 
 class NewTensorDefaultDevice(Rule[Meet]):
     meta = RuleMeta(
@@ -80,13 +79,19 @@ class NewTensorDefaultDevice(Rule[Meet]):
     def judge(self, event: Meet, site: Site) -> Finding | None:
         made, other = event.off.value.made, event.other
         first = made[0]
-        line = shared.row(site.facts, event.span)
-        message = (
-            f"`{first.function}` makes a CPU tensor; it meets {shared.name(other)}, which "
-            f"{shared.whereabouts(other.value)}, in {shared.operation(event)} on line {line}"
-        )
+        message = f"`{first.function}` makes a CPU tensor{self._consequence(event, site.facts)}"
         meets = Origin(event.span, f"meets {shared.name(other)} here")
         return Finding(first.span, message, self._fix(event, site), shared.trail(event, meets))
+
+    def _consequence(self, event: Meet, facts: Facts) -> str:
+        """What becomes of the new tensor, as the rest of the sentence."""
+        other = f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}"
+        line = f"on line {shared.row(facts, event.span)}"
+        if event.how == "copy":
+            return f" and stays on the CPU; {other}, is written into it {line}"
+        if event.how == "size":
+            return f" in the size of {other}, and leaves the function {line}"
+        return f"; it meets {other}, in {shared.operation(event)} {line}"
 
     def _fix(self, event: Meet, site: Site) -> Fix:
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""
@@ -99,7 +104,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"create it on `{device}`"
-        return Fix(title, Safety.SAFE, tuple(edits))
+        safety = Safety.UNSAFE if event.how in ("copy", "size") else Safety.SAFE
+        return Fix(title, safety, tuple(edits))
 
     def _edit(self, creation: Creation, device: str, site: Site) -> Edit | None:
         call = site.at(creation.span)
@@ -108,7 +114,6 @@ class NewTensorDefaultDevice(Rule[Meet]):
         if any(argument.star == "**" for argument in call.args):
             return None
         written = site.expression(device)
-        function = creation.function.rpartition(".")[2]
-        if creation.function in _NO_DEVICE_PARAMETER or function[:1].isupper():
+        if not creation.takes_device:
             return Edit(call, shared.moved(call, written))
         return Edit(call, with_keyword(call, "device", written))

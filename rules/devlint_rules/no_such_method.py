@@ -38,6 +38,7 @@ from devlint.api import Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety,
 
 _MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "mps", "mtia", "hpu", "ipu"})
 _MEMBERS = _MOVES | {"device"}
+_ASKS = ("hasattr", "getattr", "isinstance")  # a condition that looks at the object first
 
 # What the object is called in a message, and what to do instead. The first group needs no move at all.
 _NOTHING_MOVES = {
@@ -81,7 +82,7 @@ class NoSuchMethod(Rule[Call]):
         if event.exists is not False or event.receiver is None or event.under.excepts:
             return False
         member = event.qualname.rpartition(".")[2]
-        if member not in _MEMBERS or any("hasattr" in test or "getattr" in test for test in event.under.tests):
+        if member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
             return False
         kind = event.receiver.value.kind
         return kind in _NOTHING_MOVES or kind in _OTHERS

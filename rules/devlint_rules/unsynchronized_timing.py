@@ -4,7 +4,8 @@
 An elapsed time (`time.time() - start`, also `perf_counter`, `monotonic`, `timeit.default_timer`,
 `datetime.now`) around work that runs, or may run, on an accelerator, where nothing waits for the
 device between the last work and the second reading. Quiet where something in between waits:
-`synchronize()`, `.item()`, `.cpu()`, printing a tensor.
+`synchronize()`, `.item()`, `.cpu()`, printing a tensor. Quiet are time limits (`time.time() - start > limit`)
+and times in minutes or hours, where the work that is still queued does not show.
 
 ## Why it matters
 Kernels are queued and run later. Without a wait the clock measures how long it took to queue them,
@@ -44,6 +45,8 @@ a function that is not known.
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import (
     Clock,
     Facts,
@@ -59,6 +62,10 @@ from devlint.api import (
     Span,
     cst,
 )
+from devlint_rules._calls import path_to
+
+# A time in minutes or hours, or for a log: the work that is still queued does not show in it.
+_LONG = re.compile(r"/\s*(60|3600)\b|\btimedelta\b")
 
 
 class UnsynchronizedTiming(Rule[Clock]):
@@ -78,6 +85,10 @@ class UnsynchronizedTiming(Rule[Clock]):
         return not event.waits
 
     def judge(self, event: Clock, site: Site) -> Finding | None:
+        statement = site.statement
+        above = path_to(statement, site.node)
+        if any(isinstance(node, cst.Comparison) for node in above) or _LONG.search(site.code(statement)):
+            return None
         message = f"`{event.clock}` is read while the device may still be working"
         because = event.because if event.work in event.because else (event.work, *event.because)
         return Finding(event.span, message, self._fix(event, site), because)

@@ -82,9 +82,9 @@ class Facts:
 
 
 def is_recorded(namespace: str) -> bool:
-    return namespace.startswith(tuple(r + "." for r in RECORDED[1:])) is not None and (
-        namespace in RECORDED or ".".join(namespace.split(".")[:2]) in RECORDED
-    ) and not any(namespace == s or namespace.startswith(s + ".") for s in _SKIPPED)
+    """Whether the functions and classes of a public namespace get records."""
+    top = ".".join(namespace.split(".")[:2])
+    return top in RECORDED and not any(namespace == s or namespace.startswith(s + ".") for s in _SKIPPED)
 
 
 def _deprecation(node: ast.AST) -> tuple[bool, str | None]:
@@ -200,6 +200,8 @@ class Extractor:
         if module is None or definition.module == namespace or namespace == "torch":
             return True
         if module.exported is not None and attr in module.exported:
+            return True
+        if any(b.kind == "value" for b in module.bindings.get(attr, ())):
             return True
         if module.exported is not None and module.exported_complete:
             return False
@@ -338,7 +340,7 @@ class Extractor:
         methods: set[str] = set()
         attributes: set[str] = set()
         constructors: list[FunctionNode] = []
-        for item in ast.walk(node) if False else _class_items(node.body):
+        for item in _class_items(node.body):
             if isinstance(item, FunctionNode):
                 if any((dotted(d) or "").rpartition(".")[2] in ("property", "cached_property", "lazy_property", "setter")
                        for d in item.decorator_list):  # fmt: skip

@@ -217,10 +217,23 @@ class SimulatedDevice(TorchDispatchMode):
         return result
 
     def _marked(self, result: Any, place: Card) -> Any:
-        for tensor in tensors_in((result,)):
+        if result.__class__ is tuple or result.__class__ is list:
+            for item in result:
+                if item.__class__ is _Tensor and has_storage(item):
+                    storage: Any = storage_of(item)
+                    if storage._devlint_mark is None:
+                        storage._devlint_mark = place
+                        storage._devlint_lease = Lease(place, storage.nbytes())
+                elif item is not None:
+                    self._mark_each((item,), place)
+        elif result is not None:
+            self._mark_each((result,), place)
+        return result
+
+    def _mark_each(self, values: Any, place: Card) -> None:
+        for tensor in tensors_in(values):
             if mark_of(tensor) is None:
                 set_mark(tensor, place)
-        return result
 
     def _to_copy(self, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], wanted: Any) -> Any:
         source = args[0]

@@ -1,0 +1,114 @@
+"""Finding rule packages by entry points."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from devlint.api import Event, Facts, Finding, Rule, RuleMeta, Severity, Site
+from devlint.errors import RuleLoadError
+from devlint.registry import GROUP, check_rules, collect, load_rules
+
+
+class Base(Rule[Event]):
+    abstract = True
+
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        return False
+
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        return None
+
+
+def rule(code: str, name: str) -> type[Rule[Any]]:
+    meta = RuleMeta(code, name, "says nothing", "0.1.0", "certain", Severity.INFO, "never", ())
+    return type("Made", (Base,), {"meta": meta, "event": Event, "abstract": False})
+
+
+ONE, TWO = rule("DEV191", "one"), rule("DEV192", "two")
+TUPLE = (TWO, ONE)
+PLUGIN = (rule("XYZ001", "three"),)
+CLASH = (rule("DEV191", "other"),)
+EMPTY = ()
+LIST = [ONE]
+
+
+class Unmakeable(Base):
+    meta = ONE.meta
+    event = Event
+
+    def __init__(self) -> None:
+        raise OSError("no data")
+
+
+UNMAKEABLE = (Unmakeable,)
+
+
+def point(name: str, value: str, monkeypatch: pytest.MonkeyPatch | None = None) -> EntryPoint:
+    return EntryPoint(name, value, GROUP)
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This file under a fixed name, so that entry points can refer to it."""
+    import sys
+
+    monkeypatch.setitem(sys.modules, "rules_of_the_test", sys.modules[__name__])
+
+
+def here(name: str, attribute: str) -> EntryPoint:
+    return point(name, f"rules_of_the_test:{attribute}")
+
+
+def test_rules_are_sorted_by_code() -> None:
+    assert [r.meta.code for r in collect([here("builtin", "TUPLE")])] == ["DEV191", "DEV192"]
+
+
+def test_other_packages_are_loaded_only_when_named() -> None:
+    found = [here("builtin", "TUPLE"), here("extra", "PLUGIN"), point("broken", "no_such_module:RULES")]
+    assert [r.meta.code for r in collect(found)] == ["DEV191", "DEV192"]
+    assert [r.meta.code for r in collect(found, ["extra"])] == ["DEV191", "DEV192", "XYZ001"]
+
+
+def test_package_that_is_listed_twice_counts_once() -> None:
+    assert len(collect([here("builtin", "TUPLE")] * 2, ["builtin"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "plugins", "message"),
+    [
+        ([], [], "devlint is not installed"),
+        ([("builtin", "EMPTY")], [], "the rule packages are empty"),
+        ([("builtin", "TUPLE"), ("extra", "CLASH")], ["extra"], "DEV191 is claimed twice: by .* and by "),
+        ([("builtin", "TUPLE"), ("builtin", "PLUGIN")], [], "two packages provide rules as 'builtin'"),
+        ([("builtin", "TUPLE")], ["extra"], "no installed package provides rules as 'extra'; there are: builtin"),
+        ([("builtin", "LIST")], [], "must be a tuple of Rule classes"),
+        ([("builtin", "NOTHING")], [], "cannot be loaded: .*AttributeError"),
+        ([("builtin", "UNMAKEABLE")], [], r"cannot be made: .*test_registry\.py:\d+: OSError: no data"),
+    ],
+)
+def test_bad_set_of_rules_is_a_named_error(found: list[tuple[str, str]], plugins: list[str], message: str) -> None:
+    with pytest.raises(RuleLoadError, match=message):
+        collect([here(*item) for item in found], plugins)
+
+
+def test_package_that_does_not_import_is_named() -> None:
+    with pytest.raises(RuleLoadError, match=r"'builtin' \(no_such_module:RULES\) cannot be loaded: .*No module named"):
+        collect([point("builtin", "no_such_module:RULES")])
+
+
+def test_rule_cannot_take_the_code_of_the_engines_own_finding() -> None:
+    with pytest.raises(RuleLoadError, match="DEV900 is claimed twice"):
+        check_rules([rule("DEV900", "mine")()])
+
+
+def test_shipped_rules_load() -> None:
+    try:
+        rules = load_rules()
+    except RuleLoadError as error:
+        if "not installed" not in str(error):
+            raise
+        pytest.skip(str(error))
+    assert rules == tuple(sorted(rules, key=lambda r: r.meta.code))
