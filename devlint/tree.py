@@ -48,18 +48,21 @@ class Segment(NamedTuple):
 class Head:
     """A simple statement, or the header of a compound statement, handler or case; `span` is its text in the file.
 
-    `owner` is the `ast` node, `parent` the head whose block it stands in, `block` the statements of that block.
+    `owner` is the `ast` node, `parent` the head whose block it stands in, `block` the statements of that block. `blocks`
+    are those below a compound statement, which ends at `end`.
     """
 
     owner: ast.stmt | ast.ExceptHandler | ast.match_case
     span: Span
     parent: Head | None
     block: Sequence[ast.AST]
+    blocks: tuple[Sequence[ast.AST], ...]
+    end: int
 
     @property
     def is_compound(self) -> bool:
         """Whether `span` is a header with a block below."""
-        return any(hasattr(self.owner, name) for name in ("body", "cases"))
+        return bool(self.blocks)
 
 
 @dataclass(slots=True)
@@ -86,6 +89,7 @@ class Tree:
         self.source = source
         self.ast = tree
         self.lines_parsed = 0
+        self._heads: dict[int, Head] = {}
         self._chunks: dict[int, Chunk] = {}
         self._homes: dict[cst.CSTNode, Chunk] = {}
 
@@ -151,26 +155,36 @@ class Tree:
 
     def head(self, span: Span) -> Head:
         """The innermost statement that covers the start of `span`, as a whole or by its header. Raises LookupError."""
-        items: Sequence[ast.AST] = self.ast.body
-        blocks: list[Sequence[ast.AST]] = [items]
-        found: Head | None = None
+        head: Head | None = None
+        blocks: Sequence[Sequence[ast.AST]] = (self.ast.body,)
         while True:
-            index = self._last_before(items, span.start)
-            owner = cast("ast.stmt | ast.ExceptHandler | ast.match_case", items[index]) if index >= 0 else None
-            if owner is None or (not isinstance(owner, ast.match_case) and self.source.span(owner).end < span.end):
+            below = self._head_below(blocks, head, span.start)
+            if below is None or below.end < span.end:
                 row, column = self.source.position(span.start)
                 raise LookupError(f"no statement at {row}:{column}")
-            for block in blocks:
-                if index < len(block):
-                    break
-                index -= len(block)
-            blocks = [getattr(owner, name) for name in _BLOCKS if getattr(owner, name, ())]
-            if not blocks:
-                return Head(owner, self.source.span(owner), found, block)
-            found = Head(owner, Span(self.start(owner), self._colon(owner)), found, block)
-            if span.start < found.span.end:
-                return found
-            items = [item for block in blocks for item in block]
+            if not below.blocks or span.start < below.span.end:
+                return below
+            head, blocks = below, below.blocks
+
+    def _head_below(self, blocks: Sequence[Sequence[ast.AST]], parent: Head | None, offset: int) -> Head | None:
+        """The last statement of some blocks that starts at or before `offset`."""
+        for block in reversed(blocks):
+            index = self._last_before(block, offset)
+            if index >= 0:
+                break
+        else:
+            return None
+        owner = cast("ast.stmt | ast.ExceptHandler | ast.match_case", block[index])
+        head = self._heads.get(id(owner))
+        if head is None:
+            below = tuple(getattr(owner, name) for name in _BLOCKS if getattr(owner, name, ()))
+            if isinstance(owner, ast.match_case):
+                end = self.source.span(owner.body[-1]).end
+            else:
+                end = self.source.span(owner).end
+            header = Span(self.start(owner), self._colon(owner) if below else end)
+            head = self._heads[id(owner)] = Head(owner, header, parent, block, below, end)
+        return head
 
     def _last_before(self, block: Sequence[ast.AST], offset: int) -> int:
         """The index of the last statement of a block that starts at or before `offset`, -1 when none does."""

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from devlint.engine import Linter
-from devlint.registry import load_rules
 from devlint.settings import Settings
 from devlint.source import decode
 from devlint.testing.markers import read_fixture
+from devlint_rules import RULES
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "fixtures" / "peers").glob("*.py"))
 
 
 @pytest.fixture(scope="module")
 def linter() -> Linter:
-    return Linter(load_rules(), Settings())
+    return Linter(tuple(rule() for rule in RULES), Settings())
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -47,7 +47,8 @@ class Job:
     script: as the user wrote it (`sys.argv[0]`). path: absolute, the name the text is served under.
     device: `auto`, `cpu`, `cuda`, `xpu`, `mps`, or a simulated one as `DeviceSpec.parse` reads it.
     steps: most optimizer steps, None for any number. timeout: seconds the program may run.
-    report, counts: files for the result; `statements`: how many counters `counts` holds, twice.
+    forgiving: on a simulated card, record mixed devices but let the operation go on, as if its operands had been moved.
+    report, counts, crash: files for the report, the counters (two for each statement) and a native crash.
     """
 
     script: str
@@ -58,6 +59,7 @@ class Job:
     steps: int | None
     timeout: float
     seed: int
+    forgiving: bool
     report: str
     counts: str
     crash: str
@@ -206,7 +208,7 @@ def _run(job: Job, report: _Report, torch: Any) -> None:
     _seed(job.seed, torch)
     _watch(job.timeout, job.path, report)
     _report_before_exit(job.path, report)
-    with _device(device, report, torch):
+    with _device(device, report, torch), _forgiving() if job.forgiving else contextlib.nullcontext():
         torch.autograd.backward = losses.around(torch.autograd.backward)
         register_optimizer_step_post_hook(steps.after_step)
         _execute(job, code, report)
@@ -248,6 +250,32 @@ def _device(device: str, report: _Report, torch: Any) -> Iterator[None]:
     report.fields["device"] = lambda: name
     with _observed(recorder):
         yield
+
+
+@contextlib.contextmanager
+def _forgiving() -> Iterator[None]:
+    """Let operations on mixed devices go on after they are recorded, on the first card among their operands."""
+    from devlint.runtime.simulator import mixing
+    from devlint.runtime.simulator.marks import card_of
+    from devlint.runtime.simulator.opfacts import tensors_in
+
+    strict = mixing.resolve
+
+    def resolve(simulation: Any, mode: Any, func: Any, plan: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return strict(simulation, mode, func, plan, args, kwargs)
+        except RuntimeError as error:
+            cards = [card_of(tensor) for tensor in tensors_in((args, tuple(kwargs.values())))]
+            card = next((each for each in cards if each is not None), None)
+            if card is None or not hasattr(error, "devlint_operands"):
+                raise
+            return card
+
+    mixing.resolve = resolve
+    try:
+        yield
+    finally:
+        mixing.resolve = strict
 
 
 def _card_name(kind: str, torch: Any) -> str:

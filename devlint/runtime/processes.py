@@ -78,6 +78,7 @@ class Launcher:
         steps: int | None = None,
         timeout: float = 300.0,
         seed: int = 0,
+        forgiving: bool = False,
     ) -> Ended:
         """Run `text` as the program `path` on a device; see `Job`. `statements`: how many statements the text has."""
         with tempfile.TemporaryDirectory(prefix="devlint-", ignore_cleanup_errors=True) as folder:
@@ -86,7 +87,7 @@ class Launcher:
             Path(files["counts"]).write_bytes(bytes(16 * max(statements, 1)))
             Path(files["report"]).touch()
             Path(files["crash"]).touch()
-            job = Job(script, path, text, arguments, device, steps, timeout, seed, **files)
+            job = Job(script, path, text, arguments, device, steps, timeout, seed, forgiving, **files)
             (place / "job").write_text(json.dumps(asdict(job)), encoding="utf-8")
             # Opened here first, so that a program that clears the temporary folder does not take its report along.
             with (

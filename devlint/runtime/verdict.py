@@ -195,6 +195,7 @@ _DEVICE_TEXT = re.compile(
     r"|should be a 1D CPU int64 tensor"
     r"|too many CPU scalars"
     r"|to be on same device"
+    r"|module 'torch\._C' has no attribute '_(cuda|xpu|mps)"
     r"|either on cpu or on the same device"
     r"|module must have its parameters and buffers on device"
     r"|[Ee]xpected (object of )?device (type )?\S+ but got"
@@ -213,7 +214,7 @@ def is_device_fault(kind: str, message: str) -> bool:
     Convolution.cpp, torch/csrc/utils/tensor_numpy.cpp, torch/serialization.py, torch/cuda/__init__.py, torch/_utils.py.
     """
     if kind == "AttributeError":
-        return bool(_NO_SUCH_MEMBER.search(message))
+        return bool(_NO_SUCH_MEMBER.search(message) or _DEVICE_TEXT.search(message))
     if kind == "TypeError" and _GET_DEVICE.search(message):
         return True
     mixed = _CONVOLUTION.search(message)
@@ -357,6 +358,17 @@ def _passed(fault: Stop, claim: Claim, run: Run) -> bool:
         return True
     stopped_at = run.stop.key if run.stop is not None else None
     return previous is not None and run.counts.get(previous, 0) >= fault.count and stopped_at != previous
+
+
+def brought(fault: Stop, forgiven: Run) -> bool:
+    """Whether a device fault that follows a fix is the fix's doing.
+
+    `forgiven`: the run without the fix in which mixed devices are recorded and let through. A fault of the program itself
+    shows there too; one that came with the fix does not, although the run passed its place.
+    """
+    if fault.key is None or not forgiven.ran(fault.key):
+        return False
+    return not any(_same_place(each, fault) for each in _faults(forgiven))
 
 
 def _measured(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:

@@ -32,7 +32,9 @@ from devlint.runtime.verdict import (
     Outcome,
     Run,
     Stop,
+    Tolerance,
     Verdict,
+    brought,
     combine,
     exit_code,
     is_device_fault,
@@ -101,15 +103,15 @@ class Runner:
         self.chosen: dict[str, str] = {}
         self._launcher = launcher
         self._say = say
-        self._made: dict[tuple[str, str], Run] = {}
+        self._made: dict[tuple[str, str, bool], Run] = {}
 
-    def run(self, variant: Variant, device: str, label: str) -> Run:
-        """One run of a variant on a device.
+    def run(self, variant: Variant, device: str, label: str, forgiving: bool = False) -> Run:
+        """One run of a variant on a device; see `launch.Job` for `forgiving`.
 
         Raises UsageError when torch or the device is missing, DevlintError when devlint itself fails.
         """
         device = self.chosen.get(device, device)
-        known = self._made.get((variant.text, device))
+        known = self._made.get((variant.text, device, forgiving))
         if known is not None:
             return known
         self._say(label)
@@ -124,6 +126,7 @@ class Runner:
             steps=request.steps,
             timeout=request.timeout,
             seed=request.seed,
+            forgiving=forgiving,
         )
         report = ended.report or {}
         if report.get("end") in ("no torch", "no device"):
@@ -136,7 +139,7 @@ class Runner:
             if note not in self.notes:
                 self.notes.append(note)
         run = observed(ended, variant, self.path, self.request)
-        self._made[variant.text, self.chosen[device]] = run
+        self._made[variant.text, self.chosen[device], forgiving] = run
         return run
 
 
@@ -420,36 +423,54 @@ class _Bench:
         return run
 
     def judge(self, index: int) -> Judgement:
-        """The verdict on one fix, on all devices that its claim concerns."""
+        """The verdict on one fix: on the device, and on plain CPU where the claim or a difference asks for it."""
         claim = self._claims[index]
-        judgements = []
-        if not claim.portability or self._device == "cpu" or self._card_tells_something():
-            judgements.append(self._on(self._device, index))
+        if claim.portability and not self._differ_on(self._device):
+            judgements = [self._from_the_original(index)]
         else:
-            judgements.append(self._from_the_original(index))
-        if claim.portability and self._device != "cpu":
+            judgements = [self._on(self._device, index)]
+        if self._device != "cpu" and (claim.portability or (self._simulated and self._differ_on("cpu"))):
             judgements.append(self._on("cpu", index))
         return combine(judgements)
 
+    @property
+    def _simulated(self) -> bool:
+        return self._device.startswith("sim")
+
     def _on(self, device: str, index: int) -> Judgement:
-        original = self._run("original", device)
-        corrected = self._run(self._corrected, device)
+        claim = self._claims[index]
+        original, corrected = self._run("original", device), self._run(self._corrected, device)
         without = self._run(self._label(index), device)
-        tolerance = REAL_CARD if device in _REAL else SAME_KERNELS
-        return judge(self._claims[index], without, corrected, original, tolerance)
+        judgement = judge(claim, without, corrected, original, _tolerance(device))
+        suspect = judgement.then
+        if judgement.verdict is Verdict.CONFIRMED and suspect is not None and suspect.device and self._simulated:
+            variant = self._variants[self._label(index)]
+            forgiven = self._runner.run(variant, device, f"{self._label(index)}, mixed devices let through", True)
+            if brought(suspect, forgiven):
+                return Judgement(
+                    Verdict.REFUTED,
+                    (f"the fix brings a fault at {suspect.where}, which needs none without it: {suspect.text}",),
+                    None,
+                    judgement.device,
+                )
+        return judgement
 
     def _from_the_original(self, index: int) -> Judgement:
-        """On the card, a portability fix among fixes that change nothing there: the original stands for "without"."""
-        original = self._run("original", self._device)
-        return judge(self._claims[index], original, self._run(self._corrected, self._device))
-
-    def _card_tells_something(self) -> bool:
-        """Whether original and corrected program differ on the card, so that each fix must be looked at by itself."""
+        """Where original and corrected program do the same, the original stands for the one without this fix."""
         original, corrected = self._run("original", self._device), self._run(self._corrected, self._device)
+        return judge(self._claims[index], original, corrected, None, _tolerance(self._device))
+
+    def _differ_on(self, device: str) -> bool:
+        """Whether the fixes together change what the program does there, so that each must be looked at by itself."""
+        original, corrected = self._run("original", device), self._run(self._corrected, device)
         joint = replace(self._claims[0], own=frozenset(original.counts), watch=frozenset())
-        tolerance = REAL_CARD if self._device in _REAL else SAME_KERNELS
-        verdict = judge(joint, original, corrected, None, tolerance).verdict
-        return not original.complete or not corrected.complete or verdict in (Verdict.REFUTED, Verdict.CONFIRMED)
+        if judge(joint, original, corrected, None, _tolerance(device)).verdict is Verdict.REFUTED:
+            return True
+        return device != "cpu" and not (original.complete and corrected.complete)
+
+
+def _tolerance(device: str) -> Tolerance:
+    return REAL_CARD if device in _REAL else SAME_KERNELS
 
 
 def _claim(index: int, case: FixCase, original: Places) -> Claim:

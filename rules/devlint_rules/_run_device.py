@@ -39,7 +39,7 @@ def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
 
 
 def is_for_accelerator(facts: Facts) -> bool:
-    """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked as a whole."""
+    """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
     return _MARKED.search(facts.text) is not None or any(
         name == k or name.startswith(k + ".") for name in facts.imports.values() for k in _KERNEL_LANGUAGES
     )

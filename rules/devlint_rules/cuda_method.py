@@ -39,7 +39,7 @@ from __future__ import annotations
 import ast
 
 from devlint.api import CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._run_device import is_guarded, is_for_accelerator, names_several_cards, run_device
+from devlint_rules._run_device import is_for_accelerator, is_guarded, names_several_cards, run_device
 
 _MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 

@@ -58,7 +58,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_guarded, is_for_accelerator, names_several_cards, run_device
+from devlint_rules._run_device import is_for_accelerator, is_guarded, names_several_cards, run_device
 
 _ROLES = frozenset({"argument", "assigned", "autocast", "map"})
 _AVAILABLE = {"mps": "torch.backends.mps.is_available"}

@@ -317,8 +317,10 @@ class Extractor:
         return None
 
     def _zero_dim(self, shape: Shape, operators: tuple[Schema, ...], result: str) -> str:
-        if result not in ("tensor", "tensors"):
+        if result not in ("tensor", "tensors", "same"):
             return "unknown"
+        if any("pointwise" in s.tags for s in operators):
+            return "inputs"
         names = dict(shape.defaults)
         if "reduction" in names:
             return "reduces" if names["reduction"].strip("'\"") in ("mean", "sum", "Mean", "...", "batchmean") else "unknown"
