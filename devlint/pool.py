@@ -38,28 +38,35 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     size = max(1, min(CHUNK, len(tasks) // (jobs * 4)))
     chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
     executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
+    done = 0
     try:
-        futures = [executor.submit(run_tasks, chunk) for chunk in chunks]
-        for chunk, future in zip(chunks, futures, strict=True):
-            try:
-                yield from future.result()
-            except BrokenProcessPool:
-                yield from (_alone(task) for task in chunk)
+        for future in [executor.submit(run_tasks, chunk) for chunk in chunks]:
+            yield from future.result()
+            done += 1
+    except BrokenProcessPool:
+        executor.shutdown(wait=True, cancel_futures=True)  # its threads must be gone before another process is forked
+        yield from _one_by_one([task for chunk in chunks[done:] for task in chunk])
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _alone(task: Task) -> Outcome:
-    """Run a task in a process of its own: of a chunk only the file that ends its process is lost, and is named."""
+def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """What is left after a worker process died: a file that ends its process is named, all others are checked."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    with ProcessPoolExecutor(1, initializer=_ignore_interrupt) as executor:
-        try:
-            return executor.submit(run_task, task).result()
-        except BrokenProcessPool:
-            message = f"{task.name}:1: internal error: the process that checked this file ended abruptly"
-            return Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))), errors=[message])
+    executor = ProcessPoolExecutor(1, initializer=_ignore_interrupt)
+    try:
+        for task in tasks:
+            try:
+                yield executor.submit(run_task, task).result()
+            except BrokenProcessPool:
+                message = f"{task.name}:1: internal error: the process that checked this file ended abruptly"
+                yield Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))), errors=[message])
+                executor.shutdown(wait=True)
+                executor = ProcessPoolExecutor(1, initializer=_ignore_interrupt)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _ignore_interrupt() -> None:

@@ -18,7 +18,7 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from devlint.errors import SourceError
@@ -48,13 +48,12 @@ class Segment(NamedTuple):
 class Head:
     """A simple statement, or the header of a compound statement, handler or case; `span` is its text in the file.
 
-    `owner` is the `ast` node, `parent` the head whose block it stands in, `block` the statements of that block. `blocks`
-    are those below a compound statement, which ends at `end`.
+    `owner` is the `ast` node, `block` the statements it stands among. `blocks` are those below a compound statement,
+    which ends at `end`.
     """
 
     owner: ast.stmt | ast.ExceptHandler | ast.match_case
     span: Span
-    parent: Head | None
     block: Sequence[ast.AST]
     blocks: tuple[Sequence[ast.AST], ...]
     end: int
@@ -89,7 +88,9 @@ class Tree:
         self.source = source
         self.ast = tree
         self.lines_parsed = 0
-        self._heads: dict[int, Head] = {}
+        self._newline = "\r\n" if "\r\n" in source.text else "\n"
+        self._heads: list[Head] | None = None
+        self._head_starts: list[int] = []
         self._chunks: dict[int, Chunk] = {}
         self._homes: dict[cst.CSTNode, Chunk] = {}
 
@@ -128,8 +129,7 @@ class Tree:
         home = self._homes.get(node)
         if home is not None:
             return home.module.code_for_node(node)
-        newline = "\r\n" if "\r\n" in self.source.text else "\n"
-        return cst.Module(body=[], default_newline=newline).code_for_node(node)
+        return cst.Module(body=[], default_newline=self._newline).code_for_node(node)
 
     def has_comment(self, node: cst.CSTNode) -> bool:
         """Whether a comment stands inside the text of a node, its parentheses and the whitespace it owns included."""
@@ -155,47 +155,33 @@ class Tree:
 
     def head(self, span: Span) -> Head:
         """The innermost statement that covers the start of `span`, as a whole or by its header. Raises LookupError."""
-        head: Head | None = None
-        blocks: Sequence[Sequence[ast.AST]] = (self.ast.body,)
-        while True:
-            below = self._head_below(blocks, head, span.start)
-            if below is None or below.end < span.end:
-                row, column = self.source.position(span.start)
-                raise LookupError(f"no statement at {row}:{column}")
-            if not below.blocks or span.start < below.span.end:
-                return below
-            head, blocks = below, below.blocks
+        if self._heads is None:
+            self._heads = self._all_heads()
+            self._head_starts = [head.span.start for head in self._heads]
+        index = bisect_right(self._head_starts, span.start) - 1
+        if index >= 0:
+            head = self._heads[index]
+            if head.blocks and head.span.end < 0:
+                head = self._heads[index] = replace(head, span=Span(head.span.start, self._colon(head.owner)))
+            if span.end <= head.end and (not head.blocks or span.start < head.span.end):
+                return head
+        row, column = self.source.position(span.start)
+        raise LookupError(f"no statement at {row}:{column}")
 
-    def _head_below(self, blocks: Sequence[Sequence[ast.AST]], parent: Head | None, offset: int) -> Head | None:
-        """The last statement of some blocks that starts at or before `offset`."""
-        for block in reversed(blocks):
-            index = self._last_before(block, offset)
-            if index >= 0:
-                break
-        else:
-            return None
-        owner = cast("ast.stmt | ast.ExceptHandler | ast.match_case", block[index])
-        head = self._heads.get(id(owner))
-        if head is None:
-            below = tuple(getattr(owner, name) for name in _BLOCKS if getattr(owner, name, ()))
-            if isinstance(owner, ast.match_case):
-                end = self.source.span(owner.body[-1]).end
-            else:
-                end = self.source.span(owner).end
-            header = Span(self.start(owner), self._colon(owner) if below else end)
-            head = self._heads[id(owner)] = Head(owner, header, parent, block, below, end)
-        return head
-
-    def _last_before(self, block: Sequence[ast.AST], offset: int) -> int:
-        """The index of the last statement of a block that starts at or before `offset`, -1 when none does."""
-        low, high = 0, len(block)
-        while low < high:
-            middle = (low + high) // 2
-            if self.start(block[middle]) <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
+    def _all_heads(self) -> list[Head]:
+        """All statements, handlers and cases in the order of the text; where a header ends is left open (-1)."""
+        heads: list[Head] = []
+        pending: list[tuple[ast.AST, Sequence[ast.AST]]] = [(node, self.ast.body) for node in reversed(self.ast.body)]
+        while pending:
+            node, block = pending.pop()
+            owner = cast("ast.stmt | ast.ExceptHandler | ast.match_case", node)
+            blocks = tuple(getattr(owner, name) for name in _BLOCKS if getattr(owner, name, ()))
+            last = owner.body[-1] if isinstance(owner, ast.match_case) else owner
+            end = self.source.span(last).end
+            heads.append(Head(owner, Span(self.start(owner), -1 if blocks else end), block, blocks, end))
+            for below in reversed(blocks):
+                pending.extend((inner, below) for inner in reversed(below))
+        return heads
 
     def start(self, owner: ast.AST) -> int:
         """Where a statement starts, decorators and the words `case` and `@` included."""
@@ -228,11 +214,10 @@ class Tree:
         source = self.source
         self._refuse_depth(head)
         text, segments, unwrap = self._cut(head)
-        newline = "\r\n" if "\r\n" in source.text else "\n"
         try:
             module = cst.parse_module(text)
             if "\n" not in text and "\r" not in text:  # line endings that an edit adds are the file's
-                module = module.with_changes(default_newline=newline)
+                module = module.with_changes(default_newline=self._newline)
         except cst.ParserSyntaxError as error:
             row = source.row(head.span.start)
             raise LookupError(f"libcst cannot parse the statement in row {row}: {error.message}") from error
@@ -268,15 +253,15 @@ class Tree:
         if not head.is_compound:
             return text[start:end], (Segment(0, start, end - start),), _small_statement
         if isinstance(owner, ast.match_case):
-            before = "match _:\n "
+            before = f"match _:{self._newline} "
             return before + text[start:end] + " pass", (Segment(len(before), start, end - start),), _case
         if isinstance(owner, ast.ExceptHandler):
-            before = "try: pass\n"
+            before = f"try: pass{self._newline}"
             return before + text[start:end] + " pass", (Segment(len(before), start, end - start),), _handler
         if isinstance(owner, ast.Match):
-            return text[start:end] + "\n case _:\n  pass\n", (Segment(0, start, end - start),), _compound
+            return text[start:end] + f"{self._newline} case _: pass", (Segment(0, start, end - start),), _compound
         if isinstance(owner, ast.Try) or type(owner).__name__ == "TryStar":
-            return text[start:end] + " pass\nfinally: pass", (Segment(0, start, end - start),), _compound
+            return text[start:end] + f" pass{self._newline}finally: pass", (Segment(0, start, end - start),), _compound
         if isinstance(owner, ast.If) and text.startswith("elif", start):
             return text[start + 2 : end] + " pass", (Segment(0, start + 2, end - start - 2),), _compound
         pieces: list[str] = []
@@ -286,9 +271,9 @@ class Tree:
             at = self.source.span(decorator)
             sign = text.rfind("@", 0, at.start)
             stop = _end_of_decorator(text, sign, at.end)
-            pieces.append(text[sign:stop] + "\n")
+            pieces.append(text[sign:stop] + self._newline)
             segments.append(Segment(length, sign, stop - sign))
-            length += stop - sign + 1
+            length += len(pieces[-1])
         first = self.source.span(owner).start
         pieces.append(text[first:end] + " pass")
         segments.append(Segment(length, first, end - first))

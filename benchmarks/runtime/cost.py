@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -136,8 +136,10 @@ def start_up(repeat: int) -> None:
             started = time.perf_counter()
             subprocess.run([sys.executable, "-c", program], check=True)
             times[program] = min(times[program], time.perf_counter() - started)
-    print(f"start-up over importing torch: {times[simulated] - times[only_torch]:.2f} s "
-          f"(torch alone {times[only_torch]:.2f} s)")
+    print(
+        f"start-up over importing torch: {times[simulated] - times[only_torch]:.2f} s "
+        f"(torch alone {times[only_torch]:.2f} s)"
+    )
 
 
 def main() -> None:

@@ -25,11 +25,18 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from devlint.runtime.simulator import DeviceSpec, simulate
 
-DEVICE_WORDS = ("same device", "device type", "indices should be", "Input type", "expected device", "to be on cpu",
-                "get_device()")
+DEVICE_WORDS = (
+    "same device",
+    "device type",
+    "indices should be",
+    "Input type",
+    "expected device",
+    "to be on cpu",
+    "get_device()",
+)
 # These use only the sizes of the other tensor, or work on each tensor alone.
 MAY_PASS = frozenset(
-    "view_as reshape_as expand_as resize_as_ atleast_1d atleast_2d atleast_3d broadcast_tensors".split()
+    ["view_as", "reshape_as", "expand_as", "resize_as_", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors"]
 )
 
 

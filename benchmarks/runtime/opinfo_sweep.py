@@ -56,8 +56,10 @@ def main() -> int:
             differences.append(f"{name}: {outcome}")
         if kind == "device error":
             alarms.append(name)
-    print(f"torch {torch.__version__}, {sum(outcomes.values())} entries, {samples} samples, "
-          f"{time.perf_counter() - started:.0f} s")
+    print(
+        f"torch {torch.__version__}, {sum(outcomes.values())} entries, {samples} samples, "
+        f"{time.perf_counter() - started:.0f} s"
+    )
     for kind, count in outcomes.most_common():
         print(f"  {kind}: {count}")
     for line in differences:

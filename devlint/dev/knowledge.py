@@ -15,10 +15,12 @@ no date, no path, sorted keys, one name per line.
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from devlint.dev.torchapi.extract import Extractor, Facts
@@ -207,9 +209,21 @@ def _row(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def generate(folders: Iterable[Path]) -> str:
+def read(folder: Path) -> Facts:
+    """All facts of one unpacked wheel. Raises FileNotFoundError for a folder that is not one."""
+    gc.disable()
+    try:
+        return Extractor(Wheel(folder)).run()
+    finally:
+        gc.enable()
+
+
+def generate(folders: Sequence[Path], jobs: int = 1) -> str:
     """The text of the data file. Raises FileNotFoundError for a folder that is not an unpacked torch wheel."""
-    return dump(Merge([Extractor(Wheel(folder)).run() for folder in folders]).data())
+    if jobs > 1 and len(folders) > 1:
+        with ProcessPoolExecutor(jobs) as pool:
+            return dump(Merge(pool.map(read, folders)).data())
+    return dump(Merge(map(read, folders)).data())
 
 
 def installed() -> Path:
@@ -224,13 +238,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m devlint.dev.knowledge", description="Regenerate torch's API data.")
     parser.add_argument("folders", nargs="*", type=Path, help="unpacked wheels, one torch minor each")
     parser.add_argument("--installed", action="store_true", help="also read the installed torch")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="wheels read at the same time")
     parser.add_argument("-o", "--output", type=Path, default=TARGET)
     options = parser.parse_args(arguments)
     folders = [*options.folders, *([installed()] if options.installed else [])]
     if not folders:
         parser.error("give folders of unpacked wheels, or --installed")
     try:
-        text = generate(folders)
+        text = generate(folders, options.jobs)
     except (OSError, ValueError, SyntaxError, ModuleNotFoundError) as error:
         print(f"devlint.dev.knowledge: {error}", file=sys.stderr)
         return 2

@@ -32,6 +32,7 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     flow.knows_torch = imports.mentions_torch
     flow.built, flow.empty_containers, flow.fallbacks, flow.evidence = {}, {}, set(), {}
     flow.sized = {}
+    flow.plots = any(target.split(".", 1)[0] == "matplotlib" for target in imports.names.values())
     flow.collators = set(_collators(tree))
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)

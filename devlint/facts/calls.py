@@ -306,8 +306,12 @@ class Calls(Devices):
             positional, arguments.keywords, literal if isinstance(literal, str) else None
         )
         source = record.device_from
-        if source == "like" and device is None and operands:
-            source = "first_tensor"
+        if source == "like" and device is None:
+            first = arguments.values[0] if arguments.values else None
+            if operands:
+                source = "first_tensor"
+            elif first is None or (first.kind in ("unknown", "object") and record.qualname != "torch.tensor"):
+                return Value(kind, UNKNOWN, zero_dim)  # what it takes after is not known
         if source in ("argument", "like", "default"):
             return self.create(node, record, arguments, kind, zero_dim, device)
         if source == "cpu":
@@ -450,8 +454,13 @@ class Calls(Devices):
 
     def use(self, node: ast.expr, consumer: str, operand: Operand, detached: bool) -> None:
         device = operand.value.device
-        if self.host or not may_be_accelerator(device):
+        if self.host or not may_be_accelerator(device) or CPU_PLACE in device:
             return
+        if self.function is not None:
+            evidence = self.evidence.get(id(self.function.node))
+            root = operand.text.split(".", 1)[0].split("[", 1)[0]
+            if evidence is not None and root in evidence.narrowed:
+                return  # the code asks what it is, so it may be an array here
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"

@@ -148,6 +148,11 @@ class Flow(Expressions):
                     self.meet(target, [receiver, self.operand(source, value)], "index", "index assignment", "scalar")
             return
         path = self.path(target)
+        if base.kind == "tensors" and path is None:
+            whole = self.path(target.value)
+            if whole is not None:
+                self.bind(whole, NOTHING)
+            return
         if source is not None and base.kind != "list":
             self.leave(source, value, "kept")
         container = self.path(target.value)
@@ -216,6 +221,9 @@ class Flow(Expressions):
         if not owner.is_module:
             if value.is_tensor and value.device == HOME:
                 value = replace(value, device=UNKNOWN, made=())
+            elif value.kind in ("module", "parameter") and not value.moved:
+                # whoever holds the object may move it, or the class may be a module by a base that is not seen here
+                value = replace(value, device=UNKNOWN)
             owner.set_attribute(name, value)
             return
         if value.kind == "module":
@@ -328,14 +336,14 @@ class Flow(Expressions):
         self.state = then
         self.guards = self.under(condition)
         self.refine(condition.key)
-        on_cpu = self.place(condition, "cpu", True)
+        on_cpu = self.place(condition.on_cpu)
         self.block(node.body)
         then = self.state
         self.state = otherwise = entry.copy()
         negated = condition.negated()
         self.guards = self.under(negated)
         self.refine(negated.key)
-        off_card = self.place(condition, "cpu", False)
+        off_card = self.place(condition.else_on_cpu)
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
@@ -352,16 +360,20 @@ class Flow(Expressions):
         self.state = join_states(then, otherwise, condition.key)
         self.choose_devices(then, otherwise, condition, node)
 
-    def place(self, condition: conditions.Condition, type: str, holds: bool) -> dict[str, tuple[Value, Value]]:
-        """Tensors whose device the condition tells here: before and after. On the CPU where it says so, or not `is_cuda`."""
+    def place(self, on_cpu: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along."""
         changed: dict[str, tuple[Value, Value]] = {}
-        for path, named in condition.places.items():
-            value = self.state.env.get(path)
-            if value is None or not value.is_tensor or (named == type) != holds or value.device == CPU:
+        for path in on_cpu:
+            value = self.lookup(path)
+            if value is None or value.device == CPU or not (value.is_tensor or value.kind in ("device", "string")):
                 continue
-            told = replace(value, device=CPU, made=(), split=None)
-            self.state.env[path] = told
-            changed[path] = (value, told)
+            same = {path: value}
+            if value.kind != "tensor" and len(value.device) == 1:
+                same = {p: v for p, v in self.state.env.items() if v.device == value.device}
+            for other, known in same.items():
+                told = replace(known, device=CPU, made=(), split=None)
+                self.state.env[other] = told
+                changed[other] = (known, told)
         return changed
 
     def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
@@ -747,7 +759,7 @@ class Flow(Expressions):
         if len(function.summaries) >= SIGNATURES:
             return NOTHING
         function.summaries[key] = NOTHING
-        if any(v.is_tensor and v.device for v in (*arguments, *keywords.values())) or informative:
+        if informative and not self.under_construction(function):
             function.called += 1
         bound = self.bound_arguments(function, arguments, keywords)
         before = self.state.count
@@ -787,9 +799,9 @@ class Flow(Expressions):
         self.function, self.name, self.owner = function, function.name, function.owner
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
         self.breaks, self.continues = [], []
-        if node.name != "__init__":
+        if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
-        self.host = self.host or self.runs_on_host(function)
+        self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
         self.state = State({}, card=caller.card, default=caller.default)
         if bound is not None:
             self.state.work, self.state.last, self.state.count = caller.work, caller.last, caller.count
@@ -842,6 +854,12 @@ class Flow(Expressions):
 
     collators: set[str]
 
+    def under_construction(self, function: Function) -> bool:
+        """Whether a method runs inside `__init__` of its own class: the module has not moved yet."""
+        return function.owner is not None and any(
+            f.owner is function.owner and f.name.endswith(".__init__") for f in self.stack
+        )
+
     def bind_parameters(self, function: Function, bound: dict[str, Value] | None) -> None:
         node = function.node
         assert not isinstance(node, ast.Lambda)
@@ -859,7 +877,8 @@ class Flow(Expressions):
         for index, argument in enumerate(every):
             name = argument.arg
             if index == 0 and is_method and not is_static and owner is not None:
-                self.state.env[name] = self.self_value(owner)
+                is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
+                self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
                 continue
             given = bound.get(name) if bound is not None else None
             if given is not None and given.kind != "unknown":
@@ -871,6 +890,8 @@ class Flow(Expressions):
                 self.state.env[name] = annotated
             elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
+            elif name in evidence.containers and self.assume and self.knows_torch and not self.host:
+                self.state.env[name] = Value("tensors", home, None, because=(origin,))
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
             elif name in evidence.modules and self.assume:
@@ -880,8 +901,6 @@ class Flow(Expressions):
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
                 self.state.env[extra.arg] = NOTHING
-
-    evidence: dict[int, Evidence]
 
     def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
@@ -968,7 +987,8 @@ def is_self_attribute(node: ast.expr) -> bool:
 
 def kind_of(value: Value) -> str | None:
     if value.kind == "module":
-        return "modules"
+        stateless = not value.device and (value.type_name or "").startswith("torch.nn.")
+        return None if stateless else "modules"
     if value.kind == "parameter":
         return "parameters"
     if value.kind == "tensor" and value.device == CPU:

@@ -36,7 +36,8 @@ _AVAILABLE = {
 class Condition:
     """What is known where a test holds (`when`) and where it does not (`unless`): device types available or not.
 
-    `places`: access paths whose device type is known where it holds; `key`: the test's text, for equal tests later.
+    `on_cpu`, `else_on_cpu`: access paths of what is on the CPU where it holds, and where it does not. `key`: the test's
+    text, for equal tests later.
     """
 
     key: str
@@ -44,11 +45,15 @@ class Condition:
     unless: set[str] = field(default_factory=set)
     when_not: set[str] = field(default_factory=set)
     unless_not: set[str] = field(default_factory=set)
-    places: dict[str, str] = field(default_factory=dict)
+    on_cpu: set[str] = field(default_factory=set)
+    else_on_cpu: set[str] = field(default_factory=set)
 
     def negated(self) -> Condition:
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
-        return Condition(key, set(self.unless), set(self.when), set(self.unless_not), set(self.when_not))
+        return Condition(
+            key, set(self.unless), set(self.when), set(self.unless_not), set(self.when_not),
+            set(self.else_on_cpu), set(self.on_cpu),
+        )  # fmt: skip
 
 
 def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[[ast.AST], str]) -> Condition:
@@ -62,11 +67,12 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
             for part in parts:
                 condition.when |= part.when
                 condition.when_not |= part.when_not
-                condition.places |= part.places
+                condition.on_cpu |= part.on_cpu
         else:
             for part in parts:
                 condition.unless |= part.unless
                 condition.unless_not |= part.unless_not
+                condition.else_on_cpu |= part.else_on_cpu
         return condition
     if isinstance(test, ast.Call):
         name = qualify(test.func)
@@ -80,11 +86,12 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
     if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
         condition.when.add(test.attr[3:])
         condition.unless_not.add(test.attr[3:])
-        condition.places[source(test.value)] = test.attr[3:]
+        if test.attr == "is_cuda":
+            condition.else_on_cpu.add(source(test.value))
         return condition
     if isinstance(test, ast.Attribute) and test.attr == "is_cpu":
         condition.unless.add("accelerator")
-        condition.places[source(test.value)] = "cpu"
+        condition.on_cpu.add(source(test.value))
         return condition
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _comparison(test, condition, qualify, evaluate, source)
@@ -112,6 +119,7 @@ def _comparison(
         _device_type(inner, right, left, evaluate, source)
         condition.when, condition.unless = inner.unless, inner.when
         condition.when_not, condition.unless_not = inner.unless_not, inner.when_not
+        condition.on_cpu, condition.else_on_cpu = inner.else_on_cpu, inner.on_cpu
     elif isinstance(operator, ast.In):
         # `"cuda" in str(device)`; `device.type in ("cuda", "xpu")` names several types, so none is sure
         _device_type(condition, right, left, evaluate, source)
@@ -143,7 +151,10 @@ def _device_type(
         if path.endswith(suffix):
             path = path[: -len(suffix)]
             break
-    condition.places[path] = type
+    if type == "cpu":
+        condition.on_cpu.add(path)
+    elif type == "cuda":
+        condition.else_on_cpu.add(path)
     if type in ACCELERATORS:
         condition.when.add(type)
         condition.unless_not.add(type)

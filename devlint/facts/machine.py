@@ -17,6 +17,7 @@ from devlint.model import Origin, Span
 
 if TYPE_CHECKING:
     from devlint.facts.classes import ClassFacts
+    from devlint.facts.parameters import Evidence
     from devlint.facts.result import Facts
 
 
@@ -244,6 +245,8 @@ class Machine:
 
     def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         raise NotImplementedError
+
+    evidence: dict[int, Evidence]  # by the identity of a function's node
 
     def qualify(self, node: ast.expr) -> str | None:
         """The qualified name that an expression names, None when it names none."""

@@ -56,6 +56,8 @@ _SAME_MODULE = frozenset(
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag", "grad", "mH"})
 _SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
 _LOSSES_END = "Loss"
+#: Methods of matplotlib's axes that turn their data into arrays.
+_PLOTS = frozenset({"imshow", "plot", "scatter", "hist", "bar", "fill_between", "errorbar", "matshow", "contourf"})
 
 
 class Methods(Calls):
@@ -91,11 +93,10 @@ class Methods(Calls):
         return NOTHING
 
     knows_torch = True
+    plots = False  # the file imports matplotlib
 
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
-            if base.kind == "tensors" and base.device == CPU:
-                return Value("device", UNKNOWN)
             return Value("device", base.device, because=base.because, made=base.made)
         if name in _SAME_TENSOR:
             return base if base.kind == "tensors" else replace(base, kind="tensor")
@@ -175,6 +176,8 @@ class Methods(Calls):
         if name in ("synchronize", "barrier", "block_until_ready", "wait_for_everyone"):
             self.wait()
             return NONE
+        if name in _PLOTS and receiver.kind == "unknown" and self.plots:
+            self.note_use(node, f"matplotlib.axes.Axes.{name}", self.tensors(arguments))
         if name == "items" and receiver.kind == "dict":
             return NOTHING
         self.escape(node, arguments)
@@ -218,9 +221,9 @@ class Methods(Calls):
                 return NOTHING
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if name == "type" and target is None:
-            if kind == "module":
-                return receiver
-            return replace(receiver, made=()) if receiver.is_tensor else NOTHING
+            if kind == "module" or not receiver.is_tensor:
+                return receiver if kind == "module" else NOTHING
+            return receiver if only else self.unknown_move(receiver)
         discarded = self.statement_value is node
         if target is None:
             if receiver.is_tensor or kind == "module":
@@ -233,6 +236,11 @@ class Methods(Calls):
         path = self.path(operand.node)
         if kind == "module" and path is not None and target is not None:
             self.move_in_place(path, result)
+        if receiver.type_name == "moved" and discarded:
+            # it moved before and may be a module, which moves in place
+            if path is not None:
+                self.state.env[path] = result
+            return result
         if discarded and receiver.is_tensor and path is not None and target is not None:
             self.state.env[path] = replace(receiver, discarded=self.span(node))
         if target is not None and target.device == CPU and may_be_accelerator(receiver.device):
@@ -278,7 +286,8 @@ class Methods(Calls):
                 return Value("device", on("cuda")), first[0], False
             if first[1].type_name is not None and first[1].type_name.startswith("torch.cuda."):
                 return Value("device", on("cuda")), first[0], False
-            return None, None, True
+            # a dtype leaves the tensor where it is; a type chosen elsewhere may be one of another device
+            return None, None, first[1].kind == "dtype" or is_dtype(first[1]) or isinstance(text, str)
         device = arguments.keywords.get("device")
         extra = len(arguments.every())
         if device is None and arguments.values and not arguments.star:
@@ -312,7 +321,7 @@ class Methods(Calls):
         if receiver.kind in ("module", "packed"):
             return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
         if receiver.kind == "unknown":
-            return Value("tensors", target.device, None, because=(origin,), moved=True)
+            return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True)
         return replace(receiver, moved=True)
 
     def move_in_place(self, path: str, value: Value) -> None:
@@ -448,7 +457,7 @@ class Methods(Calls):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
-        return Value("tensors", device, None, because=because) if device else NOTHING
+        return Value("tensors", device, None, because=because) if value.device else NOTHING
 
     # -- device events ------------------------------------------------------------------------------------------------
 

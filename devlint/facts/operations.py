@@ -43,6 +43,9 @@ class Operations(Machine):
         """`conflict` of two values. One that on some path is a fresh CPU tensor conflicts there with an accelerator's."""
         if BATCH in (a.type_name, b.type_name) and HOME in (a.device, b.device):
             return None  # a loader and a model that are both arguments: nothing says that the model moved
+        for one, other in ((a, b), (b, a)):
+            if one.device == CPU and one.moved and CPU_PLACE in other.device and other.device != CPU:
+                return None  # fetched to the CPU on purpose, where the other is too on some path
         found = self.conflict(a.device, b.device)
         if found is None and CPU_PLACE in a.device | b.device:
             for mixed, other in ((a, b), (b, a)):

@@ -60,7 +60,8 @@ class Evidence:
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
-        self.narrowed: set[str] = set()
+        self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
+        self.containers: set[str] = set()  # a tensor, or a sequence of tensors
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.parameters = {a.arg for a in every}
@@ -77,6 +78,10 @@ class Evidence:
                     self.tensors.add(name)
                 elif name in open_ and child.attr in ("parameters", "state_dict", "eval", "named_parameters"):
                     self.modules.add(name)
+            elif isinstance(child, ast.Attribute) and child.attr in TENSOR_ONLY and isinstance(child.value, ast.Call):
+                root = _method_chain(child.value)
+                if root in open_:
+                    self.tensors.add(root)
             elif isinstance(child, ast.Call):
                 self._call(child, open_, names, forward)
             elif forward and isinstance(child, ast.Subscript) and isinstance(child.value, ast.Name):
@@ -91,7 +96,8 @@ class Evidence:
                 self.devices.add(keyword.value.id)
         function = call.func
         if isinstance(function, ast.Name):
-            if function.id == "isinstance" and call.args and isinstance(call.args[0], ast.Name):
+            asks = function.id in ("isinstance", "hasattr", "type") or function.id.startswith("is_")
+            if asks and call.args and isinstance(call.args[0], ast.Name):
                 self.narrowed.add(call.args[0].id)
             return
         if not isinstance(function, ast.Attribute):
@@ -122,13 +128,23 @@ class Evidence:
         elif qualname == "torch.is_tensor":
             if isinstance(first, ast.Name):
                 self.narrowed.add(first.id)
-        elif (
-            qualname not in _NOT_EVIDENCE
-            and isinstance(first, ast.Name)
-            and first.id in open_
-            and _first_is_tensor(qualname)
-        ):
-            self.tensors.add(first.id)
+        elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
+            if isinstance(first, ast.Name) and first.id in open_:
+                self.tensors.add(first.id)
+            elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
+                self.containers.add(first.value.id)
+
+
+def _method_chain(node: ast.expr) -> str | None:
+    """`x` for `x.int().flatten()`: calls of tensor methods on a name. None for anything else."""
+    from devlint import knowledge
+
+    while isinstance(node, ast.Call):
+        function = node.func
+        if not isinstance(function, ast.Attribute) or knowledge.method("Tensor", function.attr) is None:
+            return None
+        node = function.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def reads_like_device(name: str) -> bool:

@@ -11,35 +11,28 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from devlint.facts import Facts
+from devlint.fix.needs import needs_of
+from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
 from devlint.model import (
     Edit,
     Fix,
-    ImportNeed,
     InsertStatement,
-    RunDeviceNeed,
     Safety,
     TextEdit,
     TextFix,
 )
 from devlint.settings import Settings
-from devlint.source import Source
 from devlint.tree import Chunk, Head, Tree
 
 if TYPE_CHECKING:
     import libcst as cst
 
-_ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
-_REST_OF_ROW = re.compile(r"[ \t\f]*(#[^\r\n]*)?(\r\n|\r|\n|\Z)")
 _WORD = re.compile(r"\w")
-
-
-class CannotEditError(Exception):
-    """The edit cannot be made on the text without harm; its fix becomes a hint."""
 
 
 def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
@@ -62,18 +55,12 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
         for one, other in pairwise(edits):
             if other.start < one.end or (one.start, one.end) == (other.start, other.end):
                 raise ValueError(f"edits of the fix {fix.title!r} overlap")
-        shared = _needs(fix, tree, facts, settings)
+        shared = needs_of(fix, tree, facts, settings)
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):
         return hint  # the need would come after its use
     return TextFix(fix.title, fix.safety, tuple(edits), tuple(shared))
-
-
-def newline_of(source: Source, offset: int) -> str:
-    """The line ending of the row at `offset`, else the first of the file, else LF."""
-    match = re.compile(r"\r\n|\r|\n").search(source.text, offset) or re.search(r"\r\n|\r|\n", source.text)
-    return match.group() if match else "\n"
 
 
 # Replacing and removing
@@ -176,7 +163,7 @@ def _remove(old: cst.CSTNode, chunk: Chunk, tree: Tree) -> TextEdit | None:
     if isinstance(old, cst.Decorator):
         row = tree.source.row(chunk.spans[old].start)
         start = tree.source.starts[row - 1]
-        rest = _REST_OF_ROW.match(tree.source.text, chunk.spans[old].end)
+        rest = REST_OF_ROW.match(tree.source.text, chunk.spans[old].end)
         if rest is None or rest.group(1):
             raise CannotEditError
         return TextEdit(start, rest.end(), "")
@@ -208,8 +195,8 @@ def _sequence_of(root: cst.CSTNode, item: cst.CSTNode) -> tuple[cst.CSTNode, str
 def _remove_statement(head: Head, tree: Tree) -> TextEdit:
     source = tree.source
     row_start = source.starts[source.row(head.span.start) - 1]
-    rest = _REST_OF_ROW.match(source.text, head.span.end)
-    if len(head.block) == 1 or rest is None or not _starts_row(source, head.span.start):
+    rest = REST_OF_ROW.match(source.text, head.span.end)
+    if len(head.block) == 1 or rest is None or not starts_row(source, head.span.start):
         return TextEdit(head.span.start, head.span.end, "pass")
     if rest.group(1):  # the comment stays, on a row of its own
         return TextEdit(head.span.start, rest.start(1), "")
@@ -219,21 +206,13 @@ def _remove_statement(head: Head, tree: Tree) -> TextEdit:
 # Inserting
 
 
-def _starts_row(source: Source, offset: int) -> bool:
-    """Whether only whitespace stands before `offset` in its row, and the row continues no other."""
-    row = source.row(offset)
-    if source.text[source.starts[row - 1] : offset].strip(" \t\f"):
-        return False
-    return row == 1 or not source.line_text(row - 1).endswith("\\")
-
-
 def _insert(insert: InsertStatement, tree: Tree) -> TextEdit:
     source = tree.source
     head = tree.head(insert.at)
     owner = head.owner
     start = head.span.start
     is_elif = isinstance(owner, ast.If) and source.text.startswith("elif", start)
-    if is_elif or not isinstance(owner, ast.stmt) or not _starts_row(source, start):
+    if is_elif or not isinstance(owner, ast.stmt) or not starts_row(source, start):
         raise CannotEditError
     row_start = source.starts[source.row(start) - 1]
     indent = source.text[row_start:start]
@@ -242,7 +221,7 @@ def _insert(insert: InsertStatement, tree: Tree) -> TextEdit:
     if not insert.after:
         return TextEdit(row_start, row_start, text)
     end = source.span(owner).end
-    rest = _REST_OF_ROW.match(source.text, end)
+    rest = REST_OF_ROW.match(source.text, end)
     if rest is None:
         raise CannotEditError
     if not rest.group(2):  # the file ends without a line ending
@@ -275,108 +254,3 @@ def _indent_step(tree: Tree) -> str:
             if found:
                 return found
     return "    "
-
-
-# Needs
-
-
-def _needs(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[TextEdit]:
-    """The imports and definitions that the fix uses and the module lacks."""
-    bound = _module_names(tree.ast)
-    imports = [need.module for need in fix.needs if isinstance(need, ImportNeed)]
-    devices = [need.name for need in fix.needs if isinstance(need, RunDeviceNeed) and need.name not in bound]
-    local = facts.spell("torch")
-    has_torch = local.split(".")[0] in bound
-    if devices and not has_torch:
-        imports.append("torch")
-    block = _import_block(tree.ast)
-    shared: list[TextEdit] = []
-    for module in dict.fromkeys(imports):
-        if module.split(".")[0] not in bound:
-            apart = block < 0 or not _is_plain_import(tree.ast.body[block])
-            shared.append(_after(tree, block, f"import {module}", apart))
-    if devices:
-        value = _run_device(facts.spell if has_torch else str, settings)
-        after = max(block, bound[local.split(".")[0]]) if has_torch else block
-        shared += [_after(tree, after, f"{name} = {value}", apart=True) for name in dict.fromkeys(devices)]
-    return shared
-
-
-def _run_device(spell: Callable[[str], str], settings: Settings) -> str:
-    """The device of the run as an expression that works on every machine, for the lowest torch of the project."""
-    device = spell("torch.device")
-    if settings.torch_version >= _ACCELERATOR_SINCE:
-        return f'{spell("torch.accelerator.current_accelerator")}(check_available=True) or {device}("cpu")'
-    return f'{device}("cuda" if {spell("torch.cuda.is_available")}() else "cpu")'
-
-
-def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:
-    """`text` on a row after the top-level statement `index`, before the first for -1; `apart`: a blank row between."""
-    source, body = tree.source, tree.ast.body
-    newline = newline_of(source, 0)
-    blank = newline if apart else ""
-    if index < 0:
-        start = tree.start(body[0])
-        if not _starts_row(source, start):
-            raise CannotEditError
-        place = source.starts[source.row(start) - 1]
-        return TextEdit(place, place, text + newline + blank)
-    rest = _REST_OF_ROW.match(source.text, source.span(body[index]).end)
-    if rest is None or not rest.group(2):
-        raise CannotEditError
-    return TextEdit(rest.end(), rest.end(), blank + text + newline)
-
-
-def _import_block(module: ast.Module) -> int:
-    """The index of the last import of the block at the top; the docstring's without one, -1 without both."""
-    last = -1
-    for index, statement in enumerate(module.body):
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            last = index
-        elif index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-            last = 0 if isinstance(statement.value.value, str) else -1
-            if last < 0:
-                break
-        elif not _may_stand_between_imports(statement):
-            break
-    return last
-
-
-def _is_plain_import(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.ImportFrom):
-        return statement.module != "__future__"
-    return isinstance(statement, ast.Import)
-
-
-def _may_stand_between_imports(statement: ast.stmt) -> bool:
-    """Names with two underscores, and `try` or `if` around imports."""
-    if isinstance(statement, ast.Assign):
-        return all(isinstance(target, ast.Name) and target.id.startswith("__") for target in statement.targets)
-    if isinstance(statement, ast.Try | ast.If):
-        return any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in ast.walk(statement))
-    return False
-
-
-def _module_names(module: ast.Module) -> dict[str, int]:
-    """The names that the module's own code binds, each with the index of the first top-level statement that does."""
-    names: dict[str, int] = {}
-    for index, statement in enumerate(module.body):
-        pending: list[ast.AST] = [statement]
-        while pending:
-            node = pending.pop()
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                names.setdefault(node.name, index)
-                continue
-            if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-                continue
-            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-                pending += node.orelse
-                continue
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names.setdefault(node.id, index)
-            elif isinstance(node, ast.alias):
-                names.setdefault((node.asname or node.name).split(".")[0], index)
-            elif isinstance(node, ast.ExceptHandler) and node.name:
-                names.setdefault(node.name, index)
-            pending.extend(ast.iter_child_nodes(node))
-    return names

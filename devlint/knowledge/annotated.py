@@ -19,8 +19,8 @@ _PYTHON = "Python source of the function, which has no annotation"
 GROUPS: tuple[tuple[str, str, str], ...] = (
     # -- what may be mixed: composite operators, by the operators that they call ------------------------------------
     (_COMPOSITE, "m=e", """
-        .matmul .mv .inner .outer .ger .kron .cdist .dist linalg.matmul linalg.multi_dot linalg.solve linalg.solve_ex
-        linalg.lstsq linalg.tensorsolve linalg.vecdot chain_matmul tensordot einsum bilinear F:bilinear F:linear .addr
+        .matmul .mv .outer .ger .kron .cdist linalg.matmul linalg.multi_dot linalg.solve linalg.solve_ex
+        linalg.lstsq linalg.tensorsolve chain_matmul tensordot einsum bilinear F:bilinear F:linear .addr
         stack hstack vstack dstack column_stack row_stack concat concatenate cartesian_prod
         conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc convolution
         batch_norm layer_norm group_norm instance_norm rms_norm F:batch_norm F:layer_norm F:group_norm F:instance_norm
@@ -34,7 +34,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         sparse.sampled_addmm F:grouped_mm F:scaled_mm F:scaled_grouped_mm spmm dsmm hspmm saddmm
     """),
     (_COMPOSITE, "m=s", """
-        .allclose .isclose .logical_and .logical_or .logical_xor Tensor:logical_and_ Tensor:logical_or_
+        .allclose .isclose .dist .inner .logical_and .logical_or .logical_xor Tensor:logical_and_ Tensor:logical_or_
         Tensor:logical_xor_ .ldexp ldexp_ Tensor:ldexp_ .arctan2 Tensor:arctan2_ .true_divide .multiply .divide .subtract
         .greater .greater_equal .less .less_equal .not_equal .float_power .max .min .select_scatter .as_strided_scatter
         Tensor:true_divide_ Tensor:multiply_ Tensor:divide_ Tensor:subtract_ Tensor:float_power_
@@ -53,9 +53,10 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         Tensor:__ilshift__ Tensor:__irshift__
     """),
     ("composite of igamma(c), an exact check: aten/src/ATen/native/native_functions.yaml", "m=e",
-     "special.gammainc special.gammaincc Tensor:__rmatmul__ Tensor:__matmul__ linalg.vecdot"),
+     "special.gammainc special.gammaincc Tensor:__rmatmul__ Tensor:__matmul__ .cov .gradient .repeat_interleave"),
     ("aten/src/ATen/native/cuda/IndexKernel.cpp (masked_fill: mask on the tensor's device, a 0-dim value from anywhere)",
      "m=s", ".masked_fill Tensor:masked_fill_"),
+    ("aten/src/ATen/native/TensorShape.cpp: checks its tensors itself", "m=e", "block_diag meshgrid"),
     ("include/ATen/native/IndexingUtils.h: indices on the CPU or on the tensor's device", "m=i",
      ".index_put Tensor:index_put_ index_put_ Tensor:__getitem__ Tensor:__setitem__ Tensor:index"),
     ("aten/src/ATen/native/Copy.cpp: copies between devices", "m=c", """
@@ -371,7 +372,7 @@ EXTRA_NAMES: dict[str, str] = {
         LongTensor BoolTensor""",
     "torch.cuda.sparse": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
         LongTensor""",
-    "torch": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
+    "torch": """Storage FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
         BoolTensor AVG ArgumentSpec Capsule Code CompleteArgumentSpec DeepCopyMemoTable ExcludeDispatchKeyGuard ExecutionPlan
         FatalError Gradient OperatorInfo PyObjectType SUM ScriptClass ScriptClassFunction ScriptDictIterator
         ScriptDictKeyIterator ScriptListIterator ScriptObjectProperty StaticModule bit cpp get_autocast_ipu_dtype
@@ -379,8 +380,19 @@ EXTRA_NAMES: dict[str, str] = {
         set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled uint1 uint2 uint3
         uint4 uint5 uint6 uint7 autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache
         is_autocast_cache_enabled set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype""",
+    "torch.backends": "m",
+    "torch.backends.cudnn": "m",
+    "torch.backends.cudnn.rnn": "m",
+    "torch.backends.miopen": "m",
+    "torch.backends.mkldnn": "m",
+    "torch.backends.opt_einsum": "m",
+    "torch.backends.quantized": "m",
+    "torch.backends.xnnpack": "m",
     "torch.monitor": "COUNT MAX MEAN MIN SUM VALUE data_value_t",
 }
+
+# Modules that replace themselves by an object with more names. Source: torch/backends/python_native/__init__.py.
+OPEN = frozenset({"torch.backends.python_native"})
 
 # What attributes hold where no annotation says so: (family, name) to a word of Function.result.
 ATTRIBUTES: dict[tuple[str, str], str] = {

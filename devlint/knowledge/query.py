@@ -173,6 +173,12 @@ def functions() -> tuple[str, ...]:
 
 
 @cache
+def _families() -> dict[str, str]:
+    """Family by the name under which the root's record is kept."""
+    return {_canonical(root): family for root, family in _FAMILY_ROOTS.items()}
+
+
+@cache
 def cls(qualname: str) -> Class | None:
     """The record of a class by its full name, aliases included, with what its bases in torch give it; None if unknown."""
     if not qualname.startswith("torch"):
@@ -184,7 +190,7 @@ def cls(qualname: str) -> Class | None:
     if text is None:
         return None
     own = decode_class(home, text)
-    family = _FAMILY_ROOTS.get(home, "")
+    family = _families().get(home, "")
     found_methods, found_attributes = own.methods, own.attributes
     params = own.params
     for base_name in own.bases:
@@ -252,6 +258,8 @@ def lifetime(qualname: str) -> tuple[Version | None, Version | None] | None:
         marks = names.get(name)
         if marks is not None:
             since, _, removed = marks.partition("-")
+            if _is_open(namespace):
+                removed = ""
             return (parse_version(since[1:]) if since else None, parse_version(removed) if removed else None)
     record = function(qualname)
     if record is not None and _canonical(qualname) in _data()["functions"]:
@@ -274,9 +282,14 @@ def exists(qualname: str, torch: Version) -> bool:
     return (since is None or torch >= since) and (removed is None or torch < removed)
 
 
+def _is_open(namespace: str) -> bool:
+    """Whether a module binds names that reading its file cannot tell."""
+    return namespace in _data()["open"] or namespace in _annotated().OPEN
+
+
 def known_namespace(prefix: str) -> bool:
     """Whether all public names of this module are known, so that another name does not exist."""
-    return _names(prefix) is not None and prefix not in _data()["open"]
+    return _names(prefix) is not None and not _is_open(prefix)
 
 
 def is_public_name(namespace: str, name: str) -> bool | None:
@@ -291,7 +304,7 @@ def is_public_name(namespace: str, name: str) -> bool | None:
         return None
     if name in names:
         return True
-    return None if namespace in _data()["open"] else False
+    return None if _is_open(namespace) else False
 
 
 def nearest(qualname: str, n: int = 3) -> list[str]:

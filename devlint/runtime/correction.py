@@ -199,19 +199,31 @@ def choose(cases: Sequence[FixCase]) -> tuple[list[FixCase], list[FixCase]]:
 
 
 def carried_back(case: FixCase, variant: Variant) -> FixCase | None:
-    """A fix found in a variant, in terms of the original; None when it builds on text that another fix wrote."""
-    span = variant.to_original(*case.span)
+    """A fix found in a variant, in terms of the original; None when it changes text that another fix wrote.
+
+    A finding in such text is placed where that text was put in.
+    """
     edits = [_edit_back(edit, variant) for edit in case.edits]
     shared = [_edit_back(edit, variant) for edit in case.shared]
-    if span is None or None in edits or None in shared:
+    if None in edits or None in shared:
         return None
     return replace(
         case,
-        span=Span(*span),
+        span=original_span(case, variant),
         edits=tuple(edit for edit in edits if edit),
         shared=tuple(edit for edit in shared if edit),
         related=tuple(Span(*back) for each in case.related if (back := variant.to_original(*each))),
     )
+
+
+def original_span(case: FixCase, variant: Variant) -> Span:
+    """Where in the original a finding of a variant is, or where the text was put in that it is about."""
+    exact = variant.to_original(*case.span)
+    if exact is not None:
+        return Span(*exact)
+    at = next((p for p in variant.pieces if p.start <= case.span.start < p.end), variant.pieces[-1])
+    start = at.old if at.owner is not None else at.old + case.span.start - at.start
+    return Span(start, start)
 
 
 def _edit_back(edit: TextEdit, variant: Variant) -> TextEdit | None:

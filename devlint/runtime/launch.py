@@ -257,7 +257,7 @@ def _forgiving() -> Iterator[None]:
     """Let operations on mixed devices go on after they are recorded, on the first card among their operands."""
     from devlint.runtime.simulator import mixing
     from devlint.runtime.simulator.marks import card_of
-    from devlint.runtime.simulator.opfacts import tensors_in
+    from devlint.runtime.simulator.mode import tensors_in
 
     strict = mixing.resolve
 

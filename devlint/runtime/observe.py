@@ -60,7 +60,7 @@ def _make_observer(kind: str, recorder: Recorder) -> Any:
 
     module = getattr(torch, kind)
 
-    class Observer(TorchDispatchMode):
+    class Observer(TorchDispatchMode):  # type: ignore[misc]
         """Looks at each operator before or after it runs; never changes one."""
 
         def __init__(self) -> None:
@@ -95,7 +95,9 @@ def _make_observer(kind: str, recorder: Recorder) -> Any:
                 if "device" in str(error):
                     recorder.record("fault", str(error).splitlines()[0])
                 raise
-            cards = {tensor.device for tensor in tensors_in((args, list(kwargs.values()))) if tensor.device.type == kind}
+            cards = {
+                tensor.device for tensor in tensors_in((args, list(kwargs.values()))) if tensor.device.type == kind
+            }
             if plan.name in ("_to_copy", "copy_"):
                 self._copied(plan.name, args, kwargs, result)
             elif cards:

@@ -11,6 +11,8 @@ from devlint.runtime.verdict import Run, Stop, Verdict
 if TYPE_CHECKING:
     from devlint.runtime.verify import JudgedFix, Report
 
+_WIDTH = 110
+
 
 def as_text(report: Report) -> str:
     """The runs with their outcomes, then each fix with its verdict and evidence, then what was not judged."""
@@ -18,7 +20,7 @@ def as_text(report: Report) -> str:
     if report.device:
         lines += [f"{report.script}, run on: {report.device} (torch {report.torch})", ""]
         width = max(len(label) for label, _ in report.runs)
-        lines += [f"  {label:<{width}}  {run.text}{_swallowed(run)}" for label, run in report.runs]
+        lines += [f"  {label:<{width}}  {_short(run.text)}{_swallowed(run)}" for label, run in report.runs]
         lines.append("")
     for fix in report.fixes:
         lines += _fix(report, fix)
@@ -48,6 +50,11 @@ def _fix(report: Report, fix: JudgedFix) -> list[str]:
 
 def _on(report: Report, device: str) -> str:
     return f" on {device}" if device else ""
+
+
+def _short(text: str) -> str:
+    """The start of an outcome; the evidence has the whole message."""
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
 
 
 def _swallowed(run: Run) -> str:

@@ -146,8 +146,8 @@ class Claim:
 
     @property
     def portability(self) -> bool:
-        """Whether its fault shows on a machine without the accelerator."""
-        return self.code.startswith("DEV2")
+        """Whether its fault shows on a machine without the accelerator: there a device's index is -1, too (DEV305)."""
+        return self.code.startswith("DEV2") or self.code == "DEV305"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +196,7 @@ _DEVICE_TEXT = re.compile(
     r"|too many CPU scalars"
     r"|to be on same device"
     r"|module 'torch\._C' has no attribute '_(cuda|xpu|mps)"
+    r"|Tried to instantiate dummy base class"
     r"|either on cpu or on the same device"
     r"|module must have its parameters and buffers on device"
     r"|[Ee]xpected (object of )?device (type )?\S+ but got"
@@ -390,7 +391,7 @@ def _measured_clocks(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict
     gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
     if not gone:
         return None
-    read = min(gone, key=lambda c: c.line)
+    read = min(gone, key=lambda c: (c.line != claim.line, c.line))
     return (
         Verdict.CONFIRMED,
         f"line {read.line}: without the fix the clock is read with work queued and not waited for; with it, with none",
@@ -443,6 +444,13 @@ def differing_losses(a: Run, b: Run, tolerance: Tolerance = SAME_KERNELS) -> str
     if a.outcome is b.outcome is Outcome.FINISHED and len(a.losses) != len(b.losses):
         return f"{len(a.losses)} backward passes become {len(b.losses)}"
     return ""
+
+
+def differ(original: Run, corrected: Run, tolerance: Tolerance = SAME_KERNELS) -> bool:
+    """Whether a corrected run has a fault where the original has none, or other losses."""
+    before = _faults(original)
+    new = [fault for fault in _faults(corrected) if not any(_same_place(fault, each) for each in before)]
+    return bool(new or differing_losses(original, corrected, tolerance))
 
 
 # ------------------------------------------------------------------------------------------------- combining

@@ -36,6 +36,7 @@ from devlint.runtime.verdict import (
     Verdict,
     brought,
     combine,
+    differ,
     exit_code,
     is_device_fault,
     judge,
@@ -44,6 +45,8 @@ from devlint.runtime.verdict import (
 DEVICES = "auto, cpu, cuda, mps, xpu, or simulated: sim, sim:2, sim:xpu, sim:cuda:3"
 _REAL = ("cuda", "mps", "xpu")
 _MOST_ROUNDS = 5
+
+_OVERLAPS = "it changes the same text as another fix; apply that one, then verify again"
 
 Finder = Callable[[str], list[FixCase]]
 """Finds the fixes of a text; the linter in normal use."""
@@ -82,6 +85,7 @@ class Report:
     fixes: list[JudgedFix] = field(default_factory=list)
     hints: list[tuple[FixCase, Position]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    corrected: str = ""  # the text with all fixes
 
     @property
     def exit_code(self) -> int:
@@ -336,47 +340,42 @@ def verify(request: Request, text: str, cases: Sequence[FixCase], runner: Runner
     if find is not None:
         fixes, waiting = _more_rounds(original, fixes, waiting, find)
     _check(original, fixes)
+    report.corrected = Variant(original, fixes).text
     if fixes:
         bench = _Bench(request, original, fixes, runner, report)
         for index, case in enumerate(fixes):
             report.fixes.append(_judged(original, case, bench.judge(index)))
     for case in waiting:
-        report.fixes.append(_judged(original, case, Judgement(Verdict.COULD_NOT_JUDGE, (_overlapping(case, fixes),))))
+        report.fixes.append(_judged(original, case, Judgement(Verdict.COULD_NOT_JUDGE, (_OVERLAPS,))))
     report.fixes.sort(key=lambda fix: (fix.case.span, fix.case.code))
     report.torch, report.notes = runner.torch, list(runner.notes)
     return report
 
 
-def _overlapping(case: FixCase, fixes: Sequence[FixCase]) -> str:
-    return "it changes the same text as another fix; apply that one, then verify again"
-
-
 def _check(original: Places, fixes: Sequence[FixCase]) -> None:
     """Raise DevlintError naming the fix whose text does not parse."""
-    for index, case in enumerate(fixes):
+    for case in fixes:
         try:
             Variant(original, [case])
         except SyntaxError as error:
             line = original.lines.line(case.span.start)
             raise DevlintError(f"line {line}: the fix of {case.code} breaks the syntax: {error.msg}") from error
-        assert fixes[index] is case
 
 
 def _more_rounds(
     original: Places, fixes: list[FixCase], waiting: list[FixCase], find: Finder
 ) -> tuple[list[FixCase], list[FixCase]]:
-    """Take in the fixes that show, or fit, only when the first ones are applied."""
+    """Take in the fixes that show, or fit, only when the first ones are applied; the rest are left waiting."""
     for _ in range(_MOST_ROUNDS):
         variant = Variant(original, fixes)
-        known = {(case.code, case.span) for case in fixes}
-        found = [carried_back(case, variant) for case in find(variant.text) if not case.is_hint]
-        new = [case for case in found if case is not None and (case.code, case.span) not in known]
-        more, _ = choose([*fixes, *new])
+        found = [(case, carried_back(case, variant)) for case in find(variant.text) if not case.is_hint]
+        waiting = [replace(case, span=original_span(case, variant)) for case, moved in found if moved is None]
+        more, later = choose([*fixes, *(moved for _, moved in found if moved is not None)])
+        waiting += later
         if len(more) == len(fixes) or not set(map(id, fixes)) <= set(map(id, more)):
             break
         fixes = more
-    known = {(case.code, case.span) for case in fixes}
-    return fixes, [case for case in waiting if (case.code, case.span) not in known]
+    return fixes, waiting
 
 
 class _Bench:
@@ -395,8 +394,7 @@ class _Bench:
             f"corrected ({_fixes(len(fixes))})": Variant(original, fixes),
         }
         for index, claim in enumerate(self._claims):
-            self._variants[self._label(index)] = Variant(original, fixes, leave_out=index)
-            assert claim.index == index
+            self._variants[self._label(index)] = Variant(original, fixes, leave_out=claim.index)
         self._corrected = list(self._variants)[1]
         self._listed: set[str] = set()
         first = self._run("original", request.device)
@@ -425,25 +423,32 @@ class _Bench:
     def judge(self, index: int) -> Judgement:
         """The verdict on one fix: on the device, and on plain CPU where the claim or a difference asks for it."""
         claim = self._claims[index]
-        if claim.portability and not self._differ_on(self._device):
-            judgements = [self._from_the_original(index)]
-        else:
+        if not claim.portability or self._device == "cpu":
             judgements = [self._on(self._device, index)]
-        if self._device != "cpu" and (claim.portability or (self._simulated and self._differ_on("cpu"))):
-            judgements.append(self._on("cpu", index))
-        return combine(judgements)
+            if self._simulated and self._differ_on("cpu"):
+                # Where the program ran before, it must do the same; that the fault is not seen there says nothing.
+                there = self._on("cpu", index, replace(claim, own=frozenset(), watch=frozenset()))
+                judgements += [there] if there.verdict is Verdict.REFUTED else []
+            return combine(judgements)
+        on_card = self._on if self._differ_on(self._device) else self._from_the_original
+        return combine([self._on("cpu", index), on_card(self._device, index)])
 
     @property
     def _simulated(self) -> bool:
         return self._device.startswith("sim")
 
-    def _on(self, device: str, index: int) -> Judgement:
-        claim = self._claims[index]
+    def _on(self, device: str, index: int, claim: Claim | None = None) -> Judgement:
+        claim = claim or self._claims[index]
         original, corrected = self._run("original", device), self._run(self._corrected, device)
         without = self._run(self._label(index), device)
         judgement = judge(claim, without, corrected, original, _tolerance(device))
         suspect = judgement.then
-        if judgement.verdict is Verdict.CONFIRMED and suspect is not None and suspect.device and self._simulated:
+        if (
+            judgement.verdict is Verdict.CONFIRMED
+            and suspect is not None
+            and suspect.device
+            and device.startswith("sim")
+        ):
             variant = self._variants[self._label(index)]
             forgiven = self._runner.run(variant, device, f"{self._label(index)}, mixed devices let through", True)
             if brought(suspect, forgiven):
@@ -455,16 +460,15 @@ class _Bench:
                 )
         return judgement
 
-    def _from_the_original(self, index: int) -> Judgement:
+    def _from_the_original(self, device: str, index: int) -> Judgement:
         """Where original and corrected program do the same, the original stands for the one without this fix."""
-        original, corrected = self._run("original", self._device), self._run(self._corrected, self._device)
-        return judge(self._claims[index], original, corrected, None, _tolerance(self._device))
+        original, corrected = self._run("original", device), self._run(self._corrected, device)
+        return judge(self._claims[index], original, corrected, None, _tolerance(device))
 
     def _differ_on(self, device: str) -> bool:
         """Whether the fixes together change what the program does there, so that each must be looked at by itself."""
         original, corrected = self._run("original", device), self._run(self._corrected, device)
-        joint = replace(self._claims[0], own=frozenset(original.counts), watch=frozenset())
-        if judge(joint, original, corrected, None, _tolerance(device)).verdict is Verdict.REFUTED:
+        if differ(original, corrected, _tolerance(device)):
             return True
         return device != "cpu" and not (original.complete and corrected.complete)
 

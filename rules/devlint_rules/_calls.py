@@ -8,8 +8,13 @@ from devlint.api import cst
 
 
 def has_star(call: ast.Call) -> bool:
-    """Whether `*args` or `**kwargs` may carry arguments that the code does not show."""
-    return any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+    """Whether `*args` may carry arguments that the code does not show."""
+    return any(isinstance(a, ast.Starred) for a in call.args)
+
+
+def has_double_star(call: ast.Call) -> bool:
+    """Whether `**kwargs` may carry keywords that the code does not show."""
+    return any(k.arg is None for k in call.keywords)
 
 
 def keywords(call: ast.Call) -> dict[str, ast.expr]:
@@ -42,11 +47,22 @@ def with_keyword(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.Ca
         between = call.whitespace_before_args
     if isinstance(last.comma, cst.Comma):
         added = added.with_changes(comma=last.comma)
+        after = last.comma.whitespace_after
+        if isinstance(after, cst.ParenthesizedWhitespace) and isinstance(between, cst.ParenthesizedWhitespace):
+            # a comment behind the last argument stays behind it
+            between = after.with_changes(last_line=between.last_line, indent=between.indent)
+            ending = after.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=())
+            added = added.with_changes(comma=last.comma.with_changes(whitespace_after=ending))
     else:
         added = added.with_changes(whitespace_after_arg=last.whitespace_after_arg)
         last = last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))
     arguments[-1] = last.with_changes(comma=cst.Comma(whitespace_after=between))
     return call.with_changes(args=[*arguments, added])
+
+
+def may_precede(statement: cst.CSTNode) -> bool:
+    """Whether a statement put before this one runs right before its expressions; not so for `while` and `elif`."""
+    return isinstance(statement, cst.BaseSmallStatement | cst.If | cst.With | cst.For)
 
 
 def path_to(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:

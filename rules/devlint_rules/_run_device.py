@@ -13,6 +13,7 @@ _KERNEL_LANGUAGES = ("triton", "cupy", "pycuda", "cuda", "numba.cuda", "torch.ut
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
 
+_OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
 
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
@@ -49,6 +50,11 @@ def names_several_cards(facts: Facts, type: str) -> bool:
     """Whether the file names different cards of one type: the indices are then a placement, not a habit."""
     cards = {e.index for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == type}
     return len(cards - {None}) > 1
+
+
+def may_use_other_cards(facts: Facts) -> bool:
+    """Whether the file names, or makes current, another card than the first: `cuda` may then be another device."""
+    return _OTHER_CARD.search(facts.text) is not None
 
 
 @dataclass(frozen=True, slots=True)

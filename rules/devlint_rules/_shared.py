@@ -80,8 +80,13 @@ def operation(meet: Meet) -> str:
     if meet.how == "out":
         return f"`out=` of `{meet.operation}`"
     if meet.how == "module":
-        return f"the call of `{meet.operation}`"
+        return f"the call of {callee(meet)}"
     return f"`{meet.operation}`"
+
+
+def callee(meet: Meet) -> str:
+    """What is called, as the code writes it."""
+    return f"`{short(ast.unparse(meet.node.func) if isinstance(meet.node, ast.Call) else meet.operation)}`"
 
 
 def chain(node: cst.BaseExpression, *methods: str) -> cst.BaseExpression:

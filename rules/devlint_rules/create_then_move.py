@@ -52,7 +52,7 @@ from devlint.api import (
     describe,
     may_be_accelerator,
 )
-from devlint_rules._calls import has_star, keywords, with_keyword
+from devlint_rules._calls import has_double_star, has_star, keywords, with_keyword
 
 _CONSTANT = frozenset(
     "torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tril_indices", "triu_indices")
@@ -90,7 +90,7 @@ class CreateThenMove(Rule[Move]):
         if event.method == "type" or not isinstance(event.node, ast.Call):
             return False
         made = event.receiver.node
-        if not isinstance(made, ast.Call) or has_star(made) or not _NOT_WITH.isdisjoint(keywords(made)):
+        if not isinstance(made, ast.Call) or has_double_star(made) or not _NOT_WITH.isdisjoint(keywords(made)):
             return False
         function = _factory(event)
         carried = None if function is None else _carried(event.node, made, function)
@@ -133,7 +133,12 @@ def _factory(event: Move) -> str | None:
 def _carried(move: ast.Call, made: ast.Call, function: str) -> tuple[str, ...] | None:
     """Arguments of the move, other than the device, that the factory takes over. None: it cannot take them all."""
     given = keywords(move)
-    if has_star(move) or len(move.args) > 2 or not given.keys() <= {"device", "dtype", "non_blocking"}:
+    if (
+        has_star(move)
+        or has_double_star(move)
+        or len(move.args) > 2
+        or not given.keys() <= {"device", "dtype", "non_blocking"}
+    ):
         return None
     if len(move.args) == 2 and not (isinstance(move.func, ast.Attribute) and move.func.attr == "to"):
         return None
@@ -163,7 +168,8 @@ def _is_exact(function: str, made: ast.Call) -> bool:
     dtype = keywords(made).get("dtype")
     if dtype is not None:
         return ast.unparse(dtype) in _INTEGERS
-    return all(_is_integer(a) for a in made.args) and keywords(made).keys() <= {"device"}
+    given = keywords(made)
+    return given.keys() <= {"start", "end", "step"} and all(_is_integer(a) for a in (*made.args, *given.values()))
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -39,7 +39,13 @@ from __future__ import annotations
 import ast
 
 from devlint.api import CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._run_device import is_for_accelerator, is_guarded, names_several_cards, run_device
+from devlint_rules._run_device import (
+    is_for_accelerator,
+    is_guarded,
+    may_use_other_cards,
+    names_several_cards,
+    run_device,
+)
 
 _MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 
@@ -90,6 +96,7 @@ class CudaMethodCall(Rule[CudaMethod]):
                 first = first.with_changes(comma=cst.Comma(whitespace_after=call.whitespace_before_args))
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
         proved = event.run_device_is_proved and event.run_device is not None and not computed and event.index is None
+        proved = proved and not may_use_other_cards(site.facts)
         safe = proved and event.receiver.value.kind in _MOVABLE and not _second_positional(event)
         return Fix(
             f"Use `.to({device.text})`", Safety.SAFE if safe else Safety.UNSAFE, (Edit(call, moved),), device.needs

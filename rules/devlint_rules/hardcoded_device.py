@@ -58,7 +58,13 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_for_accelerator, is_guarded, names_several_cards, run_device
+from devlint_rules._run_device import (
+    is_for_accelerator,
+    is_guarded,
+    may_use_other_cards,
+    names_several_cards,
+    run_device,
+)
 
 _ROLES = frozenset({"argument", "assigned", "autocast", "map"})
 _AVAILABLE = {"mps": "torch.backends.mps.is_available"}
@@ -93,7 +99,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
-        whole = _device_call(site)
+        whole = _device_call(event, site)
         if event.index is not None and names_several_cards(site.facts, event.type):
             return Fix("Take the cards from a setting", Safety.HINT)
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
@@ -107,6 +113,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             text = f"{text}.type" if device.needs else f"{site.spell('torch.device')}({text}).type"
         indexed = event.index is not None or (isinstance(whole, cst.Call) and len(whole.args) > 1)
         same = event.run_device_is_proved and not indexed and event.role == "argument"
+        same = same and not may_use_other_cards(site.facts)
         return Fix(
             f"Use `{text}`",
             Safety.SAFE if same and event.run_device is not None else Safety.UNSAFE,
@@ -117,7 +124,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
 def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
     """Whether the literal is compared, is a default, or stands in an autocast that is off or asks by itself."""
-    whole = _device_call(site)
+    whole = _device_call(event, site)
     above = path_to(site.statement, whole)
     if any(isinstance(node, cst.Param) for node in above):
         return True
@@ -133,13 +140,11 @@ def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
     return any(text == "False" or event.type in text for text in enabled)
 
 
-def _device_call(site: Site) -> cst.CSTNode:
-    """The literal, or the `torch.device(...)` around it."""
+def _device_call(event: DeviceLiteral, site: Site) -> cst.CSTNode:
+    """The literal, or the `torch.device(...)` whose argument it is."""
     above = path_to(site.statement, site.node)
-    for node in reversed(above[-3:-1]):  # Call > Arg > literal
-        if isinstance(node, cst.Call) and site.code(node.func) == site.spell("torch.device"):
-            return node
-    return site.node
+    around = above[-3] if len(above) > 2 else None  # Call > Arg > literal
+    return around if event.call == "torch.device" and isinstance(around, cst.Call) else site.node
 
 
 def _is_assigned(site: Site, node: cst.CSTNode) -> bool:

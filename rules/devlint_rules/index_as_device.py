@@ -60,9 +60,11 @@ class IndexAsDevice(Rule[Call]):
         assert used is not None
         asked = used.value.because[0].span
         call = site.at(asked)
-        if not isinstance(call, cst.Call) or (not call.args and site.code(call.func) == site.spell("torch.get_device")):
-            return None  # without a tensor it is DEV303's
+        if not isinstance(call, cst.Call):
+            return None
         tensor = _tensor(call)
+        if tensor is not None and site.facts.imports.get(site.code(tensor)) == "torch":
+            return None  # `torch.get_device()` without a tensor is DEV303's
         known = event.scope.get(site.code(tensor)) if isinstance(tensor, cst.Name | cst.Attribute) else None
         if known is not None and known.kind not in _TENSORS:
             return None

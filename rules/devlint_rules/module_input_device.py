@@ -78,7 +78,7 @@ class ModuleInputDevice(Rule[Meet]):
             return Finding(event.span, message, self._move_module(event, site), shared.trail(event))
         message = (
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
-            f"{shared.whereabouts(other.value)}: the call of `{event.operation}` needs both on one device"
+            f"{shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one device"
         )
         return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event))
 

@@ -102,11 +102,19 @@ class NoSuchMethod(Rule[Call]):
         droppable = kind in _NOTHING_MOVES and event.is_call and member in _MOVES
         if not droppable or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
-        receiver = call.func.value
-        title = f"Drop `.{member}(...)`"
-        if event.discarded and isinstance(receiver, cst.Name | cst.Attribute):
-            return Fix(title, Safety.SAFE, (Edit(site.statement, None),))
         if site.has_comment(call):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
+        receiver = call.func.value
+        title = f"Drop `.{member}(...)`"
+        if isinstance(receiver, cst.Name | cst.Attribute) and (event.discarded or _assigns_to(receiver, site)):
+            return Fix(title, Safety.SAFE, (Edit(site.statement, None),))
         lpar, rpar = [*call.lpar, *receiver.lpar], [*receiver.rpar, *call.rpar]
         return Fix(title, Safety.SAFE, (Edit(call, receiver.with_changes(lpar=lpar, rpar=rpar)),))
+
+
+def _assigns_to(receiver: cst.BaseExpression, site: Site) -> bool:
+    """Whether the statement is `receiver = receiver.to(...)`, of which nothing is left without the call."""
+    statement = site.statement
+    if not isinstance(statement, cst.Assign) or statement.value is not site.node or len(statement.targets) != 1:
+        return False
+    return site.code(statement.targets[0].target) == site.code(receiver)

@@ -46,8 +46,8 @@ and where a comment stands inside the container.
 
 ## Known limits
 Silent where the same modules are also registered, for example by `nn.Sequential(*self.layers)` or `add_module`, and
-where the content of the container is not known. A module that is hidden in a plain list on purpose, so that it is not
-registered, is reported: say so in a suppression.
+where the content of the container is not known. Silent for a list of one name (`self.hidden = [module]`), which is
+how a module is kept from being registered on purpose.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class UnregisteredModule(Rule[Register]):
     event = Register
 
     def suspects(self, event: Register, facts: Facts) -> bool:
-        return event.what in ("modules", "parameters") and not event.reassigned
+        return event.what in ("modules", "parameters") and not event.reassigned and not hides(event.value.node)
 
     def judge(self, event: Register, site: Site) -> Finding | None:
         container = "list" if event.container in (None, "comprehension") else event.container
@@ -104,3 +104,8 @@ class UnregisteredModule(Rule[Register]):
         if isinstance(node, ast.List):
             return not node.elts
         return isinstance(node, ast.Dict) and not node.keys
+
+
+def hides(node: ast.expr) -> bool:
+    """Whether this is the idiom that hides one module from registration: a list or tuple of a single name."""
+    return isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Name)

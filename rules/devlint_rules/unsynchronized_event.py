@@ -62,7 +62,7 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._calls import path_to, with_keyword
+from devlint_rules._calls import may_precede, path_to, with_keyword
 
 _MESSAGES = {
     "unsynchronized": "elapsed time is read without waiting for `{end}`",
@@ -105,23 +105,35 @@ class UnsynchronizedEvent(Rule[EventTimer]):
         return (*made, *recorded)
 
     def _wait(self, event: EventTimer, site: Site) -> Fix:
-        if not isinstance(site.statement, cst.BaseSmallStatement):
+        if not may_precede(site.statement):
             return Fix("Wait for the event before its time is read", Safety.HINT)
+        wait = self._waiting(event, site)
+        return Fix(f"Insert `{wait}`", Safety.UNSAFE, (InsertStatement(event.span, cst.parse_statement(wait)),))
+
+    def _waiting(self, event: EventTimer, site: Site) -> str:
         wait = f"{event.end.text}.synchronize()"
         inner = (cst.BaseComp, cst.Lambda)
         if any(isinstance(node, inner) for node in path_to(site.statement, site.node)):
             of_cuda = (event.end.value.type_name or "torch.cuda").startswith("torch.cuda")
             wait = site.spell("torch.cuda.synchronize" if of_cuda else "torch.accelerator.synchronize") + "()"
-        return Fix(f"Insert `{wait}`", Safety.UNSAFE, (InsertStatement(event.span, cst.parse_statement(wait)),))
+        return wait
 
     def _enable_timing(self, event: EventTimer, site: Site) -> Fix:
-        edits = []
+        edits: list[Edit | InsertStatement] = []
         for span in _constructors(event):
             call = _event_call(site, span)
             if call is not None and not _has_timing(call):
                 edits.append(Edit(call, with_keyword(call, "enable_timing", cst.Name("True"))))
         title = "Make the events with `enable_timing=True`"
-        return Fix(title, Safety.UNSAFE, tuple(edits)) if edits else Fix(title, Safety.HINT)
+        if not edits:
+            return Fix(title, Safety.HINT)
+        between = site.facts.text[event.recorded_at.end : event.span.start] if event.recorded_at is not None else ""
+        if "synchronize" not in between:
+            if not may_precede(site.statement):
+                return Fix(title, Safety.HINT)
+            title += " and wait for them"
+            edits.append(InsertStatement(event.span, cst.parse_statement(self._waiting(event, site))))
+        return Fix(title, Safety.UNSAFE, tuple(edits))
 
     def _rename(self, event: EventTimer, site: Site) -> Fix:
         wrong = [o for o in (event.start, event.end) if o.text not in event.recorded]

@@ -62,7 +62,7 @@ from devlint.api import (
     Span,
     cst,
 )
-from devlint_rules._calls import path_to
+from devlint_rules._calls import may_precede, path_to
 
 # A time in minutes or hours, or for a log: the work that is still queued does not show in it.
 _LONG = re.compile(r"/\s*(60|3600)\b|\btimedelta\b")
@@ -87,7 +87,7 @@ class UnsynchronizedTiming(Rule[Clock]):
     def judge(self, event: Clock, site: Site) -> Finding | None:
         statement = site.statement
         above = path_to(statement, site.node)
-        if any(isinstance(node, cst.Comparison) for node in above) or _LONG.search(site.code(statement)):
+        if any(isinstance(node, cst.Comparison) for node in above) or _is_long(statement, site):
             return None
         message = f"`{event.clock}` is read while the device may still be working"
         because = event.because if event.work in event.because else (event.work, *event.because)
@@ -95,7 +95,7 @@ class UnsynchronizedTiming(Rule[Clock]):
 
     def _fix(self, event: Clock, site: Site) -> Fix:
         hint = Fix("Wait for the device before the clock is read", Safety.HINT)
-        if not isinstance(site.statement, cst.BaseSmallStatement):
+        if not may_precede(site.statement):
             return hint
         wait = _wait(event, site)
         edits = [InsertStatement(event.span, wait)]
@@ -105,9 +105,18 @@ class UnsynchronizedTiming(Rule[Clock]):
         return Fix("Wait for the device before the clock is read", Safety.UNSAFE, tuple(edits), needs)
 
 
+def _is_long(statement: cst.CSTNode, site: Site) -> bool:
+    """Whether the time is reported in minutes or hours, here or by the `timedelta` that its name is given to."""
+    if _LONG.search(site.code(statement)):
+        return True
+    if not isinstance(statement, cst.Assign) or not isinstance(name := statement.targets[0].target, cst.Name):
+        return False
+    return re.search(rf"\btimedelta\([^\n]*\b{re.escape(name.value)}\b", site.facts.text) is not None
+
+
 def _on_a_line(span: Span, site: Site) -> bool:
     try:
-        return isinstance(site.statement_at(span), cst.BaseSmallStatement)
+        return may_precede(site.statement_at(span))
     except LookupError:
         return False
 

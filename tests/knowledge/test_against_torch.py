@@ -211,7 +211,8 @@ def test_every_listed_method_of_a_family_exists(family: str, version: Version) -
     if family == "LRScheduler":
         other = "torch.optim.lr_scheduler.ReduceLROnPlateau"
     real |= set(dir(resolved(other))) if other else set()
-    assert listed - real == set()
+    # torch.cuda.Stream.priority_range comes from a compiled base that a CPU build replaces by a dummy.
+    assert listed - real - {"priority_range"} == set()
 
 
 def module_classes() -> list[str]:

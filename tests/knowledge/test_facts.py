@@ -186,7 +186,7 @@ class TestVersions:
         [
             ("torch.accelerator", (2, 6)),
             ("torch.accelerator.is_available", (2, 6)),
-            ("torch.accelerator.current_device_index", (2, 7)),
+            ("torch.accelerator.current_device_index", (2, 6)),
             ("torch.accelerator.device_index", (2, 8)),
             ("torch.accelerator.empty_cache", (2, 9)),
         ],

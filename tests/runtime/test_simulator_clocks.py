@@ -10,11 +10,13 @@ from time import perf_counter as early_bound
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from devlint.runtime.observe import observe  # noqa: E402
-from devlint.runtime.recorder import Event, Recorder  # noqa: E402
-from devlint.runtime.simulator import DeviceSpec, simulate  # noqa: E402
+import torch
+
+from devlint.runtime.observe import observe
+from devlint.runtime.recorder import Event, Recorder
+from devlint.runtime.simulator import DeviceSpec, simulate
 
 pytestmark = pytest.mark.runtime
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
+import torch  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402, N812
+from torch.nn import functional as F  # noqa: E402
 
 from devlint.runtime.recorder import Recorder  # noqa: E402
 from devlint.runtime.simulator import DeviceSpec, simulate  # noqa: E402
@@ -226,26 +227,44 @@ MODULES = [
 ]
 
 LOSSES = [
-    Case("cross entropy, host target", lambda w: F.cross_entropy(w.x, w.host_labels),
-         exact("target", "cpu", "cuda:0", "nll_loss_forward")),
-    Case("cross entropy, host weight", lambda w: nn.CrossEntropyLoss(weight=torch.ones(4))(w.x, w.labels),
-         exact("weight", "cpu", "cuda:0", "nll_loss_forward")),
-    Case("cross entropy, probabilities on the host", lambda w: F.cross_entropy(w.x, w.host_x.softmax(1)),
-         two_devices()),
-    Case("nll loss, host target", lambda w: F.nll_loss(w.x.log_softmax(1), w.host_labels),
-         exact("target", "cpu", "cuda:0", "nll_loss_forward")),
+    Case(
+        "cross entropy, host target",
+        lambda w: F.cross_entropy(w.x, w.host_labels),
+        exact("target", "cpu", "cuda:0", "nll_loss_forward"),
+    ),
+    Case(
+        "cross entropy, host weight",
+        lambda w: nn.CrossEntropyLoss(weight=torch.ones(4))(w.x, w.labels),
+        exact("weight", "cpu", "cuda:0", "nll_loss_forward"),
+    ),
+    Case(
+        "cross entropy, probabilities on the host", lambda w: F.cross_entropy(w.x, w.host_x.softmax(1)), two_devices()
+    ),
+    Case(
+        "nll loss, host target",
+        lambda w: F.nll_loss(w.x.log_softmax(1), w.host_labels),
+        exact("target", "cpu", "cuda:0", "nll_loss_forward"),
+    ),
     Case("squared error, host target", lambda w: F.mse_loss(w.x, w.host_x), two_devices()),
     Case("absolute error, host target", lambda w: F.l1_loss(w.x, w.host_x), two_devices()),
     Case("smooth error, host target", lambda w: F.smooth_l1_loss(w.x, w.host_x), two_devices()),
-    Case("huber, host target", lambda w: F.huber_loss(w.x, w.host_x),
-         exact("target", "cpu", "cuda:0", "_huber_loss")),
-    Case("binary cross entropy with logits, host target",
-         lambda w: F.binary_cross_entropy_with_logits(w.x, torch.rand(3, 4)), two_devices()),
-    Case("binary cross entropy with logits, host pos_weight",
-         lambda w: F.binary_cross_entropy_with_logits(w.x, w.x.sigmoid(), pos_weight=torch.ones(4)), two_devices()),
+    Case("huber, host target", lambda w: F.huber_loss(w.x, w.host_x), exact("target", "cpu", "cuda:0", "_huber_loss")),
+    Case(
+        "binary cross entropy with logits, host target",
+        lambda w: F.binary_cross_entropy_with_logits(w.x, torch.rand(3, 4)),
+        two_devices(),
+    ),
+    Case(
+        "binary cross entropy with logits, host pos_weight",
+        lambda w: F.binary_cross_entropy_with_logits(w.x, w.x.sigmoid(), pos_weight=torch.ones(4)),
+        two_devices(),
+    ),
     Case("divergence, host target", lambda w: F.kl_div(w.x, w.host_x, reduction="batchmean"), two_devices()),
-    Case("cosine similarity", lambda w: F.cosine_similarity(w.x, w.host_x),
-         exact("min", "cuda:0", "cpu", "clamp_min__Tensor")),
+    Case(
+        "cosine similarity",
+        lambda w: F.cosine_similarity(w.x, w.host_x),
+        exact("min", "cuda:0", "cpu", "clamp_min__Tensor"),
+    ),
     Case("accuracy against host labels", lambda w: w.x.argmax(1) == w.host_labels, two_devices()),
 ]
 
@@ -257,25 +276,37 @@ ELEMENTWISE = [
     Case("host scalar times card", lambda w: w.host_scalar * w.x),
     Case("host plus card scalar", lambda w: w.host_x + w.scalar, two_devices()),
     Case("one-element host vector is no scalar", lambda w: w.x + torch.ones(1), two_devices()),
-    Case("scalar of another card is no host scalar", lambda w: w.x + torch.tensor(1.0, device="cuda:1"),
-         two_devices("cuda:0", "cuda:1")),
+    Case(
+        "scalar of another card is no host scalar",
+        lambda w: w.x + torch.tensor(1.0, device="cuda:1"),
+        two_devices("cuda:0", "cuda:1"),
+    ),
     Case("running total on the host", lambda w: torch.tensor(0.0).add_(w.x.sum()), two_devices()),
     Case("card += host scalar", lambda w: w.x.clone().add_(w.host_scalar)),
     Case("card += host", lambda w: w.x.clone().add_(w.host_x), two_devices()),
     Case("host += card", lambda w: w.host_x.clone().add_(w.x), two_devices()),
     Case("out= on the host", lambda w: torch.add(w.x, w.x, out=torch.empty(3, 4)), two_devices()),
-    Case("matrix product, out= on the host", lambda w: torch.mm(w.x, w.square, out=torch.empty(3, 4)),
-         exact("self", "cuda:0", "cpu", "mm_out_out")),
+    Case(
+        "matrix product, out= on the host",
+        lambda w: torch.mm(w.x, w.square, out=torch.empty(3, 4)),
+        exact("self", "cuda:0", "cpu", "mm_out_out"),
+    ),
     Case("addcmul, one host scalar", lambda w: torch.addcmul(w.x, w.x, w.host_scalar)),
     Case("addcmul, two host scalars", lambda w: torch.addcmul(w.x, w.host_scalar, w.host_scalar), TOO_MANY_SCALARS),
     Case("lerp", lambda w: torch.lerp(w.x, w.host_x, 0.5), two_devices()),
     Case("maximum with a host scalar", lambda w: torch.maximum(w.x, w.host_scalar)),
     Case("maximum with host", lambda w: torch.maximum(w.x, w.host_x), two_devices()),
-    Case("power with host exponent", lambda w: w.x ** w.host_x, two_devices()),
-    Case("clamp by a host scalar tensor", lambda w: torch.clamp(w.x, min=w.host_scalar),
-         exact("min", "cpu", "cuda:0", "clamp_Tensor")),
-    Case("nextafter with a host scalar", lambda w: torch.nextafter(w.x, w.host_scalar),
-         exact("other", "cpu", "cuda:0", "nextafter")),
+    Case("power with host exponent", lambda w: w.x**w.host_x, two_devices()),
+    Case(
+        "clamp by a host scalar tensor",
+        lambda w: torch.clamp(w.x, min=w.host_scalar),
+        exact("min", "cpu", "cuda:0", "clamp_Tensor"),
+    ),
+    Case(
+        "nextafter with a host scalar",
+        lambda w: torch.nextafter(w.x, w.host_scalar),
+        exact("other", "cpu", "cuda:0", "nextafter"),
+    ),
     Case("where, host scalar branch", lambda w: torch.where(w.x > 0, w.x, w.host_scalar)),
     Case("where, host branch", lambda w: torch.where(w.x > 0, w.x, w.host_x), two_devices()),
     Case("where, host condition", lambda w: torch.where(w.host_x > 0, w.x, w.x), two_devices()),
@@ -285,16 +316,21 @@ ELEMENTWISE = [
 PRODUCTS = [
     Case("@", lambda w: w.x @ w.host_x.T, exact("mat2", "cpu", "cuda:0", "mm")),
     Case("bmm", lambda w: torch.bmm(w.steps, w.host_steps.transpose(1, 2)), exact("mat2", "cpu", "cuda:0", "bmm")),
-    Case("matrix times host vector", lambda w: torch.mv(w.x, torch.ones(4)),
-         exact("mat", "cuda:0", "cpu", "addmv_")),
+    Case("matrix times host vector", lambda w: torch.mv(w.x, torch.ones(4)), exact("mat", "cuda:0", "cpu", "addmv_")),
     Case("dot", lambda w: torch.dot(w.x[0], w.host_x[0]), exact("tensor", "cpu", "cuda:0", "_dot")),
     Case("einsum", lambda w: torch.einsum("ij,kj->ik", w.x, w.host_x), exact("mat2", "cpu", "cuda:0", "bmm")),
     Case("outer", lambda w: torch.outer(w.x[0], w.host_x[0]), two_devices()),
     Case("distances", lambda w: torch.cdist(w.x, w.host_x), exact("x2", "cpu", "cuda:0", "__cdist_forward")),
-    Case("solve", lambda w: torch.linalg.solve(w.square, torch.ones(4, 1)),
-         exact("B", "cpu", "cuda:0", "_linalg_solve_ex")),
-    Case("chain of products", lambda w: torch.linalg.multi_dot([w.x, torch.ones(4, 4), w.square]),
-         "multi_dot(): all tensors must be on the same device but tensor 0 is on cuda:0 and tensor 1 on cpu"),
+    Case(
+        "solve",
+        lambda w: torch.linalg.solve(w.square, torch.ones(4, 1)),
+        exact("B", "cpu", "cuda:0", "_linalg_solve_ex"),
+    ),
+    Case(
+        "chain of products",
+        lambda w: torch.linalg.multi_dot([w.x, torch.ones(4, 4), w.square]),
+        "multi_dot(): all tensors must be on the same device but tensor 0 is on cuda:0 and tensor 1 on cpu",
+    ),
     Case("sparse times dense", lambda w: torch.sparse.mm(torch.eye(3).to_sparse().to("cuda"), w.x)),
 ]
 
@@ -302,17 +338,29 @@ JOINING = [
     Case("cat", lambda w: torch.cat([w.x, w.host_x]), exact("tensors", "cpu", "cuda:0", "cat")),
     Case("cat, host first", lambda w: torch.cat([w.host_x, w.x]), exact("tensors", "cuda:0", "cpu", "cat")),
     Case("stack", lambda w: torch.stack([w.x, w.host_x]), exact("tensors", "cpu", "cuda:0", "cat")),
-    Case("meshgrid", lambda w: torch.meshgrid(w.x[0], w.host_x[0], indexing="ij"),
-         "meshgrid expects all tensors to have the same device"),
-    Case("block_diag", lambda w: torch.block_diag(w.x, w.host_x),
-         "torch.block_diag: input tensors must all be on the same device. Input 0 is on device cuda:0 and input 1 is "
-         "on device cpu"),
-    Case("tensor_split at points on the card", lambda w: w.x.tensor_split(torch.tensor([1], device="cuda")),
-         "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0"),
+    Case(
+        "meshgrid",
+        lambda w: torch.meshgrid(w.x[0], w.host_x[0], indexing="ij"),
+        "meshgrid expects all tensors to have the same device",
+    ),
+    Case(
+        "block_diag",
+        lambda w: torch.block_diag(w.x, w.host_x),
+        "torch.block_diag: input tensors must all be on the same device. Input 0 is on device cuda:0 and input 1 is "
+        "on device cpu",
+    ),
+    Case(
+        "tensor_split at points on the card",
+        lambda w: w.x.tensor_split(torch.tensor([1], device="cuda")),
+        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0",
+    ),
     Case("tensor_split at host points", lambda w: w.x.tensor_split(torch.tensor([1]))),
-    Case("segment_reduce, host lengths", lambda w: torch.segment_reduce(w.x[0], "sum", lengths=torch.tensor([4])),
-         "Expected data.get_device() == lengths_value.get_device() to be true, but got false.  (Could this error "
-         "message be improved?  If so, please report an enhancement request to PyTorch.)"),
+    Case(
+        "segment_reduce, host lengths",
+        lambda w: torch.segment_reduce(w.x[0], "sum", lengths=torch.tensor([4])),
+        "Expected data.get_device() == lengths_value.get_device() to be true, but got false.  (Could this error "
+        "message be improved?  If so, please report an enhancement request to PyTorch.)",
+    ),
 ]
 
 INDEXING = [
@@ -320,36 +368,68 @@ INDEXING = [
     Case("card by host mask", lambda w: w.x[w.host_x > 0]),
     Case("host by card indices", lambda w: w.host_x[w.labels], INDEX_NOT_HERE),
     Case("host by card mask", lambda w: w.host_x[w.x > 0], INDEX_NOT_HERE),
-    Case("card by indices of the other card", lambda w: w.x[torch.tensor([0], device="cuda:1")],
-         "indices should be either on cpu or on the same device as the indexed tensor (cuda:0)"),
+    Case(
+        "card by indices of the other card",
+        lambda w: w.x[torch.tensor([0], device="cuda:1")],
+        "indices should be either on cpu or on the same device as the indexed tensor (cuda:0)",
+    ),
     Case("card[host mask] = number", lambda w: w.x.clone().__setitem__(w.host_x > 0, 0.0)),
     Case("card[0] = host row", lambda w: w.x.clone().__setitem__(0, w.host_x[0])),
     Case("card[indices] = host rows", lambda w: w.x.clone().__setitem__(w.labels, w.host_x), two_devices()),
-    Case("index_put_ accumulating host values",
-         lambda w: w.x.clone().index_put_((w.labels,), w.host_x, accumulate=True),
-         "expected device cuda:0 but got device cpu for value tensor"),
-    Case("index_select by host indices", lambda w: w.x.index_select(0, w.host_labels),
-         exact("index", "cpu", "cuda:0", "_index_select")),
-    Case("gather by host indices", lambda w: w.x.gather(1, w.host_labels.view(-1, 1)),
-         exact("index", "cpu", "cuda:0", "gather")),
-    Case("scatter_ by host indices", lambda w: torch.zeros(3, 4, device="cuda").scatter_(1, w.host_labels[:, None], 1.0),
-         exact("index", "cpu", "cuda:0", "scatter__value")),
+    Case(
+        "index_put_ accumulating host values",
+        lambda w: w.x.clone().index_put_((w.labels,), w.host_x, accumulate=True),
+        "expected device cuda:0 but got device cpu for value tensor",
+    ),
+    Case(
+        "index_select by host indices",
+        lambda w: w.x.index_select(0, w.host_labels),
+        exact("index", "cpu", "cuda:0", "_index_select"),
+    ),
+    Case(
+        "gather by host indices",
+        lambda w: w.x.gather(1, w.host_labels.view(-1, 1)),
+        exact("index", "cpu", "cuda:0", "gather"),
+    ),
+    Case(
+        "scatter_ by host indices",
+        lambda w: torch.zeros(3, 4, device="cuda").scatter_(1, w.host_labels[:, None], 1.0),
+        exact("index", "cpu", "cuda:0", "scatter__value"),
+    ),
     Case("take by host indices", lambda w: w.x.take(w.host_labels), exact("index", "cpu", "cuda:0", "_take")),
-    Case("masked_fill by host mask", lambda w: w.x.masked_fill(w.host_x > 0, 0.0),
-         "expected self and mask to be on the same device, but got mask on cpu and self on cuda:0"),
+    Case(
+        "masked_fill by host mask",
+        lambda w: w.x.masked_fill(w.host_x > 0, 0.0),
+        "expected self and mask to be on the same device, but got mask on cpu and self on cuda:0",
+    ),
     Case("masked_fill with a host scalar", lambda w: w.x.masked_fill(w.x > 0, w.host_scalar)),
-    Case("masked_fill of host with a card scalar", lambda w: w.host_x.masked_fill(w.host_x > 0, w.scalar),
-         "masked_fill_: Expected inputs to be on same device"),
-    Case("masked_select by host mask", lambda w: w.x.masked_select(w.host_x > 0),
-         exact("mask", "cpu", "cuda:0", "_masked_select")),
+    Case(
+        "masked_fill of host with a card scalar",
+        lambda w: w.host_x.masked_fill(w.host_x > 0, w.scalar),
+        "masked_fill_: Expected inputs to be on same device",
+    ),
+    Case(
+        "masked_select by host mask",
+        lambda w: w.x.masked_select(w.host_x > 0),
+        exact("mask", "cpu", "cuda:0", "_masked_select"),
+    ),
     Case("copy_ host to card", lambda w: w.x.clone().copy_(w.host_x)),
     Case("copy_ card to host", lambda w: w.host_x.clone().copy_(w.x)),
-    Case("bucketize by host boundaries", lambda w: torch.bucketize(w.x, torch.tensor([0.0, 1.0])),
-         exact("boundaries", "cpu", "cuda:0", "Tensor_bucketize")),
-    Case("searchsorted in a host sequence", lambda w: torch.searchsorted(torch.tensor([0.0, 1.0]), w.x),
-         exact("self", "cuda:0", "cpu", "Tensor_searchsorted")),
-    Case("quantiles given on the host", lambda w: torch.quantile(w.x, torch.tensor([0.5])),
-         "quantile() q tensor must be on the same device as the input tensor"),
+    Case(
+        "bucketize by host boundaries",
+        lambda w: torch.bucketize(w.x, torch.tensor([0.0, 1.0])),
+        exact("boundaries", "cpu", "cuda:0", "Tensor_bucketize"),
+    ),
+    Case(
+        "searchsorted in a host sequence",
+        lambda w: torch.searchsorted(torch.tensor([0.0, 1.0]), w.x),
+        exact("self", "cuda:0", "cpu", "Tensor_searchsorted"),
+    ),
+    Case(
+        "quantiles given on the host",
+        lambda w: torch.quantile(w.x, torch.tensor([0.5])),
+        "quantile() q tensor must be on the same device as the input tensor",
+    ),
     Case("equal", lambda w: torch.equal(w.x, w.host_x), exact("other", "cpu", "cuda:0", "_equal")),
     Case("one_hot stays on the card", lambda w: F.one_hot(w.labels, 4) + w.labels[:, None]),
 ]
@@ -360,31 +440,58 @@ HOST_ONLY = [
     Case("np.asarray", lambda w: np.asarray(w.x), no_numpy()),
     Case("np.mean of card scalars", lambda w: np.mean([w.x.sum(), w.x.sum()]), no_numpy()),
     Case("numpy by force", lambda w: w.x.numpy(force=True)),
-    Case("pinning a card tensor", lambda w: w.x.pin_memory(),
-         "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned"),
-    Case("pinned tensor on the card", lambda w: torch.zeros(3, device="cuda", pin_memory=True),
-         "Only dense CPU tensors can be pinned"),
-    Case("random state on the card", lambda w: torch.set_rng_state(torch.get_rng_state().cuda()),
-         "RNG state must be a torch.ByteTensor"),
+    Case(
+        "pinning a card tensor",
+        lambda w: w.x.pin_memory(),
+        "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned",
+    ),
+    Case(
+        "pinned tensor on the card",
+        lambda w: torch.zeros(3, device="cuda", pin_memory=True),
+        "Only dense CPU tensors can be pinned",
+    ),
+    Case(
+        "random state on the card",
+        lambda w: torch.set_rng_state(torch.get_rng_state().cuda()),
+        "RNG state must be a torch.ByteTensor",
+    ),
 ]
 
 DEVICES = [
     Case("card that is not there", lambda w: w.x.to("cuda:7"), "CUDA error: invalid device ordinal"),
-    Case("tensor on a card that is not there", lambda w: torch.zeros(2, device="cuda:2"),
-         "CUDA error: invalid device ordinal"),
+    Case(
+        "tensor on a card that is not there",
+        lambda w: torch.zeros(2, device="cuda:2"),
+        "CUDA error: invalid device ordinal",
+    ),
     Case("current device that is not there", lambda w: torch.cuda.set_device(2), "CUDA error: invalid device ordinal"),
-    Case("host generator for card numbers", lambda w: torch.randn(3, device="cuda", generator=w.host_generator),
-         wrong_generator("cuda", "cpu")),
-    Case("card generator for host numbers", lambda w: torch.randn(3, generator=w.generator),
-         wrong_generator("cpu", "cuda")),
-    Case("card generator for a host permutation", lambda w: torch.randperm(3, generator=w.generator),
-         wrong_generator("cpu", "cuda")),
-    Case("host generator in place on the card", lambda w: w.x.normal_(generator=w.host_generator),
-         wrong_generator("cuda", "cpu")),
+    Case(
+        "host generator for card numbers",
+        lambda w: torch.randn(3, device="cuda", generator=w.host_generator),
+        wrong_generator("cuda", "cpu"),
+    ),
+    Case(
+        "card generator for host numbers",
+        lambda w: torch.randn(3, generator=w.generator),
+        wrong_generator("cpu", "cuda"),
+    ),
+    Case(
+        "card generator for a host permutation",
+        lambda w: torch.randperm(3, generator=w.generator),
+        wrong_generator("cpu", "cuda"),
+    ),
+    Case(
+        "host generator in place on the card",
+        lambda w: w.x.normal_(generator=w.host_generator),
+        wrong_generator("cuda", "cpu"),
+    ),
     Case("card generator on the card", lambda w: w.x.clone().bernoulli_(0.5, generator=w.generator)),
     Case("torch.tensor of a card tensor", lambda w: torch.tensor(w.x) + w.x),
-    Case("torch.tensor of card scalars is on the host", lambda w: torch.tensor([w.scalar, w.scalar]) + w.x[0, :2],
-         two_devices()),
+    Case(
+        "torch.tensor of card scalars is on the host",
+        lambda w: torch.tensor([w.scalar, w.scalar]) + w.x[0, :2],
+        two_devices(),
+    ),
 ]
 
 
@@ -403,7 +510,7 @@ def _step_with_state_of_the_host(world: World) -> None:
     optimizer.step()
 
 
-class _HostInside(torch.autograd.Function):
+class _HostInside(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, source: Any) -> Any:
         return source * 2
@@ -413,7 +520,7 @@ class _HostInside(torch.autograd.Function):
         return gradient + torch.ones(3, 4)
 
 
-class _HostReturned(torch.autograd.Function):
+class _HostReturned(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, source: Any) -> Any:
         return source * 2
@@ -431,11 +538,20 @@ GRADIENTS = [
     Case("assigned gradient on the host", _assign_gradient, wrong_gradient("cpu", "cuda")),
     Case("optimizer state from before the move", _step_with_state_of_the_host, two_devices()),
     Case("custom backward adds a host tensor", lambda w: _backward_through(_HostInside, w), two_devices()),
-    Case("custom backward returns a host tensor", lambda w: _backward_through(_HostReturned, w),
-         "Function _HostReturnedBackward returned an invalid gradient at index 0 - expected device cuda:0 but got cpu"),
-    Case("host weight in a loss over two devices", lambda w: (w.x.requires_grad_() * w.host_x.to("cuda:0")).sum().backward()),
-    Case("averaged copy left on the host", lambda w: copy.deepcopy(nn.Linear(4, 4)).weight.data.lerp_(w.square, 0.1),
-         two_devices()),
+    Case(
+        "custom backward returns a host tensor",
+        lambda w: _backward_through(_HostReturned, w),
+        "Function _HostReturnedBackward returned an invalid gradient at index 0 - expected device cuda:0 but got cpu",
+    ),
+    Case(
+        "host weight in a loss over two devices",
+        lambda w: (w.x.requires_grad_() * w.host_x.to("cuda:0")).sum().backward(),
+    ),
+    Case(
+        "averaged copy left on the host",
+        lambda w: copy.deepcopy(nn.Linear(4, 4)).weight.data.lerp_(w.square, 0.1),
+        two_devices(),
+    ),
 ]
 
 CASES = MODULES + LOSSES + ELEMENTWISE + PRODUCTS + JOINING + INDEXING + HOST_ONLY + DEVICES + GRADIENTS

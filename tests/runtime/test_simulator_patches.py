@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+pytest.importorskip("torch._dynamo")  # loads modules whose attributes are compared
 
-import torch._dynamo  # noqa: E402 - loads modules whose attributes are compared
+import torch
 
-from devlint.runtime.recorder import Recorder  # noqa: E402
-from devlint.runtime.simulator import DeviceSpec, simulate  # noqa: E402
-from devlint.runtime.simulator.patches.base import Patch, PatchSet, always  # noqa: E402
-from devlint.runtime.simulator.patches.table import patch_table  # noqa: E402
-from devlint.runtime.simulator.simulation import Simulation  # noqa: E402
+from devlint.runtime.recorder import Recorder
+from devlint.runtime.simulator import DeviceSpec, simulate
+from devlint.runtime.simulator.patches.base import Patch, PatchSet, always
+from devlint.runtime.simulator.patches.table import patch_table
+from devlint.runtime.simulator.simulation import Simulation
 
 pytestmark = pytest.mark.runtime
 SPECS = [DeviceSpec("cuda", 2), DeviceSpec("xpu", 2), DeviceSpec("mps", 1)]
@@ -42,9 +43,7 @@ def test_every_patch_is_undone(spec: DeviceSpec) -> None:
     assert sum(one is not other for one, other in zip(before, during, strict=True)) > 150
     # Bound methods and function defaults are made anew by each look, so equal is enough there.
     left = [
-        patch.name
-        for patch, one, other in zip(table, before, after, strict=True)
-        if one is not other and one != other
+        patch.name for patch, one, other in zip(table, before, after, strict=True) if one is not other and one != other
     ]
     assert left == []
 

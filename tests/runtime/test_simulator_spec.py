@@ -20,7 +20,9 @@ def test_parse(text: str, kind: str, count: int) -> None:
     assert DeviceSpec.parse(text) == DeviceSpec(kind, count)
 
 
-@pytest.mark.parametrize("text", ["", "cuda", "sim:", "sim:cuda:", "sim:2:cuda", "sim:cuda:2:3", "sim:cuda:x", "sim:-1"])
+@pytest.mark.parametrize(
+    "text", ["", "cuda", "sim:", "sim:cuda:", "sim:2:cuda", "sim:cuda:2:3", "sim:cuda:x", "sim:-1"]
+)
 def test_parse_refuses_other_forms(text: str) -> None:
     with pytest.raises(ValueError, match=r"sim|kind"):
         DeviceSpec.parse(text)

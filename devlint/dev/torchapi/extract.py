@@ -257,19 +257,22 @@ class Extractor:
         operator = self._operator_name(qualname, definition)
         self.facts.keywords[qualname] = shape.names
         record = self._from_shape(qualname, shape, self.operators.get(operator, ()), method=False)
-        sync = self._sync_note(definition)
+        sync = self._sync_note(qualname)
         return record._replace(sync=sync) if sync else record
 
-    def _sync_note(self, definition: Definition) -> str | None:
-        """torch.linalg's docstrings insert a note on synchronisation by name."""
-        for node in definition.nodes:
-            text = _text(node) if isinstance(node, ast.Call) else ""
-            names = {n.slice.value for n in ast.walk(node)
-                     if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)}  # fmt: skip
-            notes = {m for m in ("sync_note", "sync_note_has_ex", "sync_note_ex") if f"{{{m}}}" in text or m in names}
-            if notes:
-                return "maybe" if notes == {"sync_note_ex"} else "always"
-        return None
+    def _sync_note(self, qualname: str) -> str | None:
+        """torch.linalg's docstrings insert their notes on synchronisation by name: `{sync_note}`."""
+        namespace, _, name = qualname.rpartition(".")
+        module = self.wheel.module(namespace) if namespace == "torch.linalg" else None
+        if module is None:
+            return None
+        nodes = [n for b in module.bindings.get(name, ()) if b.node is not None for n in ast.walk(b.node)]
+        text = "".join(n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        keys = {n.slice.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)}
+        notes = {m for m in ("sync_note", "sync_note_has_ex", "sync_note_ex") if m in keys or f"{{{m}}}" in text}
+        if not notes:
+            return None
+        return "maybe" if notes == {"sync_note_ex"} else "always"
 
     def _from_shape(self, qualname: str, shape: Shape, operators: tuple[Schema, ...], method: bool) -> Function:
         name = qualname.rpartition(".")[2]

@@ -58,6 +58,12 @@ def dotted(node: ast.AST) -> str | None:
     return ".".join(reversed(parts))
 
 
+def _is_type_variable(node: ast.AST | None) -> bool:
+    """`T = TypeVar("T")` in a stub declares nothing that exists at run time."""
+    called = dotted(node.func) if isinstance(node, ast.Call) else None
+    return called is not None and called.rpartition(".")[2] in ("TypeVar", "ParamSpec")
+
+
 def _is_type_checking(test: ast.AST) -> bool:
     name = dotted(test)
     return name is not None and name.rpartition(".")[2] == "TYPE_CHECKING"
@@ -140,12 +146,22 @@ class _Reader:
                 self.export(ast.List([argument], ast.Load()) if called.endswith("append") else argument)
 
     def globals_of(self, function: FunctionNode) -> None:
-        named = {n for s in ast.walk(function) if isinstance(s, ast.Global) for n in s.names}
+        named = set()
+        for node in ast.walk(function):
+            if isinstance(node, ast.Global):
+                named.update(node.names)
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Subscript):
+                        self.assign(target, None)
         for name in named:
             if name not in self.module.bindings:
                 self.module.add(name, Binding("value"))
 
     def assign(self, target: ast.AST, value: ast.AST | None) -> None:
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call):
+            # `globals()[name] = value` binds names that reading cannot tell.
+            self.module.has_getattr = self.module.has_getattr or dotted(target.value.func) == "globals"
         if isinstance(target, ast.Name):
             if target.id == "__all__":
                 self.exports.clear()
@@ -296,9 +312,6 @@ class Wheel:
         found = set(self._compiled_names(name) if module.is_stub else module.bindings)
         for star in module.stars:
             found |= self.star_names(star, _seen | {name})
-        typed = self.stub(name) if name == "torch.return_types" else None
-        if typed is not None:
-            found |= typed.exported or set()
         if name == "torch":
             # torch/__init__.py copies the public names of both compiled modules into itself.
             found |= {n for n in self._compiled_names("torch._C") if not n.startswith("_") and not n.endswith("Base")}
@@ -318,7 +331,11 @@ class Wheel:
         stub = self.stub(name)
         if stub is None:
             return frozenset()
-        self._compiled[name] = frozenset(n for n, all_ in stub.bindings.items() if any(b.kind not in ("import", "module") for b in all_))
+        self._compiled[name] = frozenset(
+            n
+            for n, all_ in stub.bindings.items()
+            if any(b.kind not in ("import", "module") and not _is_type_variable(b.node) for b in all_)
+        )
         return self._compiled[name]
 
     @staticmethod

@@ -14,17 +14,57 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 # Computed in single precision.
-_SINGLE = """
-    acos asin cosh cosine_similarity dist erfinv exp expm1 group_norm layer_norm native_layer_norm log log10
-    log1p log2 logsumexp pdist pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor reciprocal renorm rms_norm rsqrt
-    sinh softplus tan frobenius_norm.dim nuclear_norm nuclear_norm.dim norm.Scalar norm.ScalarOpt_dim
-""".split()
+_SINGLE = [
+    "acos",
+    "asin",
+    "cosh",
+    "cosine_similarity",
+    "dist",
+    "erfinv",
+    "exp",
+    "expm1",
+    "group_norm",
+    "layer_norm",
+    "native_layer_norm",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logsumexp",
+    "pdist",
+    "pow.Scalar",
+    "pow.Tensor_Scalar",
+    "pow.Tensor_Tensor",
+    "reciprocal",
+    "renorm",
+    "rms_norm",
+    "rsqrt",
+    "sinh",
+    "softplus",
+    "tan",
+    "frobenius_norm.dim",
+    "nuclear_norm",
+    "nuclear_norm.dim",
+    "norm.Scalar",
+    "norm.ScalarOpt_dim",
+]
 # The same, unless the caller names a dtype.
-_SINGLE_BY_DEFAULT = "cumprod cumsum log_softmax.int softmax.int sum sum.dim_IntList".split()
+_SINGLE_BY_DEFAULT = ["cumprod", "cumsum", "log_softmax.int", "softmax.int", "sum", "sum.dim_IntList"]
 # Computed in the region's low precision.
-_LOW = "addmv addr chain_matmul einsum gru_cell linalg_multi_dot lstm_cell mv rnn_relu_cell rnn_tanh_cell".split()
+_LOW = [
+    "addmv",
+    "addr",
+    "chain_matmul",
+    "einsum",
+    "gru_cell",
+    "linalg_multi_dot",
+    "lstm_cell",
+    "mv",
+    "rnn_relu_cell",
+    "rnn_tanh_cell",
+]
 # Computed in the widest type among the inputs.
-_WIDEST = "addcdiv addcmul atan2 bilinear cross dot index_put scatter_add tensordot vdot".split()
+_WIDEST = ["addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "index_put", "scatter_add", "tensordot", "vdot"]
 
 _AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
 
@@ -40,7 +80,7 @@ class AutocastPolicy:
         """Register the kernels, once."""
         if self._library is not None:
             return
-        self._library = torch.library.Library("aten", "IMPL")  # noqa: TOR901 - removed with the simulation
+        self._library = torch.library.Library("aten", "IMPL")
         for names, target in (
             (_SINGLE, _to_single),
             (_SINGLE_BY_DEFAULT, _to_single_by_default),

@@ -82,9 +82,7 @@ def _functions_file() -> Path:
 def parse_checks(text: str) -> dict[str, Check]:
     """The check of every operator in a native_functions.yaml."""
     entries = {entry.full_name: entry for entry in map(_parse_entry, _split_entries(text)) if entry is not None}
-    return {
-        name if entry.overload else f"{name}.default": _check_of(entry, entries) for name, entry in entries.items()
-    }
+    return {name if entry.overload else f"{name}.default": _check_of(entry, entries) for name, entry in entries.items()}
 
 
 def _split_entries(text: str) -> list[str]:

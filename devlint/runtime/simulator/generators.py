@@ -20,12 +20,12 @@ _devices: dict[int, torch.device] = {}
 
 def remember(generator: torch.Generator, device: torch.device) -> None:
     """Note the device a generator was made for."""
-    _devices[generator._cdata] = device  # type: ignore[attr-defined]
+    _devices[generator._cdata] = device
 
 
 def generator_device(generator: torch.Generator) -> torch.device:
     """The device a generator was made for; the host unless noted otherwise."""
-    return _devices.get(generator._cdata, CPU)  # type: ignore[attr-defined]
+    return _devices.get(generator._cdata, CPU)
 
 
 def check_generator(simulation: Simulation, args: Any, kwargs: dict[str, Any], place: Card | None) -> None:

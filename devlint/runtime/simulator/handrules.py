@@ -20,7 +20,7 @@ from devlint.runtime.simulator.transfer import record_copy
 
 Outcome = Card | Finished | NotDecided | None
 _Tensor = torch.Tensor
-_WithoutDispatch: Any = torch._C._DisableTorchDispatch  # type: ignore[attr-defined]
+_WithoutDispatch: Any = torch._C._DisableTorchDispatch
 _UNDECIDED: Final = NotDecided()
 
 
@@ -31,9 +31,7 @@ def _copy(call: MixedCall) -> Outcome:
     with _WithoutDispatch():
         call.plan.call(*call.args, **call.kwargs)
     size = source.numel() * source.element_size()
-    record_copy(
-        call.simulation, card_of(source), call.place(target), source, target, size, non_blocking, "copy_"
-    )
+    record_copy(call.simulation, card_of(source), call.place(target), source, target, size, non_blocking, "copy_")
     return Finished(target)
 
 
@@ -51,8 +49,7 @@ def _index(call: MixedCall) -> Outcome:
         place = call.place(index)
         if place is not None and place is not home and not call.is_wild(index):
             call.fail(
-                "indices should be either on cpu or on the same device as the indexed tensor "
-                f"({call.device(indexed)})"
+                f"indices should be either on cpu or on the same device as the indexed tensor ({call.device(indexed)})"
             )
     if "put" in call.name:
         _check_index_value(call, home)
@@ -105,9 +102,7 @@ def _masked_fill(call: MixedCall) -> Outcome:
         call.fail("masked_fill_: Expected inputs to be on same device")
     if not call.is_wild(mask) and call.place(mask) is not home:
         here, there = call.device(filled), call.device(mask)
-        call.fail(
-            f"expected self and mask to be on the same device, but got mask on {there} and self on {here}"
-        )
+        call.fail(f"expected self and mask to be on the same device, but got mask on {there} and self on {here}")
     return home
 
 
@@ -171,7 +166,9 @@ def _mv(call: MixedCall) -> Outcome:
 
 def foreach_rule(call: MixedCall) -> Outcome:
     """Lists are judged slot by slot, as the slow path would run them (ForeachOpsKernels.cpp)."""
-    lists = [value for value in call.args if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor)]
+    lists = [
+        value for value in call.args if isinstance(value, (list, tuple)) and value and isinstance(value[0], _Tensor)
+    ]
     crossing = call.name.startswith("_foreach_copy")
     for slot in zip(*(each for each in lists if len(each) == len(lists[0])), strict=True):
         home = call.device(slot[0])

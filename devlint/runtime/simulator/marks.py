@@ -17,7 +17,7 @@ from devlint.runtime.simulator.cards import Card, Lease
 
 CPU: Final = torch.device("cpu")
 storage_of = torch._C.TensorBase.untyped_storage
-real_device_of = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
+real_device_of = torch._C.TensorBase.device.__get__
 has_storage = torch._C._has_storage
 _functorch: Any = torch._C._functorch
 
@@ -46,7 +46,7 @@ STORAGE_DEFAULTS: Final[dict[str, Any]] = {
 def mark_of(tensor: torch.Tensor) -> Mark:
     """The mark of a tensor; sparse and opaque tensors carry it themselves, functorch wrappers inside."""
     try:
-        found: Mark = storage_of(tensor)._devlint_mark  # type: ignore[attr-defined]
+        found: Mark = storage_of(tensor)._devlint_mark
         return found
     except (NotImplementedError, RuntimeError):
         if _functorch.is_functorch_wrapped_tensor(tensor):
@@ -67,7 +67,7 @@ def set_mark(tensor: torch.Tensor, mark: Mark) -> None:
     try:
         storage: Any = storage_of(tensor)
     except (NotImplementedError, RuntimeError):
-        tensor._devlint_mark = mark  # type: ignore[attr-defined]
+        tensor._devlint_mark = mark
         return
     storage._devlint_mark = mark
     storage._devlint_lease = Lease(mark, storage.nbytes()) if isinstance(mark, Card) else None
@@ -75,9 +75,9 @@ def set_mark(tensor: torch.Tensor, mark: Mark) -> None:
 
 def is_pinned(tensor: torch.Tensor) -> bool:
     """Whether the tensor's host memory was page-locked."""
-    return has_storage(tensor) and bool(storage_of(tensor)._devlint_pinned)  # type: ignore[attr-defined]
+    return has_storage(tensor) and bool(storage_of(tensor)._devlint_pinned)
 
 
 def set_pinned(tensor: torch.Tensor) -> None:
     """Count the tensor's host memory as page-locked."""
-    storage_of(tensor)._devlint_pinned = True  # type: ignore[attr-defined]
+    storage_of(tensor)._devlint_pinned = True

@@ -113,14 +113,12 @@ class MixedCall:
 
 def resolve(
     simulation: Simulation, mode: Any, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Card | None | Finished:
+) -> Card | Finished | None:
     """Where the operator runs, or its result if it was carried out here; raises CUDA's error if illegal."""
     from devlint.runtime.simulator.handrules import HAND_RULES, foreach_rule
 
     call = MixedCall(simulation, mode, func, plan, args, kwargs)
-    if plan.name.startswith("_foreach_"):
-        return foreach_rule(call)
-    rule = HAND_RULES.get(plan.name)
+    rule = foreach_rule if plan.name.startswith("_foreach_") else HAND_RULES.get(plan.name)
     if rule is not None:
         outcome = rule(call)
         if not isinstance(outcome, NotDecided):
@@ -132,7 +130,7 @@ class NotDecided:
     """A hand rule found nothing to say; the operator's class decides."""
 
 
-def _by_class(call: MixedCall) -> Card | None | Finished:
+def _by_class(call: MixedCall) -> Card | Finished | None:
     check = check_table().get(f"{call.name}.{call.func._overloadname}")
     if check is not None and check.kind is CheckClass.EXACT:
         return _exact(call, check.arguments, check.method)

@@ -33,7 +33,7 @@ _CAREFUL: Final = object()
 _PLAIN: Final = frozenset({int, float, bool, type(None), torch.dtype})
 
 
-class SimulatedDevice(TorchDispatchMode):
+class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
     """Propagates marks, applies the mixing rules, keeps the queues.  One instance per thread."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -61,14 +61,14 @@ class SimulatedDevice(TorchDispatchMode):
         place: Any = _UNSEEN
         try:
             if plan.first_only:
-                place = storage_of(args[0])._devlint_mark  # type: ignore[attr-defined]
+                place = storage_of(args[0])._devlint_mark
                 if place is WILD:
                     place = _CAREFUL
             else:
                 for value in args:
                     kind = value.__class__
                     if kind is _Tensor or kind is _Parameter:
-                        mark = storage_of(value)._devlint_mark  # type: ignore[attr-defined]
+                        mark = storage_of(value)._devlint_mark
                         if mark is not place:
                             if place is not _UNSEEN or mark is WILD:
                                 place = _CAREFUL
@@ -77,7 +77,7 @@ class SimulatedDevice(TorchDispatchMode):
                     elif kind is list or kind is tuple:
                         for item in value:
                             if isinstance(item, _Tensor):
-                                mark = storage_of(item)._devlint_mark  # type: ignore[attr-defined]
+                                mark = storage_of(item)._devlint_mark
                                 if mark is not place:
                                     if place is not _UNSEEN or mark is WILD:
                                         place = _CAREFUL
@@ -176,12 +176,11 @@ class SimulatedDevice(TorchDispatchMode):
     def _on_host(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], wild: bool) -> Any:
         if self._simulation.copies_in_flight:
             self._check_copies(plan, args)
-        if wild:
-            # Memory that a host operator writes, together with real host tensors, is host memory.
-            if any(mark_of(tensor) is None and tensor.dim() for tensor in tensors_in(args)):
-                for tensor in written_tensors(func, args, kwargs):
-                    if mark_of(tensor) is WILD:
-                        set_mark(tensor, None)
+        # Memory that a host operator writes, together with real host tensors, is host memory.
+        if wild and any(mark_of(tensor) is None and tensor.dim() for tensor in tensors_in(args)):
+            for tensor in written_tensors(func, args, kwargs):
+                if mark_of(tensor) is WILD:
+                    set_mark(tensor, None)
         return plan.call(*args, **kwargs)
 
     def _on_card(

@@ -31,22 +31,84 @@ INDEXING = frozenset({"index", "_unsafe_index", "index_put", "index_put_", "_ind
 
 # Nothing is launched on the card.
 LAUNCHLESS = frozenset(
-    """
-    view _unsafe_view _reshape_alias as_strided as_strided_ slice select t t_ transpose transpose_ permute expand
-    unsqueeze unsqueeze_ squeeze squeeze_ detach detach_ alias unbind split split_with_sizes diagonal unfold
-    view_as_real view_as_complex real imag movedim narrow chunk
-    empty empty_like empty_strided empty_permuted new_empty new_empty_strided set_ resize_ lift_fresh lift
-    _local_scalar_dense is_pinned is_same_size size stride numel dim storage_offset sym_size sym_stride
-    sym_numel sym_storage_offset record_stream _version _coalesced_ _indices _values indices values
-    _nested_get_values _to_sparse_semi_structured
-    """.split()
+    [
+        "view",
+        "_unsafe_view",
+        "_reshape_alias",
+        "as_strided",
+        "as_strided_",
+        "slice",
+        "select",
+        "t",
+        "t_",
+        "transpose",
+        "transpose_",
+        "permute",
+        "expand",
+        "unsqueeze",
+        "unsqueeze_",
+        "squeeze",
+        "squeeze_",
+        "detach",
+        "detach_",
+        "alias",
+        "unbind",
+        "split",
+        "split_with_sizes",
+        "diagonal",
+        "unfold",
+        "view_as_real",
+        "view_as_complex",
+        "real",
+        "imag",
+        "movedim",
+        "narrow",
+        "chunk",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "empty_permuted",
+        "new_empty",
+        "new_empty_strided",
+        "set_",
+        "resize_",
+        "lift_fresh",
+        "lift",
+        "_local_scalar_dense",
+        "is_pinned",
+        "is_same_size",
+        "size",
+        "stride",
+        "numel",
+        "dim",
+        "storage_offset",
+        "sym_size",
+        "sym_stride",
+        "sym_numel",
+        "sym_storage_offset",
+        "record_stream",
+        "_version",
+        "_coalesced_",
+        "_indices",
+        "_values",
+        "indices",
+        "values",
+        "_nested_get_values",
+        "_to_sparse_semi_structured",
+    ]
 )
 
 # CPU kernels for half precision are tens of times slower than for single precision; see mode.py.
 MATRIX_PRODUCTS = frozenset(
-    """
-    mm addmm bmm baddbmm convolution convolution_backward _scaled_dot_product_flash_attention_for_cpu
-    """.split()
+    [
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "convolution",
+        "convolution_backward",
+        "_scaled_dot_product_flash_attention_for_cpu",
+    ]
 )
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import torch
 
@@ -19,7 +19,7 @@ from devlint.runtime.simulator.marks import CPU, WILD, card_of, has_storage, mar
 from devlint.runtime.simulator.spec import DeviceSpec
 
 # What a user's device argument can be.
-DeviceLike = torch.device | str | int
+DeviceLike: TypeAlias = torch.device | str | int
 
 
 class _ThreadState(threading.local):
@@ -82,11 +82,11 @@ class Simulation:
             return device
         return torch.device(self.kind, device) if isinstance(device, int) else torch.device(device)
 
-    def place(self, device: DeviceLike) -> Card | None | torch.device:
+    def place(self, device: DeviceLike) -> Card | torch.device | None:
         """Where a device argument points: a Card, None for the host, or a foreign device (``meta``)."""
         wanted = self.device(device)
         if wanted.type == self.kind:
-            return self.current if wanted.index is None else self.card_at(wanted.index)
+            return self.card_at(self.thread.current if wanted.index is None else wanted.index)
         return None if wanted.type == "cpu" else wanted
 
     def device_of(self, tensor: torch.Tensor) -> torch.device:
@@ -97,7 +97,7 @@ class Simulation:
             return real
         return mark.device if isinstance(mark, Card) else CPU
 
-    def default_place(self) -> Card | None | torch.device:
+    def default_place(self) -> Card | torch.device | None:
         """Where a factory without ``device=`` builds: the innermost default device, else the host."""
         depth = torch._C._len_torch_function_stack()
         for level in range(depth - 1, -1, -1):
@@ -163,7 +163,7 @@ class Simulation:
         """The host reads this memory: record a race if a non-blocking copy into it was not waited for."""
         if not has_storage(tensor):
             return
-        stamp = storage_of(tensor)._devlint_copy  # type: ignore[attr-defined]
+        stamp = storage_of(tensor)._devlint_copy
         if stamp is not None and stamp[0].done < stamp[1]:
             self.recorder.record(
                 "race", f"{reader} of an unfinished copy", pending=stamp[0].pending, device=_name(stamp[0])
@@ -179,7 +179,7 @@ class Simulation:
         """
         self.recorder.record("fault", text, at=self.recorder.locate(sys._getframe(1)))
         exception = error(text)
-        exception.devlint_operands = tuple(operands)  # type: ignore[attr-defined]
+        setattr(exception, "devlint_operands", tuple(operands))  # noqa: B010 - exceptions declare no such field
         raise exception
 
     def note(self, text: str) -> None:

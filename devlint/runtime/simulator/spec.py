@@ -51,4 +51,6 @@ class DeviceSpec:
 
 
 def _usage(text: str) -> str:
-    return f"{text!r} is not a simulated device; use sim, sim:COUNT, sim:KIND or sim:KIND:COUNT, such as sim:2 or sim:xpu"
+    return (
+        f"{text!r} is not a simulated device; use sim, sim:COUNT, sim:KIND or sim:KIND:COUNT, such as sim:2 or sim:xpu"
+    )

@@ -121,10 +121,9 @@ def make_event_class(simulation: Simulation) -> type:
                 simulation.recorder.record("clock", "event.elapsed_time of an event never recorded")
                 simulation.fault(ValueError, messages.EVENTS_NOT_RECORDED)
             pending = max(self.unfinished, end.unfinished)
-            simulation.recorder.record(
-                "clock", "event.elapsed_time", pending=pending, device=str(end._card.device)
-            )
-            return max((end._moment - self._moment) * 1e3, 1e-4)
+            simulation.recorder.record("clock", "event.elapsed_time", pending=pending, device=str(end._card.device))
+            elapsed: float = end._moment - self._moment
+            return max(elapsed * 1e3, 1e-4)
 
     return Event
 

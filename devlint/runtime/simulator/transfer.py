@@ -20,7 +20,7 @@ from devlint.runtime.simulator.marks import (
 from devlint.runtime.simulator.simulation import Simulation
 
 _copying_to = torch._C.TensorBase.to
-_WithoutDispatch: Any = torch._C._DisableTorchDispatch  # type: ignore[attr-defined]
+_WithoutDispatch: Any = torch._C._DisableTorchDispatch
 
 
 def copy_to_place(
@@ -75,11 +75,11 @@ def record_copy(
                 set_pinned(result)  # torch allocates page-locked memory for it
 
 
-class _Move(torch.autograd.Function):
+class _Move(torch.autograd.Function):  # type: ignore[misc]
     """A transfer that autograd follows: the gradient goes back to where the input was."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         source: torch.Tensor,
         simulation: Simulation,
@@ -93,7 +93,7 @@ class _Move(torch.autograd.Function):
         return copy_to_place(simulation, source, place, dtype, non_blocking, memory_format, what)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         moved = move(ctx.simulation, gradient, ctx.origin, ctx.dtype, False, None, "backward of a transfer")
         return moved, None, None, None, None, None, None
 
@@ -119,7 +119,7 @@ def move(
         return same
     arguments = (source, simulation, place, dtype, non_blocking, memory_format, what)
     if source.requires_grad and torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-        moved: torch.Tensor = _Move.apply(*arguments)  # type: ignore[no-untyped-call]
+        moved: torch.Tensor = _Move.apply(*arguments)
         return moved
     return copy_to_place(simulation, source, place, dtype, non_blocking, memory_format, what)
 
@@ -144,5 +144,5 @@ def _move_sparse(
 
 
 def _sparse_bytes(tensor: torch.Tensor) -> int:
-    stored = tensor._nnz() if tensor.layout is not torch._mkldnn else tensor.numel()  # type: ignore[attr-defined]
-    return int(stored) * tensor.element_size()
+    stored = tensor._nnz() if tensor.layout is not torch._mkldnn else tensor.numel()
+    return int(stored) * int(tensor.element_size())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,12 +56,10 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
 def _triton() -> Iterator[Patch]:
     """Launching a Triton kernel; only when the program could import Triton."""
-    runtime = sys.modules.get("triton.runtime.jit")
-    if runtime is None:
-        try:
-            import triton.runtime.jit as runtime  # type: ignore[import-not-found, no-redef]
-        except Exception:  # an absent or broken Triton has no kernels to launch
-            return
+    try:
+        runtime: Any = importlib.import_module("triton.runtime.jit")
+    except Exception:  # an absent or broken Triton has no kernels to launch
+        return
 
     def run(original: Any) -> Any:
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:

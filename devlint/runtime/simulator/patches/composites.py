@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,7 +38,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 def _differ(simulation: Simulation, one: torch.Tensor, other: torch.Tensor) -> bool:
     if mark_of(one) is WILD or mark_of(other) is WILD:
         return False
-    return simulation.device_of(one) != simulation.device_of(other)
+    return bool(simulation.device_of(one) != simulation.device_of(other))
 
 
 def _recurrent(simulation: Simulation, original: Any) -> Any:
@@ -97,9 +98,7 @@ def _ctc_loss(simulation: Simulation, original: Any) -> Any:
         reduction: int = 1,
         zero_infinity: bool = False,
     ) -> Any:
-        given = [
-            value.tolist() if isinstance(value, _Tensor) else value for value in (input_lengths, target_lengths)
-        ]
+        given = [value.tolist() if isinstance(value, _Tensor) else value for value in (input_lengths, target_lengths)]
         each = 0 if reduction == 1 else reduction
         loss = original(log_probs, targets, given[0], given[1], blank, each, zero_infinity)
         if reduction != 1:
@@ -115,7 +114,7 @@ def _meshgrid(simulation: Simulation, original: Any) -> Any:
 
     def meshgrid(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         given = list(tensors) if isinstance(tensors, (list, tuple)) else [tensors, *args]
-        for one, other in zip(given, given[1:], strict=False):
+        for one, other in itertools.pairwise(given):
             if isinstance(one, _Tensor) and isinstance(other, _Tensor) and _differ(simulation, one, other):
                 simulation.fault(RuntimeError, "meshgrid expects all tensors to have the same device")
         return original(tensors, *args, **kwargs)
@@ -163,7 +162,8 @@ def _gradient(simulation: Simulation, original: Any) -> Any:
                 here, there = simulation.device_of(self), simulation.device_of(tensor)
                 simulation.fault(
                     RuntimeError,
-                    f"torch.gradient expected each tensor to be on the same device, but got devices {here} and {there}!",
+                    "torch.gradient expected each tensor to be on the same device, but got devices "
+                    f"{here} and {there}!",
                 )
         return original(self, *args, **kwargs)
 

@@ -101,7 +101,7 @@ class _Shared:
     def _device_context(self) -> type:
         shared, simulation = self, self._simulation
 
-        class device:  # noqa: N801 - the name torch gives it
+        class device:
             """Changes the current card for a block; -1 or None changes nothing."""
 
             def __init__(self, device: Any) -> None:
@@ -116,9 +116,8 @@ class _Shared:
             def __enter__(self) -> None:
                 self.prev_idx = shared._exchange(self.idx)
 
-            def __exit__(self, *exception: object) -> bool:
+            def __exit__(self, *exception: object) -> None:
                 simulation.thread.current = self.prev_idx
-                return False
 
         return device
 
@@ -127,14 +126,14 @@ class _Shared:
         simulation = self._simulation
         device = self._device_context()
 
-        class device_of(device):  # type: ignore[misc, valid-type]  # noqa: N801
+        class device_of(device):  # type: ignore[misc,valid-type]
             """The card of a tensor, for a block."""
 
             def _index(self, device: Any) -> int:
                 card = card_of(device)
                 return -1 if card is None else card.index
 
-        class stream_context:  # noqa: N801
+        class stream_context:
             """``torch.cuda.stream(s)``."""
 
             def __init__(self, stream: Any) -> None:
@@ -221,7 +220,7 @@ class _Shared:
         """``torch.accelerator``."""
         simulation = self._simulation
 
-        class device_index(self._device_context()):  # type: ignore[misc]  # noqa: N801
+        class device_index(self._device_context()):  # type: ignore[misc]
             """Changes the current card for a block."""
 
         return {

@@ -14,22 +14,48 @@ from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, mark_of, set_mark, set_pinned
 from devlint.runtime.simulator.messages import DTYPES_BY_NAME
-from devlint.runtime.simulator.patches.base import Patch
+from devlint.runtime.simulator.patches.base import Patch, always
 from devlint.runtime.simulator.patches.tensors import move_or_leave
 from devlint.runtime.simulator.simulation import Simulation
 
 _Tensor = torch.Tensor
 
 # torch.utils._device._device_constructors() without those that take data.
-_FACTORIES = """
-    empty empty_permuted empty_strided empty_quantized ones arange bartlett_window blackman_window eye full
-    hamming_window hann_window kaiser_window linspace logspace rand randn randint randperm range tril_indices
-    triu_indices zeros scalar_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor
-    sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor
-""".split()
-_LIKE = "empty_like ones_like zeros_like full_like rand_like randn_like randint_like".split()
-_NEW = "new_empty new_empty_strided new_zeros new_ones new_full".split()
-_LEGACY_TYPES = "Float Double Half BFloat16 Long Int Short Char Byte Bool".split()
+_FACTORIES = [
+    "empty",
+    "empty_permuted",
+    "empty_strided",
+    "empty_quantized",
+    "ones",
+    "arange",
+    "bartlett_window",
+    "blackman_window",
+    "eye",
+    "full",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
+    "linspace",
+    "logspace",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "range",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "scalar_tensor",
+    "sparse_compressed_tensor",
+    "sparse_coo_tensor",
+    "sparse_csr_tensor",
+    "sparse_csc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_bsc_tensor",
+]
+_LIKE = ["empty_like", "ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"]
+_NEW = ["new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full"]
+_LEGACY_TYPES = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
@@ -61,7 +87,7 @@ class _Factory:
         @functools.wraps(original)
         def factory(*args: Any, **kwargs: Any) -> Any:
             device = kwargs.pop("device", None)
-            place: Card | None | torch.device
+            place: Card | torch.device | None
             if device is not None:
                 place = simulation.place(device)
             elif not from_self:
@@ -198,11 +224,9 @@ def _legacy(simulation: Simulation) -> Iterator[Patch]:
         host_type = getattr(torch, f"{name}Tensor", None)
         if host_type is None:
             continue
-        dtype = DTYPES_BY_NAME[name]
-        yield Patch(torch, f"{name}Tensor", lambda _, n=name, d=dtype, t=host_type: _legacy_type(simulation, n, d, t, False))
-        yield Patch(
-            module, f"{name}Tensor", lambda _, n=name, d=dtype, t=host_type: _legacy_type(simulation, n, d, t, True)
-        )
+        for owner, on_card in ((torch, False), (module, True)):
+            made = _legacy_type(simulation, name, DTYPES_BY_NAME[name], host_type, on_card)
+            yield Patch(owner, f"{name}Tensor", always(made))
 
 
 def _legacy_type(simulation: Simulation, name: str, dtype: torch.dtype, host_type: Any, on_card: bool) -> Any:
@@ -218,9 +242,7 @@ def _legacy_type(simulation: Simulation, name: str, dtype: torch.dtype, host_typ
             return result
 
         def __instancecheck__(cls, value: Any) -> bool:
-            return (
-                isinstance(value, _Tensor) and value.dtype is dtype and (card_of(value) is not None) == on_card
-            )
+            return isinstance(value, _Tensor) and value.dtype is dtype and (card_of(value) is not None) == on_card
 
     module = f"torch.{simulation.kind}" if on_card else "torch"
     return LegacyType(f"{name}Tensor", (), {"dtype": dtype, "__module__": module})

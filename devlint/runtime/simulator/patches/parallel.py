@@ -90,7 +90,14 @@ class _Copies:
         return tuple(self.reduce_add(slot, destination) for slot in zip(*inputs, strict=True))
 
     def scatter(
-        self, tensor: Any, devices: Any = None, chunk_sizes: Any = None, dim: int = 0, streams: Any = None, *, out: Any = None
+        self,
+        tensor: Any,
+        devices: Any = None,
+        chunk_sizes: Any = None,
+        dim: int = 0,
+        streams: Any = None,
+        *,
+        out: Any = None,
     ) -> Any:
         if out is not None:
             chunks = tensor.split([target.size(dim) for target in out], dim)

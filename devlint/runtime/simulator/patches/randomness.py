@@ -17,11 +17,11 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     """``torch.Generator(device)`` and the states of generators."""
 
     def generator_class(original: Any) -> Any:
-        class Generator(torch._C.Generator):
+        class Generator(torch._C.Generator):  # type: ignore[misc]
             """A CPU generator that answers for the device it was made for."""
 
             def __new__(cls, device: Any = "cpu") -> Generator:
-                self = super().__new__(cls)
+                self: Generator = super().__new__(cls)
                 place = simulation.place(device)
                 if isinstance(place, torch.device):
                     remember(self, place)
@@ -33,7 +33,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
                 pass
 
             @property
-            def device(self) -> torch.device:  # type: ignore[override]
+            def device(self) -> torch.device:
                 return generator_device(self)
 
         Generator.__module__, Generator.__qualname__ = "torch", "Generator"

@@ -26,7 +26,7 @@ from devlint.runtime.simulator.transfer import move
 
 _Tensor = torch.Tensor
 _Base: Any = torch._C.TensorBase
-_WithoutDispatch: Any = torch._C._DisableTorchDispatch  # type: ignore[attr-defined]
+_WithoutDispatch: Any = torch._C._DisableTorchDispatch
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
@@ -43,7 +43,7 @@ def _device_attributes(simulation: Simulation) -> Iterator[Patch]:
     def device(original: Any) -> Any:
         def read(self: torch.Tensor) -> torch.device:
             try:
-                mark = storage_of(self)._devlint_mark  # type: ignore[attr-defined]
+                mark = storage_of(self)._devlint_mark
             except (NotImplementedError, RuntimeError):
                 return device_of(self)
             return mark.device if mark.__class__ is Card else device_of(self)
@@ -124,9 +124,9 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
         @overridable(original)
         def copy_(self: torch.Tensor, source: Any, non_blocking: bool = False) -> torch.Tensor:
             # Autograd would hand the source a gradient on self's device; a followed transfer does not.
-            if isinstance(source, _Tensor) and source.requires_grad and torch.is_grad_enabled():
-                if card_of(source) is not card_of(self):
-                    source = move(simulation, source, card_of(self), None, non_blocking, None, "copy_")
+            followed = isinstance(source, _Tensor) and source.requires_grad and torch.is_grad_enabled()
+            if followed and card_of(source) is not card_of(self):
+                source = move(simulation, source, card_of(self), None, non_blocking, None, "copy_")
             copied: torch.Tensor = _Base.copy_(self, source, non_blocking)
             return copied
 
@@ -142,7 +142,7 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
 def move_or_leave(
     simulation: Simulation,
     tensor: torch.Tensor,
-    place: Card | None | torch.device,
+    place: Card | torch.device | None,
     dtype: torch.dtype | None,
     non_blocking: bool,
     memory_format: torch.memory_format | None,
@@ -240,9 +240,6 @@ def _host_reads(simulation: Simulation) -> Iterator[Patch]:
             return original(self, **kwargs)
 
         return __repr__
-
-    def iterate(original: Any) -> Any:
-        return original
 
     yield Patch(_Tensor, "numpy", numpy)
     yield Patch(_Tensor, "__array__", array)

@@ -1,0 +1,124 @@
+"""What fixes need besides their edits: imports and the device of the run, each put into the file once.
+
+An import goes after the imports at the top, the device's definition after the import of torch as well. A fix whose use
+of a need would come before it cannot be made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import lru_cache
+
+from devlint.facts import Facts
+from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
+from devlint.model import Fix, ImportNeed, RunDeviceNeed, TextEdit
+from devlint.settings import Settings
+from devlint.tree import Tree
+
+_ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
+
+
+def needs_of(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[TextEdit]:
+    """The imports and definitions that the fix uses and the module lacks."""
+    if not fix.needs:
+        return []
+    bound = _module_names(tree.ast)
+    imports = [need.module for need in fix.needs if isinstance(need, ImportNeed)]
+    devices = [need.name for need in fix.needs if isinstance(need, RunDeviceNeed) and need.name not in bound]
+    local = facts.spell("torch")
+    has_torch = local.split(".")[0] in bound
+    if devices and not has_torch:
+        imports.append("torch")
+    block = _import_block(tree.ast)
+    shared: list[TextEdit] = []
+    for module in dict.fromkeys(imports):
+        if module.split(".")[0] not in bound:
+            apart = block < 0 or not _is_plain_import(tree.ast.body[block])
+            shared.append(_after(tree, block, f"import {module}", apart))
+    if devices:
+        value = _run_device(facts.spell if has_torch else str, settings)
+        after = max(block, bound[local.split(".")[0]]) if has_torch else block
+        shared += [_after(tree, after, f"{name} = {value}", apart=True) for name in dict.fromkeys(devices)]
+    return shared
+
+
+def _run_device(spell: Callable[[str], str], settings: Settings) -> str:
+    """The device of the run as an expression that works on every machine, for the lowest torch of the project."""
+    device = spell("torch.device")
+    if settings.torch_version >= _ACCELERATOR_SINCE:
+        return f'{spell("torch.accelerator.current_accelerator")}(check_available=True) or {device}("cpu")'
+    return f'{device}("cuda" if {spell("torch.cuda.is_available")}() else "cpu")'
+
+
+def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:
+    """`text` on a row after the top-level statement `index`, before the first for -1; `apart`: a blank row between."""
+    source, body = tree.source, tree.ast.body
+    newline = newline_of(source, 0)
+    blank = newline if apart else ""
+    if index < 0:
+        start = tree.start(body[0])
+        if not starts_row(source, start):
+            raise CannotEditError
+        place = source.starts[source.row(start) - 1]
+        return TextEdit(place, place, text + newline + blank)
+    rest = REST_OF_ROW.match(source.text, source.span(body[index]).end)
+    if rest is None or not rest.group(2):
+        raise CannotEditError
+    return TextEdit(rest.end(), rest.end(), blank + text + newline)
+
+
+def _import_block(module: ast.Module) -> int:
+    """The index of the last import of the block at the top; the docstring's without one, -1 without both."""
+    last = -1
+    for index, statement in enumerate(module.body):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            last = index
+        elif index == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            last = 0 if isinstance(statement.value.value, str) else -1
+            if last < 0:
+                break
+        elif not _may_stand_between_imports(statement):
+            break
+    return last
+
+
+def _is_plain_import(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module != "__future__"
+    return isinstance(statement, ast.Import)
+
+
+def _may_stand_between_imports(statement: ast.stmt) -> bool:
+    """Names with two underscores, and `try` or `if` around imports."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(target, ast.Name) and target.id.startswith("__") for target in statement.targets)
+    if isinstance(statement, ast.Try | ast.If):
+        return any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in ast.walk(statement))
+    return False
+
+
+@lru_cache(maxsize=1)
+def _module_names(module: ast.Module) -> dict[str, int]:
+    """The names that the module's own code binds, each with the index of the first top-level statement that does."""
+    names: dict[str, int] = {}
+    for index, statement in enumerate(module.body):
+        pending: list[ast.AST] = [statement]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                names.setdefault(node.name, index)
+                continue
+            if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+                continue
+            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                pending += node.orelse
+                continue
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id, index)
+            elif isinstance(node, ast.alias):
+                names.setdefault((node.asname or node.name).split(".")[0], index)
+            elif isinstance(node, ast.ExceptHandler) and node.name:
+                names.setdefault(node.name, index)
+            pending.extend(ast.iter_child_nodes(node))
+    return names

@@ -1,0 +1,335 @@
+"""From edits on CST nodes to edits on the text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+import libcst as cst
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devlint.facts import Facts
+from devlint.fix.apply import in_order, splice
+from devlint.fix.edits import middle, resolve
+from devlint.model import Edit, Fix, ImportNeed, InsertStatement, RunDeviceNeed, Safety, Span, TextEdit, TextFix
+from devlint.settings import Settings
+from devlint.source import decode, parse
+from devlint.tree import Tree
+
+
+def tree_of(text: str) -> Tree:
+    source = decode(text.encode(), "a.py")
+    return Tree(source, parse(source))
+
+
+def span_of(tree: Tree, text: str) -> Span:
+    start = tree.source.text.index(text)
+    return Span(start, start + len(text))
+
+
+def made(tree: Tree, *edits: Edit | InsertStatement, needs: tuple[ImportNeed | RunDeviceNeed, ...] = (),
+         settings: Settings | None = None) -> TextFix:  # fmt: skip
+    names = {a.asname or a.name: a.name for n in ast.walk(tree.ast) if isinstance(n, ast.Import) for a in n.names}
+    facts = Facts("a.py", tree.source.text, imports=names)
+    return resolve(Fix("title", Safety.SAFE, edits, needs), tree, facts, settings or Settings())
+
+
+def fixed(tree: Tree, fix: TextFix) -> str:
+    assert fix.safety is Safety.SAFE
+    return splice(tree.source.text, in_order((*fix.edits, *fix.shared)))
+
+
+def replaced(text: str, old: str, new: str | Callable[[cst.CSTNode], cst.CSTNode] | None) -> str:
+    """The text after the node written `old` was replaced."""
+    tree = tree_of(text)
+    node = tree.at(span_of(tree, old))
+    if new is None or isinstance(new, str):
+        return fixed(tree, made(tree, Edit(node, None if new is None else cst.parse_expression(new))))
+    return fixed(tree, made(tree, Edit(node, new(node))))
+
+
+def removed(text: str, old: str) -> str:
+    return replaced(text, old, None)
+
+
+def without_statement(text: str, at: str) -> str:
+    tree = tree_of(text)
+    return fixed(tree, made(tree, Edit(tree.statement_at(span_of(tree, at)), None)))
+
+
+def inserted(text: str, at: str, statement: str = "wait()", after: bool = False) -> str:
+    tree = tree_of(text)
+    return fixed(tree, made(tree, InsertStatement(span_of(tree, at), cst.parse_statement(statement), after)))
+
+
+# Replacing
+
+
+def test_only_the_differing_middle_is_written() -> None:
+    tree = tree_of("x = torch.zeros(3).to(d)\n")
+    call = tree.at(span_of(tree, "torch.zeros(3).to(d)"))
+    fix = made(tree, Edit(call, cst.parse_expression("torch.zeros(3, device=d)")))
+    assert fix.edits == (TextEdit(17, 22, ", device="),)
+
+
+def test_middle_is_widened_to_whole_words() -> None:
+    assert middle("x.cuda()", "x.cpu()") == (2, 6, "cpu")
+    assert middle("f(a)", "f(a, b)") == (3, 3, ", b")
+    assert middle("same", "same") == (4, 4, "")
+
+
+@given(st.text("ab(,) .", max_size=12), st.text("ab(,) .", max_size=12))
+def test_middle_turns_the_old_text_into_the_new(old: str, new: str) -> None:
+    start, end, text = middle(old, new)
+    assert old[:start] + text + old[end:] == new
+
+
+def test_children_that_stay_keep_their_text_and_comments() -> None:
+    text = "y = f(\n    a,   # first\n    b  +  c,\n)\n"
+    rename = replaced(text, text[4:-1], lambda call: call.with_changes(func=cst.Name("g")))
+    assert rename == text.replace("f(", "g(")
+
+
+def test_fix_that_would_lose_a_comment_is_a_hint() -> None:
+    tree = tree_of("y = f(\n    a,  # first\n)\n")
+    call = tree.ast.body[0].value  # type: ignore[attr-defined]
+    fix = made(tree, Edit(tree.at(tree.source.span(call)), cst.parse_expression("g()")))
+    assert (fix.safety, fix.edits) == (Safety.HINT, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("y = x.to(d)\n", "x", "a if b else c", "y = (a if b else c).to(d)\n"),
+        ("y = f(x)\n", "x", "a if b else c", "y = f(a if b else c)\n"),
+        ("y = x * z\n", "x", "a + b", "y = (a + b) * z\n"),
+        ("y = x + z\n", "x", "a * b", "y = a * b + z\n"),
+        ("y = (x + 1) * z\n", "x + 1", "w", "y = w * z\n"),
+        ("y = -x\n", "x", "a.b(c)", "y = -a.b(c)\n"),
+    ],
+)
+def test_parentheses_are_added_where_the_structure_needs_them(text: str, old: str, new: str, expected: str) -> None:
+    assert replaced(text, old, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("@d(x)\n\n@e  # why\ndef f(): ...\n", "d(x)", "d(y)", "@d(y)\n\n@e  # why\ndef f(): ...\n"),
+        ("@d\n@e(x)\ndef f(): ...\n", "e(x)", "g", "@d\n@g\ndef f(): ...\n"),
+        ("class A:\n\tdef f(s, a=b):  # x\n\t\tpass\n", "b", "c", "class A:\n\tdef f(s, a=c):  # x\n\t\tpass\n"),
+        ("if a: pass\nelif b: pass\n", "b", "c", "if a: pass\nelif c: pass\n"),
+        ("a = 1; b = 'é'; d = x\n", "x", "y", "a = 1; b = 'é'; d = y\n"),
+        ("try: f()\nexcept zz as e: g()\n", "zz", "y", "try: f()\nexcept y as e: g()\n"),
+    ],
+)
+def test_place_of_a_replacement_may_be_any_header(text: str, old: str, new: str, expected: str) -> None:
+    for newline in ("\n", "\r\n"):
+        assert replaced(text.replace("\n", newline), old, new) == expected.replace("\n", newline)
+
+
+def test_statement_is_replaced_by_a_statement() -> None:
+    def assign(old: cst.CSTNode) -> cst.CSTNode:
+        return cst.Assign([cst.AssignTarget(cst.Name("x"))], cst.ensure_type(old, cst.Expr).value)
+
+    tree = tree_of("if a: x.to(d); y = 1  # c\n")
+    statement = tree.statement_at(span_of(tree, "x.to(d)"))
+    assert fixed(tree, made(tree, Edit(statement, assign(statement)))) == "if a: x = x.to(d); y = 1  # c\n"
+
+
+def test_line_ending_that_a_replacement_brings_is_the_files() -> None:
+    broken = cst.ParenthesizedWhitespace(last_line=cst.SimpleWhitespace("  "))
+
+    def spread(old: cst.CSTNode) -> cst.CSTNode:
+        return old.with_changes(whitespace_before_args=broken)
+
+    assert replaced("a = 1\r\nb = x(1)\r\n", "x(1)", spread) == "a = 1\r\nb = x(\r\n  1)\r\n"
+    assert replaced("try: f()\r\nexcept x(1): f()\r\n", "x(1)", spread) == "try: f()\r\nexcept x(\r\n  1): f()\r\n"
+
+
+def test_edits_of_one_fix_that_overlap_are_an_error_of_the_rule() -> None:
+    tree = tree_of("y = f(a)\n")
+    outer, inner = tree.at(span_of(tree, "f(a)")), tree.at(span_of(tree, "a"))
+    with pytest.raises(ValueError, match="overlap"):
+        made(tree, Edit(outer, cst.parse_expression("1")), Edit(inner, cst.Name("b")))
+
+
+def test_node_of_another_file_is_an_error_of_the_rule() -> None:
+    with pytest.raises(LookupError, match="is not a node of"):
+        made(tree_of("x = 1\n"), Edit(cst.Name("x"), cst.Name("y")))
+
+
+def test_edit_that_changes_nothing_is_a_hint() -> None:
+    tree = tree_of("y = x\n")
+    assert made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("x"))).safety is Safety.HINT
+
+
+# Removing
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "expected"),
+    [
+        ("f(a, b=1, c=2)\n", "b=1", "f(a, c=2)\n"),
+        ("f(a, b=1)\n", "b=1", "f(a)\n"),
+        ("f(b=1)\n", "b=1", "f()\n"),
+        ("f(b=1, c=2)\n", "b=1", "f(c=2)\n"),
+        ("f(\n    a,\n    b=1,\n)\n", "b=1", "f(\n    a,\n)\n"),
+        ("f(\r\n    b=1,\r\n    c=2,\r\n)\r\n", "b=1", "f(\r\n    c=2,\r\n)\r\n"),
+    ],
+)
+def test_argument_goes_with_its_comma(text: str, old: str, expected: str) -> None:
+    assert removed(text, old) == expected
+
+
+def test_argument_next_to_a_comment_stays() -> None:
+    tree = tree_of("f(\n    a=0,  # why\n    b=1,\n)\n")
+    assert made(tree, Edit(tree.at(span_of(tree, "a=0")), None)).safety is Safety.HINT
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a()\nx()\nb()\n", "a()\nb()\n"),
+        ("a()\n\n# about x\nx()\n\nb()\n", "a()\n\n# about x\n\nb()\n"),
+        ("if a:\n    x()\n", "if a:\n    pass\n"),
+        ("if a:\n    x()\n    b()\n", "if a:\n    b()\n"),
+        ("if a: x()\n", "if a: pass\n"),
+        ("a(); x(); b()\n", "a(); pass; b()\n"),
+        ("a()\nx()  # why\nb()\n", "a()\n# why\nb()\n"),
+        ("a()\nx()", "a()\n"),
+        ("a()\r\nx() if 1 else 2\r\nb()\r\n", "a()\r\nb()\r\n"),
+        ("a()\n(x(\n)\n)\nb()\n", "a()\nb()\n"),
+    ],
+)
+def test_statement_goes_with_its_row(text: str, expected: str) -> None:
+    assert without_statement(text, "x(") == expected
+
+
+def test_decorator_goes_with_its_row() -> None:
+    tree = tree_of("@a\n@x\ndef f(): ...\n")
+    head = tree.statement_at(span_of(tree, "def f()"))
+    assert isinstance(head, cst.FunctionDef)
+    assert fixed(tree, made(tree, Edit(head.decorators[1], None))) == "@a\ndef f(): ...\n"
+
+
+# Inserting
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x()\n", "wait()\nx()\n"),
+        ("def f():\n\tif a:\n\t\tx()\n", "def f():\n\tif a:\n\t\twait()\n\t\tx()\n"),
+        ("if a:\r\n  x()\r\n", "if a:\r\n  wait()\r\n  x()\r\n"),
+        ("for i in x():\n    a()\n", "wait()\nfor i in x():\n    a()\n"),
+        ("@d\n@x()\ndef f(): ...\n", "wait()\n@d\n@x()\ndef f(): ...\n"),
+        ("y = (1 +\n  x())\n", "wait()\ny = (1 +\n  x())\n"),
+        ("x(); b()\n", "wait()\nx(); b()\n"),
+        ("else_ = 1\nif a:\n    pass\nelse:\n    x()\n", "else_ = 1\nif a:\n    pass\nelse:\n    wait()\n    x()\n"),
+    ],
+)
+def test_statement_is_inserted_before(text: str, expected: str) -> None:
+    assert inserted(text, "x()") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x()\nb()\n", "x()\nwait()\nb()\n"),
+        ("x()  # why\nb()\n", "x()  # why\nwait()\nb()\n"),
+        ("x()", "x()\nwait()"),
+        ("if a:\n    x()\nb()\n", "if a:\n    x()\n    wait()\nb()\n"),
+        ("for i in x():\n    a()\n\nb()\n", "for i in x():\n    a()\nwait()\n\nb()\n"),
+        ("y = '''\n''' + x(\n)\n", "y = '''\n''' + x(\n)\nwait()\n"),
+    ],
+)
+def test_statement_is_inserted_after(text: str, expected: str) -> None:
+    assert inserted(text, "x(", after=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("if a: x()\n", False),
+        ("if a: x()\n", True),
+        ("b(); x()\n", False),
+        ("x(); b()\n", True),
+        ("if a: pass\nelif x(): pass\n", False),
+        ("try: pass\nexcept x(): pass\n", False),
+        ("b(); \\\n  x()\n", False),
+    ],
+)
+def test_statement_without_a_row_of_its_own_makes_the_fix_a_hint(text: str, after: bool) -> None:
+    tree = tree_of(text)
+    fix = made(tree, InsertStatement(span_of(tree, "x()"), cst.parse_statement("wait()"), after))
+    assert (fix.safety, fix.edits) == (Safety.HINT, ())
+
+
+def test_inserted_block_takes_the_indentation_of_the_file_and_strings_keep_their_rows() -> None:
+    text = "def f():\n\tx()\n"
+    block = 'if a:\n    wait("""1\n2""")\n'
+    assert inserted(text, "x()", block) == 'def f():\n\tif a:\n\t\twait("""1\n2""")\n\tx()\n'
+
+
+# Needs
+
+RUN = 'torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")'
+
+
+def needed(text: str, *needs: ImportNeed | RunDeviceNeed, settings: Settings | None = None) -> str:
+    """What the fix of the last `x` in the text adds, the fix itself left out."""
+    tree = tree_of(text)
+    start = text.rindex("x")
+    fix = made(tree, Edit(tree.at(Span(start, start + 1)), cst.Name("x_")), needs=needs, settings=settings)
+    assert fix.safety is Safety.SAFE
+    return splice(text, in_order(fix.shared))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import os\nimport torch\n\nx\n", "import os\nimport torch\n\nx\n"),
+        ("import torch.nn\nx\n", "import torch.nn\nx\n"),
+        ("import os\n\nx\n", "import os\nimport torch\n\nx\n"),
+        ('"""Doc."""\n\nx\n', '"""Doc."""\n\nimport torch\n\nx\n'),
+        ('"""Doc."""\n\nfrom __future__ import annotations\n\nx\n',
+         '"""Doc."""\n\nfrom __future__ import annotations\n\nimport torch\n\nx\n'),
+        ("#!/bin/python\n# coding: utf-8\nx\n", "#!/bin/python\n# coding: utf-8\nimport torch\n\nx\n"),
+        ("import os\r\nx\r\n", "import os\r\nimport torch\r\nx\r\n"),
+        ("def f():\n    import torch\n    x\n", "import torch\n\ndef f():\n    import torch\n    x\n"),
+        ("if TYPE_CHECKING:\n    import torch\nx\n", "import torch\n\nif TYPE_CHECKING:\n    import torch\nx\n"),
+    ],
+)  # fmt: skip
+def test_import_is_added_after_docstring_and_imports_where_it_is_missing(text: str, expected: str) -> None:
+    assert needed(text, ImportNeed("torch")) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import torch\nimport os\n\nx\n", f"import torch\nimport os\n\ndevice = {RUN}\n\nx\n"),
+        ("import torch\ndevice = 1\nx\n", "import torch\ndevice = 1\nx\n"),
+        ("import torch\nfor device in y: pass\nx\n", "import torch\nfor device in y: pass\nx\n"),
+        ("from os import path\nx\n", f"from os import path\nimport torch\n\ndevice = {RUN}\nx\n"),
+        ("import os\na = 1\nimport torch\nx\n", f"import os\na = 1\nimport torch\n\ndevice = {RUN}\nx\n"),
+        ("import torch as th\nx\n", "import torch as th\n\ndevice = " + RUN.replace("torch", "th") + "\nx\n"),
+        ("try:\n    import torch\nexcept E:\n    pass\nx\n",
+         f"try:\n    import torch\nexcept E:\n    pass\n\ndevice = {RUN}\nx\n"),
+    ],
+)  # fmt: skip
+def test_device_of_the_run_is_defined_after_the_imports_where_no_name_is(text: str, expected: str) -> None:
+    assert needed(text, RunDeviceNeed()) == expected
+
+
+def test_device_of_the_run_for_an_older_torch_asks_for_cuda() -> None:
+    text = needed("import torch\nx\n", RunDeviceNeed("where"), settings=Settings(torch_version=(2, 6)))
+    assert text == 'import torch\n\nwhere = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nx\n'
+
+
+def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
+    tree = tree_of("__all__ = x\nimport torch\n")
+    fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(RunDeviceNeed(),))
+    assert fix.safety is Safety.HINT
