@@ -5,11 +5,11 @@
 
 How to get the wheels (the macOS ones are the smallest, and hold the same Python files, stubs and operator tables):
 
-    pip download --no-deps --only-binary=:all: --platform macosx_11_0_arm64 --python-version 3.11 -d wheels "torch==2.8.*"
-    unzip -q wheels/torch-2.8*.whl '*.py' '*.pyi' '*.yaml' '*/METADATA' -d 2.8
+    pip download --no-deps --only-binary=:all: --platform macosx_11_0_arm64 --python-version 3.11 -d wheels
+    "torch==2.8.*" unzip -q wheels/torch-2.8*.whl '*.py' '*.pyi' '*.yaml' '*/METADATA' -d 2.8
 
-From 2.12 on the platform is `macosx_14_0_arm64`. No wheel is executed or imported. The output depends on the wheels alone:
-no date, no path, sorted keys, one name per line.
+From 2.12 on the platform is `macosx_14_0_arm64`. No wheel is executed or imported. The output depends on the wheels
+alone: no date, no path, sorted keys, one name per line.
 """
 
 from __future__ import annotations

@@ -323,14 +323,16 @@ class Calls(Devices):
                 return Value(kind, UNKNOWN, zero_dim)
             if zero_dim is None and record.zero_dim == "no":
                 zero_dim = False
-            combined = self.combine(operands, zero_dim)
+            # without a check between them the first operand alone decides: `expand_as`, `view_as`, `reshape_as`
+            deciding = operands[:1] if record.mixing == "none" else operands
+            combined = self.combine(deciding, zero_dim)
             if kind == "tensors":
                 return replace(combined, kind="tensors")
             if zero_dim is None and len(operands) == 1 and record.mixing == "scalar":
                 return replace(combined, zero_dim=operands[0].value.zero_dim)
             name = record.qualname.rsplit(".", 1)[-1]
             if zero_dim is None and record.zero_dim == "unknown" and name not in _DROPS_DIMENSIONS:
-                if all(o.value.zero_dim is False for o in operands):
+                if all(o.value.zero_dim is False for o in deciding):
                     return replace(combined, zero_dim=False)
             return combined
         return Value(kind, UNKNOWN, zero_dim)

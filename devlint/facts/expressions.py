@@ -274,13 +274,12 @@ class Expressions(Methods):
                         both = [self.operand(left_node, given), self.operand(right_node, right)]
                     self.meet(node, both, "operator", "@", "exact")
                     return self.combine(both)
-            if other.kind == "unknown" and tensors[0].value.device == CPU and not tensors[0].value.kind == "tensors":
-                # beside an unknown value: its device decides unless that is a plain number
-                result = self.combine(tensors)
-                return replace(result, zero_dim=None if result.zero_dim else result.zero_dim)
+            # a 0-dim tensor beside an unknown value may be broadcast to its size; any other keeps its dimensions
+            kept = tensors[0].value.zero_dim
+            value = self.combine(tensors, None if kept is True and other.kind == "unknown" else kept)
+            self.work(node, f"`{symbol_}` is queued here", value.device)
+            return value
         value = self.combine(tensors)
-        if len(tensors) == 1:
-            value = replace(value, zero_dim=tensors[0].value.zero_dim) if value.kind == "tensor" else value
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
 

@@ -1,7 +1,8 @@
 """torch as data: what its names return, where results live, what may be mixed, what waits, since when.
 
-`torch_api.json` is generated from torch's own wheels (`python -m devlint.dev.knowledge`); `annotated.py` holds the few facts
-that no file of torch states, each with its source. Nothing here imports torch, and the data is read at the first question.
+`torch_api.json` is generated from torch's own wheels (`python -m devlint.dev.knowledge`); `annotated.py` holds the few
+facts that no file of torch states, each with its source. Nothing here imports torch, and the data is read at the first
+question.
 """
 
 from __future__ import annotations

@@ -103,8 +103,8 @@ def _canonical(qualname: str) -> str:
 def function(qualname: str) -> Function | None:
     """The record of a function, or of the constructor of a class, by its full name; None for what is not known.
 
-    Aliases are followed. Names below a library whose functions all behave alike (`matplotlib.pyplot.x`) get that library's
-    record.
+    Aliases are followed. Names below a library whose functions all behave alike (`matplotlib.pyplot.x`) get that
+    library's record.
     """
     if not qualname.startswith("torch."):
         from devlint.knowledge import foreign
@@ -137,7 +137,8 @@ def _constructor(qualname: str) -> Function | None:
 
 @cache
 def method(family: str, name: str) -> Function | None:
-    """The record of a method of a family of classes ("Tensor", "Module", "Optimizer", ...); None if it has none of that name.
+    """The record of a method of a family of classes ("Tensor", "Module", "Optimizer", ...); None if it has none of
+    that name.
 
     For a tensor method the tensor itself is the first tensor, and is not among `params`.
     """

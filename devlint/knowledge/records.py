@@ -1,7 +1,7 @@
 """The records of the torch API and the one-line text each is stored as.
 
-A stored record is a string of `key=value` fields separated by `|`; a field that has its usual value is left out. Text is
-decoded when a name is first asked for, so that loading the data costs one JSON parse and nothing per name.
+A stored record is a string of `key=value` fields separated by `|`; a field that has its usual value is left out. Text
+is decoded when a name is first asked for, so that loading the data costs one JSON parse and nothing per name.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ ACCEPTS = ("device", "dtype", "generator", "non_blocking", "out", "pin_memory")
 class Function(NamedTuple):
     """One callable of torch (or of a library that meets tensors).
 
-    result: "tensor", "tensors" (several, as tuple, list or iterator), "bool", "number", "none", "device", "dtype", "size",
-    "str", "same" (the object it was called on, or its first argument), "module", "optimizer", "stream", "event",
-    "generator", "ndarray", "storage", "object" (something else), "unknown". A class is a function too: its constructor, with
-    the result "module", "optimizer", "scheduler", "loader", "dataset", "sampler", "scaler", "packed", "distribution",
-    "transform", "autocast" or one of the words above.
+    result: "tensor", "tensors" (several, as tuple, list or iterator), "bool", "number", "none", "device", "dtype",
+    "size", "str", "same" (the object it was called on, or its first argument), "module", "optimizer", "stream",
+    "event", "generator", "ndarray", "storage", "object" (something else), "unknown". A class is a function too: its
+    constructor, with the result "module", "optimizer", "scheduler", "loader", "dataset", "sampler", "scaler",
+    "packed", "distribution", "transform", "autocast" or one of the words above.
 
     device_from: where the device of the tensors in the result comes from. "argument": the `device` argument, else the
     default device. "like": the `device` argument, else the first tensor (`self` for a method), else the default device.
-    "first_tensor": the first tensor. "default": the default device, no argument. "cpu". "none": there is no tensor in it,
-    or nothing is known.
+    "first_tensor": the first tensor. "default": the default device, no argument. "cpu". "none": there is no tensor in
+    it, or nothing is known.
 
     params: names of the positional parameters of the main overload. tensor_params: which of them take nothing but a
-    tensor (or None) in every overload that has them; sequence_params: those that take several tensors. keyword_only: the
-    other names accepted by keyword.
+    tensor (or None) in every overload that has them; sequence_params: those that take several tensors. keyword_only:
+    the other names accepted by keyword.
 
     mixing: what may differ in device, by torch's own check. "exact": nothing. "scalar": one 0-dim CPU tensor. "index":
-    indices may be on the CPU or on the tensor's device. "copy": anything, it is a transfer. "none": no check, or nothing to
-    mix. None: not known.
+    indices may be on the CPU or on the tensor's device. "copy": anything, it is a transfer. "none": no check, or
+    nothing to mix. None: not known.
 
     sync: whether the host waits for the device: "always", "maybe" (depends on arguments), "never".
 
-    since: first minor that has the name, None for all known ones. removed: first minor without it. deprecated: first known
-    minor that warns. replacement: what to use instead, as a qualified name, or a phrase when there is none.
+    since: first minor that has the name, None for all known ones. removed: first minor without it. deprecated: first
+    known minor that warns. replacement: what to use instead, as a qualified name, or a phrase when there is none.
 
-    guard: raises without an accelerator (or without that backend). inplace: changes its first tensor. random: draws numbers.
+    guard: raises without an accelerator (or without that backend). inplace: changes its first tensor. random: draws
+    numbers.
 
-    zero_dim: "yes", "no", "unknown", "inputs" (if and only if all tensors in it are) or "reduces" (see `reduces_to_scalar`).
-    host_only: raises when given a tensor that is not
-    in host memory. moves: puts what it is given on a device that its library chooses. ignores_default: without a device it is
-    the CPU, whatever the default device is. fix: class of the replacement ("A" same meaning, "G" needs a guard, "U" changes meaning, "D" deprecated,
-    "N" there is none), "" when no table says so. keyword_since: keywords younger than the function itself. variants: other
-    results, by the keyword that brings them ("dim" of torch.max) or by the number of arguments ("#1" of torch.where); see
-    `result_of`. note: where an annotated fact comes from.
+    zero_dim: "yes", "no", "unknown", "inputs" (if and only if all tensors in it are) or "reduces" (see
+    `reduces_to_scalar`). host_only: raises when given a tensor that is not in host memory. moves: puts what it is
+    given on a device that its library chooses. ignores_default: without a device it is the CPU, whatever the default
+    device is. fix: class of the replacement ("A" same meaning, "G" needs a guard, "U" changes meaning, "D" deprecated,
+    "N" there is none), "" when no table says so. keyword_since: keywords younger than the function itself. variants:
+    other results, by the keyword that brings them ("dim" of torch.max) or by the number of arguments ("#1" of
+    torch.where); see `result_of`. note: where an annotated fact comes from.
     """
 
     qualname: str
@@ -85,9 +86,9 @@ class Function(NamedTuple):
     def result_of(self, positional: int, keywords: Collection[str], numbers: Collection[int] = ()) -> str:
         """The result of one call.
 
-        positional: how many positional arguments it has, not counting the object of a method. keywords: the names given,
-        without those given as a literal False or None. numbers: the positions that are known to hold a number, which tells
-        `x.max(1)` from `x.max(other)`.
+        positional: how many positional arguments it has, not counting the object of a method. keywords: the names
+        given, without those given as a literal False or None. numbers: the positions that are known to hold a number,
+        which tells `x.max(1)` from `x.max(other)`.
         """
         for cause, result in self.variants:
             if cause.startswith("#"):
@@ -99,10 +100,13 @@ class Function(NamedTuple):
                 return result if at in numbers else "unknown"
         return self.result
 
-    def reduces_to_scalar(self, positional: int, keywords: Collection[str], reduction: str | None = None) -> bool | None:
+    def reduces_to_scalar(
+        self, positional: int, keywords: Collection[str], reduction: str | None = None
+    ) -> bool | None:
         """Whether a call surely gives a 0-dim tensor (True), surely not (False), or depends on shapes (None).
 
-        Arguments as for `result_of`; reduction is the value of a literal `reduction=` argument, None if it is not given.
+        Arguments as for `result_of`; reduction is the value of a literal `reduction=` argument, None if it is not
+        given.
         """
         if self.zero_dim != "reduces":
             return {"yes": True, "no": False}.get(self.zero_dim)
@@ -122,11 +126,11 @@ class Function(NamedTuple):
 class Class(NamedTuple):
     """One class of torch.
 
-    family: the base that decides what it can do ("Tensor", "Module", "Optimizer", "LRScheduler", "DataLoader", "Dataset",
-    "Sampler", "Generator", "Stream", "Event", "GradScaler", "PackedSequence", "Distribution", "Transform", "Storage",
-    "autocast", "device", "dtype", "Size"), or "object". bases: direct bases by qualified name. methods and attributes
-    include what the bases in torch have; attributes include those set on `self`. takes_device: the constructor has
-    `device=`. params: parameters of the constructor, in order, without `self`.
+    family: the base that decides what it can do ("Tensor", "Module", "Optimizer", "LRScheduler", "DataLoader",
+    "Dataset", "Sampler", "Generator", "Stream", "Event", "GradScaler", "PackedSequence", "Distribution", "Transform",
+    "Storage", "autocast", "device", "dtype", "Size"), or "object". bases: direct bases by qualified name. methods and
+    attributes include what the bases in torch have; attributes include those set on `self`. takes_device: the
+    constructor has `device=`. params: parameters of the constructor, in order, without `self`.
     """
 
     qualname: str

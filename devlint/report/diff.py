@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from typing import AnyStr
 
@@ -126,6 +125,8 @@ Change = tuple[int, int, int, int]  # before[0:1] became after[2:3]
 
 def _changes(before: list[bytes], after: list[bytes]) -> list[Change]:
     """The differing ranges; the common beginning and end are set aside first, which leaves difflib little to do."""
+    import difflib
+
     top = _common(before, after)
     bottom = _common(before[top:][::-1], after[top:][::-1])
     old, new = before[top : len(before) - bottom], after[top : len(after) - bottom]

@@ -6,7 +6,7 @@ Offsets are code points of the decoded original. Free of torch and of the linter
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ from devlint.runtime.places import Places
 class FixCase:
     """One fix to be judged, known by its rule and the original span of its finding.
 
-    `edits` belong to this fix alone; `shared` is what several fixes need (an import, a `device = ...`) and stays when one
-    of them is left out. `related` are further spans where its fault may show. A fix without edits is a hint.
+    `edits` belong to this fix alone; `shared` is what several fixes need (an import, a `device = ...`) and stays when
+    one of them is left out. `related` are further spans where its fault may show. A fix without edits is a hint.
     """
 
     code: str
@@ -190,7 +190,7 @@ def overlap(first: FixCase, second: FixCase) -> bool:
 
 
 def choose(cases: Sequence[FixCase]) -> tuple[list[FixCase], list[FixCase]]:
-    """The fixes that go together, first come first served by span and code, and those that must wait for another round."""
+    """The fixes that go together, chosen by span and code, and those that must wait for another round."""
     chosen: list[FixCase] = []
     waiting: list[FixCase] = []
     for case in sorted(cases, key=lambda c: (c.span, c.code)):
@@ -232,12 +232,7 @@ def _edit_back(edit: TextEdit, variant: Variant) -> TextEdit | None:
 
 
 def read_cases(path: Path, text: str) -> list[FixCase]:
-    """Fixes written by hand, for tests: a JSON list of objects.
-
-    Keys: `code`, `at` (text whose first occurrence is the finding's span), `replace` (pairs of old and new text; an old
-    text is found from the finding on, or from the start of the file when it is not there), `shared` (pairs of an anchor
-    and the text put before it), and optionally `name`, `message`, `safety`. Raises UsageError when a text is not found.
-    """
+    """Fixes written by hand, for tests: a JSON list of objects for `case_from_row`. Raises UsageError."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -245,24 +240,23 @@ def read_cases(path: Path, text: str) -> list[FixCase]:
     return [case_from_row(row, text, str(path)) for row in rows]
 
 
-def case_from_row(row: dict[str, Any], text: str, where: str = "fixes") -> FixCase:
-    """One fix of `read_cases`."""
+def case_from_row(row: Mapping[str, Any], text: str, where: str = "fixes") -> FixCase:
+    """One fix written by hand.
+
+    Keys: `code`; `at`, text whose first occurrence is the finding's span; `replace`, pairs of old and new text, the old
+    one found from the finding on, else from the start of the file; `shared`, pairs of an anchor and the text put before
+    it; `related`, texts whose spans are related; and optionally `name`, `message`, `title`, `safety`. Raises UsageError
+    when a text is not found.
+    """
 
     def find(needle: str, start: int = 0) -> int:
         found = text.find(needle, start)
+        found = text.find(needle) if found < 0 else found
         if found < 0:
-            found = text.find(needle)
-        if found < 0:
-            raise UsageError(f"{where}: {row.get('code')}: the program does not contain {needle!r}")
+            raise UsageError(f"{where}: {row['code']}: the program does not contain {needle!r}")
         return found
 
     at = find(row["at"])
-    edits = []
-    for old, new in row.get("replace", ()):
-        start = find(old, at)
-        edits.append(TextEdit(start, start + len(old), new))
-    shared = tuple(TextEdit(find(anchor), find(anchor), new) for anchor, new in row.get("shared", ()))
-    related = tuple(Span(find(each), find(each) + len(each)) for each in row.get("related", ()))
     return FixCase(
         code=row["code"],
         name=row.get("name", ""),
@@ -270,7 +264,18 @@ def case_from_row(row: dict[str, Any], text: str, where: str = "fixes") -> FixCa
         span=Span(at, at + len(row["at"])),
         title=row.get("title", ""),
         safety=Safety(row.get("safety", "unsafe")),
-        edits=tuple(edits),
-        shared=shared,
-        related=related,
+        edits=tuple(_smallest(find(old, at), old, new) for old, new in row.get("replace", ())),
+        shared=tuple(TextEdit(find(anchor), find(anchor), new) for anchor, new in row.get("shared", ())),
+        related=tuple(Span(find(each), find(each) + len(each)) for each in row.get("related", ())),
     )
+
+
+def _smallest(start: int, old: str, new: str) -> TextEdit:
+    """The edit without the text that old and new end and begin with."""
+    end = 0
+    while end < min(len(old), len(new)) and old[-1 - end] == new[-1 - end]:
+        end += 1
+    begin = 0
+    while begin < min(len(old), len(new)) - end and old[begin] == new[begin]:
+        begin += 1
+    return TextEdit(start + begin, start + len(old) - end, new[begin : len(new) - end])

@@ -298,18 +298,16 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
             continue
         if _ran_before(fault, without) or (original is not None and _ran_before(fault, original)):
             found.append(f"the fix brings a fault at {fault.where}, which ran before: {fault.text}")
-        elif claim.index in fault.written_by and not same and not fault.device and _is_new_code(fault, claim):
-            found.append(f"the fix itself fails at {fault.where}: {fault.text}")
-        elif claim.index in fault.written_by and _is_misnamed(fault):
+        elif claim.index in fault.written_by and (_is_misnamed(fault) or (not same and _is_new_code(fault))):
             found.append(f"the fix itself fails at {fault.where}: {fault.text}")
         elif fault.device and not same and fault.key is not None and fault.key in claim.own | claim.watch:
             found.append(f"the fix brings a fault at {fault.where}: {fault.text}")
     return found
 
 
-def _is_new_code(fault: Stop, claim: Claim) -> bool:
-    """Whether the statement was put in by the fix as a whole."""
-    return fault.key is not None and fault.key.startswith("+") and claim.index in fault.written_by
+def _is_new_code(fault: Stop) -> bool:
+    """Whether the statement as a whole was put in by a fix."""
+    return fault.key is not None and fault.key.startswith("+")
 
 
 def _is_misnamed(fault: Stop) -> bool:
@@ -437,7 +435,7 @@ def _nothing_seen(claim: Claim, without: Run, with_fix: Run, original: Run | Non
 def differing_losses(a: Run, b: Run, tolerance: Tolerance = SAME_KERNELS) -> str:
     """How the losses of two runs under one seed differ, as far as both have them; "" when they do not."""
     for step, (x, y) in enumerate(zip(a.losses[: tolerance.first], b.losses[: tolerance.first], strict=False), 1):
-        if math.isnan(x) and math.isnan(y) or x == y:
+        if (math.isnan(x) and math.isnan(y)) or x == y:
             continue
         if not math.isclose(x, y, rel_tol=tolerance.relative, abs_tol=1e-7):
             return f"loss {x:.6g} becomes {y:.6g} at backward pass {step}, under one seed"

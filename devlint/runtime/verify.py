@@ -1,7 +1,8 @@
 """`devlint verify SCRIPT -- ARGUMENTS`: run a program with and without each fix, and say which fixes hold.
 
-This runs the program, several times, with whatever it does; it is never part of linting. The corrected source is served
-under the name of the original and nothing of the user's is written by devlint; what the program itself writes, it writes.
+This runs the program, several times, with whatever it does; it is never part of linting. The corrected source is
+served under the name of the original, and devlint writes nothing of the user's; what the program itself writes, it
+writes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from devlint.errors import DevlintError, SourceError, UsageError
 from devlint.model import Position, Span
-from devlint.runtime.correction import FixCase, Variant, carried_back, choose, read_cases
+from devlint.runtime.correction import FixCase, Variant, carried_back, choose, original_span, read_cases
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Ended, Launcher
 from devlint.runtime.verdict import (

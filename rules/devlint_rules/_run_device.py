@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from devlint.api import CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
 
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
-_KERNEL_LANGUAGES = ("triton", "cupy", "pycuda", "cuda", "numba.cuda", "torch.utils.cpp_extension", "tensorrt")
+_KERNELS = (
+    "triton", "tilelang", "cutlass", "cupy", "pycuda", "cuda", "numba.cuda", "torch.utils.cpp_extension", "flash_attn",
+    "apex", "transformer_engine", "tensorrt", "torch_tensorrt",
+)  # fmt: skip
 
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
@@ -28,9 +31,10 @@ def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
     """Whether the place only runs where the accelerator is meant to be used.
 
     True under a proved guard for its type, and under a condition that names it: `if use_cuda`,
-    `if args.gpu is not None`, the other branch of `if args.no_cuda` or of `if device == "cpu"`.
+    `if args.gpu is not None`, the other branch of `if args.no_cuda` or of `if device == "cpu"`. True in a function
+    that says so in its name: `cuda`, `to_cuda`.
     """
-    if event.under.allow(event.type):
+    if event.under.allow(event.type) or event.type in event.function.rpartition(".")[2].split("_"):
         return True
     for test in event.under.tests:
         negated = test.startswith("not ")
@@ -41,9 +45,10 @@ def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
 
 def is_for_accelerator(facts: Facts) -> bool:
     """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
-    return _MARKED.search(facts.text) is not None or any(
-        name == k or name.startswith(k + ".") for name in facts.imports.values() for k in _KERNEL_LANGUAGES
-    )
+    if _MARKED.search(facts.text) is not None:
+        return True
+    kernels = tuple(f"{name}." for name in _KERNELS)
+    return any(name.endswith("_cuda") or f"{name}.".startswith(kernels) for name in facts.imports.values())
 
 
 def names_several_cards(facts: Facts, type: str) -> bool:

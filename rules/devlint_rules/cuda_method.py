@@ -3,7 +3,8 @@
 ## What it flags
 `x.cuda()`, `model.cuda(1)`, `x.cuda(non_blocking=True)` and the like for other accelerators
 (`.xpu()`, `.npu()`), outside a guard for that accelerator. A condition that names it, such as
-`if args.gpu is not None`, is a guard. Quiet are methods that are called `cuda` themselves, and files that load kernels.
+`if args.gpu is not None`, is a guard. Quiet are functions that say so in their name (`cuda`, `to_cuda`), and
+files that load kernels.
 
 ## Why it matters
 The call raises on a build or a machine without CUDA, and it ignores the device that the rest of
@@ -66,8 +67,7 @@ class CudaMethodCall(Rule[CudaMethod]):
     def suspects(self, event: CudaMethod, facts: Facts) -> bool:
         if is_guarded(event) or event.receiver.text.startswith("super("):
             return False
-        overrides = event.function.rpartition(".")[2] == event.type
-        return not overrides and not is_for_accelerator(facts)
+        return not is_for_accelerator(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call = site.node

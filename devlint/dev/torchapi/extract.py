@@ -26,7 +26,8 @@ _SKIPPED = (
     "torch.distributed.benchmarks", "torch.distributed.launcher", "torch.distributed.checkpoint",
     "torch.distributed.pipelining", "torch.distributed.rpc", "torch.utils.hipify", "torch.utils.jit",
     "torch.utils.bottleneck", "torch.utils.viz", "torch.utils.data.datapipes", "torch.utils.benchmark.examples",
-    "torch.utils.benchmark.op_fuzzers", "torch.jit.frontend", "torch.jit.annotations", "torch.jit.unsupported_tensor_ops",
+    "torch.utils.benchmark.op_fuzzers", "torch.jit.frontend", "torch.jit.annotations",
+    "torch.jit.unsupported_tensor_ops",
 )  # fmt: skip
 
 # The classes whose methods are listed one by one, by family; the first class wins for a name that several have.
@@ -90,9 +91,10 @@ def is_recorded(namespace: str) -> bool:
 def _deprecation(node: ast.AST) -> tuple[bool, str | None]:
     """Whether a definition always warns that it is deprecated, and the name it recommends.
 
-    Counts a `@deprecated` decorator and an unconditional `warnings.warn` with the word in a statement of the body itself.
+    Counts a `@deprecated` decorator and an unconditional `warnings.warn` with the word in a statement of the body
+    itself.
     """
-    if not isinstance(node, (*FunctionNode.__args__, ast.ClassDef)):
+    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False, None
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and (dotted(decorator.func) or "").rpartition(".")[2] == "deprecated":
@@ -102,10 +104,9 @@ def _deprecation(node: ast.AST) -> tuple[bool, str | None]:
         init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
         if init is None:
             return False, None
-        if any((dotted(d.func) or "").rpartition(".")[2] == "deprecated"
-               for d in init.decorator_list if isinstance(d, ast.Call)):  # fmt: skip
-            decorator = next(d for d in init.decorator_list if isinstance(d, ast.Call))
-            return True, _recommended(decorator)
+        for decorator in init.decorator_list:
+            if isinstance(decorator, ast.Call) and (dotted(decorator.func) or "").rpartition(".")[2] == "deprecated":
+                return True, _recommended(decorator)
         body = init.body
     for statement in body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -205,7 +206,9 @@ class Extractor:
             return True
         if module.exported is not None and module.exported_complete:
             return False
-        return module.is_package and definition.module.startswith(namespace + ".") or definition.module.startswith("torch._C")
+        return (module.is_package and definition.module.startswith(namespace + ".")) or definition.module.startswith(
+            "torch._C"
+        )
 
     def _is_operator(self, namespace: str, attr: str) -> bool:
         prefix = _NAMESPACE_OPERATORS.get(namespace)
@@ -276,7 +279,10 @@ class Extractor:
 
     def _from_shape(self, qualname: str, shape: Shape, operators: tuple[Schema, ...], method: bool) -> Function:
         name = qualname.rpartition(".")[2]
-        inplace = name.endswith("_") and not name.endswith("__") or bool(re.fullmatch(r"__i[a-z]+__", name) and name not in ("__invert__", "__int__", "__index__", "__init__", "__iter__"))
+        operator = re.fullmatch(r"__i([a-z]+)__", name)
+        inplace = (name.endswith("_") and not name.endswith("__")) or (
+            operator is not None and operator.group(1) in _DUNDERS
+        )
         accepts = frozenset(a for a in ACCEPTS if a in shape.names)
         result = shape.result
         if inplace and result in ("tensor", "unknown"):
@@ -299,9 +305,7 @@ class Extractor:
             variants=(("dim", shape.with_dim),) if shape.with_dim else (),
         )
 
-    def _device_from(
-        self, qualname: str, shape: Shape, result: str, accepts: frozenset[str], method: bool
-    ) -> str:
+    def _device_from(self, qualname: str, shape: Shape, result: str, accepts: frozenset[str], method: bool) -> str:
         if result not in ("tensor", "tensors", "same", "unknown"):
             return "none"
         takes_tensor = method or shape.takes_tensor
@@ -326,12 +330,16 @@ class Extractor:
             return "inputs"
         names = dict(shape.defaults)
         if "reduction" in names:
-            return "reduces" if names["reduction"].strip("'\"") in ("mean", "sum", "Mean", "...", "batchmean") else "unknown"
+            return (
+                "reduces"
+                if names["reduction"].strip("'\"") in ("mean", "sum", "Mean", "...", "batchmean")
+                else "unknown"
+            )
         plain = [s for s in operators if not s.is_out]
         if any("reduction" in s.tags for s in plain):
             whole = [
                 s for s in plain
-                if s.tensor_inputs == 1 and not {"dim", "dims"} & {a.name for a in s.arguments}
+                if (s.tensor_inputs == 1 and not {"dim", "dims"} & {a.name for a in s.arguments})
                 or any(a.name in ("dim", "dims") and a.default in ("None", "[]") for a in s.arguments)
             ]  # fmt: skip
             if whole and not any("keepdim" in {a.name for a in s.arguments if a.default == "True"} for s in whole):
@@ -365,18 +373,17 @@ class Extractor:
         bases = []
         for base in node.bases:
             path = dotted(base.value if isinstance(base, ast.Subscript) else base)
-            target = self.wheel.resolve_path(definition.module, path) if path else None
-            if target is not None and target.kind == "class":
-                bases.append(self.canonical.get(target.qualname, target.qualname))
+            parent = self.wheel.resolve_path(definition.module, path) if path else None
+            if parent is not None and parent.kind == "class":
+                bases.append(self.canonical.get(parent.qualname, parent.qualname))
             elif path:
                 bases.append(path)
         shape = signatures.fold(signatures.of_nodes(constructors, method=True)) if constructors else None
         params = (*shape.params, *(k for k in shape.keyword_only if k != "**")) if shape else ()
         if not constructors and any((dotted(d.func if isinstance(d, ast.Call) else d) or "").endswith("dataclass")
                                     for d in node.decorator_list):  # fmt: skip
-            params = tuple(
-                i.target.id for i in node.body if isinstance(i, ast.AnnAssign) and isinstance(i.target, ast.Name)
-            )
+            fields = [i.target for i in node.body if isinstance(i, ast.AnnAssign)]
+            params = tuple(f.id for f in fields if isinstance(f, ast.Name))
         return Class(
             qualname,
             bases=tuple(bases),
@@ -426,7 +433,9 @@ class Extractor:
         grouped: dict[str, list[FunctionNode]] = {}
         for item in _class_items(node.body):
             if isinstance(item, FunctionNode):
-                if any((dotted(d) or "").rpartition(".")[2] in ("property", "cached_property") for d in item.decorator_list):
+                if any(
+                    (dotted(d) or "").rpartition(".")[2] in ("property", "cached_property") for d in item.decorator_list
+                ):
                     attributes.setdefault(item.name, signatures.result_type(item.returns))
                 else:
                     grouped.setdefault(item.name, []).append(item)
@@ -444,7 +453,9 @@ class Extractor:
                     overloads = declared if name in self.operators else overloads
             shape = signatures.fold(overloads)
             qualname = f"{root}.{name}"
-            record = self._from_shape(qualname, shape, operators, method=family in ("Tensor", "Distribution", "PackedSequence"))
+            record = self._from_shape(
+                qualname, shape, operators, method=family in ("Tensor", "Distribution", "PackedSequence")
+            )
             methods[name] = record
             self.facts.keywords[f"{family}::{name}"] = shape.names
             for n in nodes:
@@ -493,7 +504,10 @@ def _set_on_self(function: FunctionNode) -> set[str]:
             if isinstance(node.value, ast.Name) and node.value.id == me:
                 found.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            if node.func.attr in ("register_buffer", "register_parameter", "add_module") and dotted(node.func.value) == me:
+            if (
+                node.func.attr in ("register_buffer", "register_parameter", "add_module")
+                and dotted(node.func.value) == me
+            ):
                 first = node.args[0]
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     found.add(first.value)
@@ -503,5 +517,11 @@ def _set_on_self(function: FunctionNode) -> set[str]:
 def _wraps_method(value: ast.AST) -> bool:
     """`x = _add_docstr(...)`, `x = some_module.function` and the like put a callable in the class."""
     if isinstance(value, ast.Call):
-        return (dotted(value.func) or "").rpartition(".")[2] in ("_add_docstr", "_handle_torch_function_and_wrap_type_error_to_not_implemented", "staticmethod", "classmethod", "partialmethod")
+        return (dotted(value.func) or "").rpartition(".")[2] in (
+            "_add_docstr",
+            "_handle_torch_function_and_wrap_type_error_to_not_implemented",
+            "staticmethod",
+            "classmethod",
+            "partialmethod",
+        )
     return isinstance(value, ast.Attribute) and (dotted(value) or "").startswith(("_C.", "torch._C."))

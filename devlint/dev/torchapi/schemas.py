@@ -18,7 +18,9 @@ _ARGUMENT = re.compile(r",(?![^(\[]*[)\]])")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: `type` without its alias annotation (`Tensor`, `Tensor?`, `Tensor[]`, `int[]?`), `written` if mutated."""
+    """One argument: `type` without its alias annotation (`Tensor`, `Tensor?`, `Tensor[]`, `int[]?`), `written` if
+    mutated.
+    """
 
     name: str
     type: str
@@ -99,7 +101,9 @@ def _words(text: str) -> frozenset[str]:
 
 
 def read(root: Path) -> dict[str, tuple[Schema, ...]]:
-    """Schemas by operator name, `out=` overloads included, in the file's order. Raises OSError when the file is missing."""
+    """Schemas by operator name, `out=` overloads included, in the file's order. Raises OSError when the file is
+    missing.
+    """
     text = (root / YAML).read_text(encoding="utf-8")
     raw = []
     for block in re.split(r"\n(?=- func: )", text):
@@ -117,7 +121,9 @@ def read(root: Path) -> dict[str, tuple[Schema, ...]]:
         if "\n  ufunc_inner_loop:" in block:
             keys |= {"CPU", "CUDA"}
         check = _line(block, "device_check")
-        raw.append((full, arguments, returns, keys, _line(block, "structured_delegate").split("#")[0].strip(), check, block))
+        raw.append(
+            (full, arguments, returns, keys, _line(block, "structured_delegate").split("#")[0].strip(), check, block)
+        )
     keys_of = {full: keys for full, _, _, keys, _, _, _ in raw}
     result: dict[str, list[Schema]] = {}
     for full, arguments, returns, keys, delegate, check, block in raw:

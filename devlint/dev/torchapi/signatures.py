@@ -111,9 +111,7 @@ def result_type(annotation: ast.AST | None) -> str:
             inner = text[text.index("[") + 1 : -1]
             parts = {p.strip() for p in re.sub(r"\[.*\]", "", inner).split(",")} - {"..."}
             kinds.add("tensors" if parts and parts <= _TENSORS else "object")
-        elif text in ("Any", "object") or text.startswith("Callable"):
-            return "unknown"
-        elif text in ("_T", "_P", "R"):
+        elif text in ("Any", "object") or text.startswith("Callable") or text in ("_T", "_P", "R"):
             return "unknown"
         else:
             kinds.add("object")
@@ -195,7 +193,9 @@ def of_schema(schema: Schema, method: bool) -> Overload:
             continue
         name = "input" if argument.name == "self" else argument.name
         kind = "tensor" if argument.is_tensor else "tensors" if argument.is_tensors else ""
-        params.append(Param(name, kind, "keyword" if argument.keyword_only else "positional", argument.default, bool(kind)))
+        params.append(
+            Param(name, kind, "keyword" if argument.keyword_only else "positional", argument.default, bool(kind))
+        )
     if schema.is_out:
         written = {a.name for a in schema.arguments if a.written and a.keyword_only}
         params = [p for p in params if p.name not in written] + [Param("out", "", "keyword", "None")]

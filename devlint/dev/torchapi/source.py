@@ -1,7 +1,7 @@
 """What names the modules of an unpacked wheel bind, found by reading the files.
 
-A name of a module is bound by a definition, an assignment, an import or a submodule file. Branches are all taken, except
-that `if TYPE_CHECKING:` is not: what it binds does not exist at run time. Nothing is executed.
+A name of a module is bound by a definition, an assignment, an import or a submodule file. Branches are all taken,
+except that `if TYPE_CHECKING:` is not: what it binds does not exist at run time. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 class Binding:
     """One way in which a module binds a name.
 
-    kind is "function", "class", "value" (node is the value), "module" (target is its dotted name) or "import" (target is
-    the dotted name of the module, attr the name in it).
+    kind is "function", "class", "value" (node is the value), "module" (target is its dotted name) or "import" (target
+    is the dotted name of the module, attr the name in it).
     """
 
     kind: str
@@ -349,7 +349,9 @@ class Wheel:
         found: set[str] = set()
         for table in ("_deprecated_attrs", "_lazy_modules"):
             for node in ast.walk(module.tree):
-                if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == table for t in node.targets):
+                if isinstance(node, ast.Assign) and any(
+                    isinstance(t, ast.Name) and t.id == table for t in node.targets
+                ):
                     elements = (
                         node.value.keys
                         if isinstance(node.value, ast.Dict)
