@@ -88,7 +88,7 @@ def _matcher(body: str) -> Callable[[str], object]:
 
 
 def _translate(body: str) -> str | None:
-    """The pattern as a regular expression for a whole text; None for an open `[` or a last `\\`, which match nothing."""
+    """The pattern as a regular expression for a text; None for an open `[` or a last `\\`, which match nothing."""
     parts: list[str] = []
     at = 0
     while at < len(body):

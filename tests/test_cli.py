@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +60,9 @@ def write(**texts: str | bytes) -> None:
         Path(f"{name}.py").write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def in_process(*arguments: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def in_process(
+    *arguments: str, env: dict[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
     """A command line in a process of its own."""
     command = [sys.executable, "-m", "devlint", *arguments]
     return subprocess.run(command, capture_output=True, timeout=60, env={**os.environ, **(env or {})}, **options)
@@ -127,7 +129,8 @@ def test_exit_code(run: Run, arguments: str, code: int) -> None:
     ("arguments", "code"),
     [
         ("--version", 0), ("-V", 0), ("version", 0), ("--help", 0), ("-h", 0), ("help", 0), ("help check", 0),
-        ("help rule", 0), ("check --help", 0), ("rule DEV501", 0), ("rule create-then-move DEV900", 0), ("rule --all", 0),
+        ("help rule", 0), ("check --help", 0), ("rule DEV501", 0), ("rule create-then-move DEV900", 0),
+        ("rule --all", 0),
         ("rule DEV999", 2), ("rule", 2), ("rule --all --output-format xml", 2),
     ],
 )  # fmt: skip
@@ -197,7 +200,10 @@ def test_rule_explains_the_engines_own_finding(run: Run) -> None:
 
 
 def test_rule_suggests_the_nearest(run: Run) -> None:
-    assert run("rule", "create-than-move").err == "error: unknown rule `create-than-move`; did you mean `create-then-move`?\n"
+    assert (
+        run("rule", "create-than-move").err
+        == "error: unknown rule `create-than-move`; did you mean `create-then-move`?\n"
+    )
 
 
 def test_rule_as_json(run: Run) -> None:
@@ -262,9 +268,11 @@ def test_statistics_replace_the_problems(run: Run) -> None:
     write(a=BAD, b=BAD, c="x = 1\n")
     lines = run(".", "--statistics", *ONE_RULE).out.splitlines()
     assert lines[0] == "2  DEV501  [*] create-then-move"
-    assert {"files": "3", "lines": "7", "without a rule's word": "1"}.items() <= {
-        key: value for line in lines[2:] for key, value in [re.split(r"\s{2,}", line.strip())[:2]] if key
-    }.items() | {("without a rule's word", "1")}
+    assert [line.split() for line in lines[2:5]] == [
+        ["files", "3"],
+        ["without", "a", "rule's", "word", "1"],
+        ["lines", "7"],
+    ]
 
 
 def test_the_result_does_not_depend_on_the_number_of_processes(run: Run) -> None:
@@ -323,7 +331,11 @@ def test_an_unknown_rule_on_the_command_line_is_an_error_without_a_file_too(run:
 def test_a_broken_configuration_is_an_error(run: Run, tmp_path: Path) -> None:
     write(a=CLEAN)
     Path("pyproject.toml").write_text("[tool.devlint]\nslect = []\n")
-    assert run("a.py") == (2, "", f"error: {tmp_path / 'pyproject.toml'}:2: unknown key `slect`; did you mean `select`?\n")
+    assert run("a.py") == (
+        2,
+        "",
+        f"error: {tmp_path / 'pyproject.toml'}:2: unknown key `slect`; did you mean `select`?\n",
+    )
     assert run("a.py", "--isolated").code == 0
 
 
@@ -560,7 +572,7 @@ def test_deep_nesting_ends_no_process(tmp_path: Path, nested: str) -> None:
 
 
 @pytest.fixture
-def crash_on_b(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def crash_on_b(monkeypatch: pytest.MonkeyPatch) -> None:
     from devlint.engine import Linter
 
     check = Linter.check
@@ -571,7 +583,6 @@ def crash_on_b(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return check(self, source)
 
     monkeypatch.setattr(Linter, "check", failing)
-    return
 
 
 @pytest.mark.usefixtures("crash_on_b")

@@ -46,10 +46,10 @@ def imports_of(file: str, text: str) -> Iterator[Import]:
             for alias in node.names:
                 yield Import(file, node.lineno, f"{node.module}.{alias.name}", at_run_time, at_once)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            for child in node.body:
-                yield from walk(child, False, at_once)
-            for child in node.orelse:
-                yield from walk(child, at_run_time, at_once)
+            for statement in node.body:
+                yield from walk(statement, False, at_once)
+            for statement in node.orelse:
+                yield from walk(statement, at_run_time, at_once)
         else:
             in_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for child in ast.iter_child_nodes(node):

@@ -6,6 +6,7 @@ import ast
 import os
 import random
 import sysconfig
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -189,7 +190,7 @@ def test_comment_counts_inside_the_text_of_a_node(text: str, expected: bool) -> 
     assert tree.has_comment(tree.at(tree.source.span(call))) is expected
 
 
-DEEP = {
+DEEP: dict[str, Callable[[int], str]] = {
     "parentheses": lambda n: "(" * n + "x" + ")" * n,
     "lists": lambda n: "[" * n + "x" + "]" * n,
     "sum": lambda n: "+".join(["x"] * n),

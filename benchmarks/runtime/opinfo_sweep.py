@@ -136,7 +136,7 @@ def _compare(
             return f"gradient not on the card: {[str(each.device) for each in gradients if each is not None]}"
         with _disable_current_modes():
             if not all(map(_equal, outputs, expected)):
-                return "value differs"
+                return "rounding differs" if all(map(_close, outputs, expected)) else "value differs"
             if not all(map(_close, gradients, expected_gradients)):
                 return "gradient value differs"
     return None

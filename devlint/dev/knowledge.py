@@ -89,9 +89,8 @@ class Merge:
             have = sorted({n for f in self.facts for n in f.names.get(namespace, ())})
             words = []
             for name in have:
-                since, removed = self._span(lambda f, n=name: n in f.names.get(namespace, ()))  # type: ignore[misc]
-                # A namespace that is itself younger or gone already says so for all its names.
-                words.append(_dated(name, since, removed))
+                present = [name in f.names.get(namespace, ()) for f in self.facts]
+                words.append(_dated(name, *span(present, self.versions)))
             result[namespace] = " ".join(words)
         return result
 
@@ -227,7 +226,7 @@ def generate(folders: Sequence[Path], jobs: int = 1) -> str:
 
 
 def installed() -> Path:
-    """The folder that holds the installed torch, found without importing it. Raises ModuleNotFoundError without torch."""
+    """The folder of the installed torch, found without importing it. Raises ModuleNotFoundError without torch."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("torch is not installed here; give folders of unpacked wheels instead")

@@ -27,7 +27,7 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     Events come sorted by span. Functions whose budget ran out are counted in `budget_hits`, and nothing more is said.
     """
     imports = collect_imports(tree)
-    facts = Facts(source.path, source.text, imports=imports.names, torch_version=settings.torch_version)
+    facts = Facts(source.path, source.text, imports=imports.names, module_imports=imports.module_level, torch_version=settings.torch_version)
     flow = Flow(source, imports, facts, settings.assume_accelerator)
     flow.knows_torch = imports.mentions_torch
     flow.built, flow.empty_containers, flow.fallbacks, flow.evidence = {}, {}, set(), {}

@@ -88,6 +88,7 @@ _FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "tor
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
 #: Factories whose results are mostly indices, which may stay on the CPU.
 _INDICES = frozenset({"torch.arange", "torch.randperm", "torch.tril_indices", "torch.triu_indices", "torch.range"})
+_INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "long", "short", "uint8", "bool"})
 #: Calls that wrap a module and put it where it was; inputs may come from anywhere and are scattered.
 _SCATTERING = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _LEGACY = frozenset(
@@ -156,7 +157,7 @@ class Calls(Devices):
                 found.keywords[keyword.arg] = (keyword.value, value)
         return found
 
-    def tensors(self, arguments: Arguments, record: Record | None = None) -> list[Operand]:
+    def tensors(self, arguments: Arguments) -> list[Operand]:
         """The tensor operands among the arguments, lists and tuples of tensors opened one level."""
         found: list[Operand] = []
         for node, value in arguments.every():
@@ -250,11 +251,14 @@ class Calls(Devices):
         self, node: ast.Call, record: Record, arguments: Arguments, how: str, operation: str, receiver: Operand | None = None
     ) -> Value:
         """A torch function or tensor method, by what the knowledge says of it."""
-        operands = self.tensors(arguments, record)
+        operands = self.tensors(arguments)
+        if record.qualname in _FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
+            operands = []  # a list of tensors is read value by value
         if receiver is not None:
             operands.insert(0, receiver)
         if record.host_only:
             self.note_use(node, record.qualname, operands)
+            self.wait()
         out = arguments.get("out")
         device = arguments.get("device") if "device" in record.accepts else None
         if device is not None:
@@ -357,7 +361,7 @@ class Calls(Devices):
             origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
-        elif arguments.double_star and takes_device:
+        elif takes_device and (arguments.double_star or self.draws_from(arguments)):
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
         else:
@@ -375,12 +379,19 @@ class Calls(Devices):
         )
         return result
 
+    def draws_from(self, arguments: Arguments) -> bool:
+        """Whether a `generator=` is given: the tensor must be on the generator's device, which is not known here."""
+        generator = arguments.get("generator")
+        return generator is not None and generator[1].kind != "none" and generator[1].device != CPU
+
     def note_size(self, creation: Creation, arguments: Arguments) -> None:
         """Remember the tensor in whose size this one is made, for when it is returned or kept."""
         for node, value in arguments.every():
             for part in (value, *(value.elements if isinstance(value.elements, tuple) else ())):
                 if part.type_name in ("size", "extent") and may_be_accelerator(part.device):
-                    self.sized[creation.span] = self.operand(node, Value("tensor", part.device, False, because=part.because))
+                    tensor = Value("tensor", part.device, False, because=part.because)
+                    text = part.constant if isinstance(part.constant, str) else self.text(node)
+                    self.sized[creation.span] = Operand(self.span(node), node, text, tensor)
                     return
 
     sized: dict[Span, Operand]
@@ -389,10 +400,16 @@ class Calls(Devices):
         """A value is returned or kept: emit `Meet` when it was made on the CPU in the size of an accelerator's tensor."""
         if value.kind != "tensor" or CPU_PLACE not in value.device or value.zero_dim is not False:
             return
+        if self.owner is not None and self.owner.family not in ("Module", "Optimizer"):
+            return  # elsewhere a tensor of a size may well be a count, a mask or a statistic that stays on the host
         for creation in value.made:
             other = self.sized.get(creation.span)
-            if other is None or creation.function in _INDICES:
+            if other is None or creation.function in _INDICES or creation.function in _FROM_DATA:
                 continue
+            if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in creation.node.keywords):
+                dtype = next(k.value for k in creation.node.keywords if k.arg == "dtype")
+                if self.text(dtype).rsplit(".", 1)[-1] in _INTEGERS:
+                    continue
             level = self.conflict(CPU, other.value.device)
             if level is not None:
                 off = Operand(creation.span, creation.node, self.text(creation.node), replace(value, made=(creation,)))
@@ -590,7 +607,7 @@ class Calls(Devices):
     def call_builtin(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
         first = arguments.values[0] if arguments.values else None
         if name in ("float", "int", "bool", "str", "repr", "print", "format", "round"):
-            if any(v.is_tensor and may_be_accelerator(v.device) for v in arguments.values):
+            if any((v.is_tensor and may_be_accelerator(v.device)) or v.kind == "unknown" for v in arguments.values):
                 self.wait()
             return {"float": NUMBER, "int": NUMBER, "round": NUMBER}.get(name, Value("string") if name in ("str", "repr") else NONE)
         if first is None:

@@ -151,7 +151,7 @@ class Expressions(Methods):
         if base.type_name == "size":
             if isinstance(key, ast.Slice):
                 return base
-            return Value("number", base.device, type_name="extent", because=base.because)
+            return Value("number", base.device, type_name="extent", because=base.because, constant=base.constant)
         if base.is_tensor:
             parts = [index] if index.kind != "tuple" else list(index.elements or ()) if isinstance(index.elements, tuple) else []
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
@@ -243,7 +243,7 @@ class Expressions(Methods):
             if left.kind == "number" and right.kind == "number":
                 for side in (left, right):
                     if side.type_name == "extent":
-                        return side if side.constant is None else replace(side, constant=None)
+                        return side
                 return NUMBER
             if isinstance(op, ast.MatMult) and "ndarray" not in (left.kind, right.kind):
                 return NOTHING
@@ -393,7 +393,8 @@ class Expressions(Methods):
             chosen = None
             if len(body.device) == 1 and orelse.device == CPU:
                 (place,) = body.device
-                if isinstance(place, Place) and place.type in available and _only_availability(condition):
+                plain = isinstance(place, Place) and place.card is None
+                if isinstance(place, Place) and plain and place.type in available and _only_availability(condition):
                     chosen = f"chosen:{place.type}"
             return Value(
                 "device" if "device" in kinds else "string",
@@ -422,7 +423,7 @@ class Expressions(Methods):
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.evaluate(part.value)
-                if value.is_tensor:
+                if value.is_tensor or value.kind == "unknown":
                     self.wait_for(value)
         first = node.values[0] if node.values else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value in ("cuda:", "xpu:", "npu:"):

@@ -47,6 +47,7 @@ class Flow(Expressions):
         self.ready: set[str] = set()
         self.done: set[int] = set()
         self.in_init = False
+        self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
@@ -66,8 +67,23 @@ class Flow(Expressions):
 
     def assign(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
+        if value.kind in ("event", "tuple"):
+            self.note_events(node)
+        if self.function is None and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "pytestmark":
+            marks = self.text(node.value).lower()
+            self.file_holds |= {type for type in ("cuda", "xpu", "mps", "npu") if type in marks}
         for target in node.targets:
             self.assign_target(target, value, node.value, node)
+
+    def note_events(self, node: ast.Assign) -> None:
+        """`start = torch.cuda.Event(...)`: the name stands for this very event, and nobody else has it yet."""
+        for target in node.targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            if len(names) == len(values):
+                for name, value in zip(names, values, strict=True):
+                    if isinstance(name, ast.Name) and isinstance(value, ast.Call):
+                        self.event_names.add(name.id)
 
     def annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -92,7 +108,7 @@ class Flow(Expressions):
         if value.kind in ("device", "string") and (value.type_name or "").startswith(("chosen", "index:")):
             if len(value.device) != 1 or value.type_name == "chosen:accelerator":
                 return replace(value, device=symbol(path, self.span(target).start))
-        elif value.kind == "device" and not value.device:
+        elif value.kind == "device" and len(value.device) != 1:
             return replace(value, device=symbol(path, self.span(target).start))
         return value
 
@@ -215,7 +231,7 @@ class Flow(Expressions):
         """`self.name = value`: what other methods will know of the attribute."""
         if not self.in_init:
             entry = owner.unregistered.get(name)
-            if entry is not None and value.kind != "none":
+            if entry is not None and value.kind != "none" and entry.target is not target:
                 entry.reassigned = True
             return
         if not owner.is_module:
@@ -336,14 +352,14 @@ class Flow(Expressions):
         self.state = then
         self.guards = self.under(condition)
         self.refine(condition.key)
-        on_cpu = self.place(condition.on_cpu)
+        on_cpu = self.place(condition.on_cpu) | self.no_tensors(condition.no_tensor)
         self.block(node.body)
         then = self.state
         self.state = otherwise = entry.copy()
         negated = condition.negated()
         self.guards = self.under(negated)
         self.refine(negated.key)
-        off_card = self.place(condition.else_on_cpu)
+        off_card = self.place(condition.else_on_cpu) | self.no_tensors(condition.else_no_tensor)
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
@@ -374,6 +390,17 @@ class Flow(Expressions):
                 told = replace(known, device=CPU, made=(), split=None)
                 self.state.env[other] = told
                 changed[other] = (known, told)
+        return changed
+
+    def no_tensors(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be no tensors here: nothing is known of them."""
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path in paths:
+            value = self.lookup(path)
+            if value is not None and value.is_tensor:
+                told = Value("unknown", type_name="no tensor")
+                self.state.env[path] = told
+                changed[path] = (value, told)
         return changed
 
     def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
@@ -427,6 +454,8 @@ class Flow(Expressions):
                 self.wait_for(test)
 
         self.loop(node.body, head)
+        if any(isinstance(n, ast.Attribute) and n.attr == "query" for n in ast.walk(node.test)):
+            self.wait()  # `while not event.query()`
         if node.orelse:
             self.block(node.orelse)
 
@@ -601,10 +630,11 @@ class Flow(Expressions):
         if init is None:
             return
         saved, self.in_init = self.in_init, True
+        host, self.host = self.host, class_.is_module  # a module is built on one device
         try:
             self.run(self.method_function(class_, "__init__", init), None)
         finally:
-            self.in_init = saved
+            self.in_init, self.host = saved, host
         self.spoil_reassigned(class_)
 
     def spoil_reassigned(self, class_: ClassFacts) -> None:
@@ -620,6 +650,8 @@ class Flow(Expressions):
                     and child.value.id == "self"
                 ):
                     entry = class_.unregistered.get(child.attr)
+                    if entry is not None and entry.target is child:
+                        continue  # a helper of `__init__` sets it
                     if entry is not None:
                         entry.reassigned = True
                     known = class_.attributes.get(child.attr)
@@ -641,11 +673,12 @@ class Flow(Expressions):
         assert isinstance(arguments, Arguments)
         name = function.attr
         if isinstance(function.value, ast.Name) and function.value.id == "self" and self.owner is not None:
+            if name in ("add_module", "register_module", "register_parameter", "register_buffer") and self.in_init:
+                if arguments.nodes and not isinstance(arguments.nodes[0], ast.Constant):
+                    for entry in self.owner.unregistered.values():
+                        entry.wrapped = True  # registered one by one, under computed names
             if name in ("register_buffer", "register_parameter"):
                 return self.call_register(node, name, arguments)
-            if name in ("add_module", "register_module") and self.in_init:
-                for entry in self.owner.unregistered.values():
-                    entry.wrapped = True
             found = self.owner.method(name)
             if found is not None:
                 is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in found[1].decorator_list)
@@ -753,15 +786,18 @@ class Flow(Expressions):
             does, waits = function.effects.get(key, (False, False))
             if waits:
                 self.wait()
-            if does and node is not None:
+                self.state.count += does
+            elif does and node is not None:
                 self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
             return function.summaries[key]
         if len(function.summaries) >= SIGNATURES:
             return NOTHING
         function.summaries[key] = NOTHING
-        if informative and not self.under_construction(function):
-            function.called += 1
         bound = self.bound_arguments(function, arguments, keywords)
+        if informative and not self.under_construction(function):
+            wanted = self.evidence_of(function).tensors
+            if all(name in bound and bound[name].kind != "unknown" for name in wanted):
+                function.called += 1  # nothing is left to assume
         before = self.state.count
         result = self.run(function, bound)
         function.summaries[key] = result
@@ -801,6 +837,7 @@ class Flow(Expressions):
         self.breaks, self.continues = [], []
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
+        self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
         self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
         self.state = State({}, card=caller.card, default=caller.default)
         if bound is not None:
@@ -836,7 +873,7 @@ class Flow(Expressions):
 
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
         """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
-        holds = set(self.guards.holds)
+        holds = set(self.guards.holds) | self.file_holds
         owner = self.function.owner if self.function is not None else None
         for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
             text = self.text(decorator).lower()
@@ -868,10 +905,7 @@ class Flow(Expressions):
         owner = function.owner
         is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
         is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
-        forward = owner is not None and owner.is_module and is_method and node.name != "__init__"
-        evidence = self.evidence.get(id(node))
-        if evidence is None:
-            evidence = self.evidence[id(node)] = Evidence(node, self.imports.names, forward)
+        evidence = self.evidence_of(function)
         home = CPU if self.host else HOME
         start = self.span(node).start
         for index, argument in enumerate(every):
@@ -881,8 +915,9 @@ class Flow(Expressions):
                 self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
                 continue
             given = bound.get(name) if bound is not None else None
-            if given is not None and given.kind != "unknown":
-                self.state.env[name] = replace(given, split=None, attribute=None)
+            if given is not None:
+                # an argument that is given is never assumed to be somewhere, known or not
+                self.state.env[name] = replace(given, split=None, attribute=None) if given.kind != "unknown" else NOTHING
                 continue
             origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
             annotated = self.annotated_value(argument, home, origin, start)
@@ -901,6 +936,16 @@ class Flow(Expressions):
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
                 self.state.env[extra.arg] = NOTHING
+
+    def evidence_of(self, function: Function) -> Evidence:
+        """The uses of a function's parameters, read once."""
+        node, owner = function.node, function.owner
+        evidence = self.evidence.get(id(node))
+        if evidence is None:
+            is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
+            forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
+            evidence = self.evidence[id(node)] = Evidence(node, self.imports.names, forward)
+        return evidence
 
     def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
@@ -988,9 +1033,9 @@ def is_self_attribute(node: ast.expr) -> bool:
 def kind_of(value: Value) -> str | None:
     if value.kind == "module":
         stateless = not value.device and (value.type_name or "").startswith("torch.nn.")
-        return None if stateless else "modules"
+        return None if stateless or value.moved else "modules"
     if value.kind == "parameter":
-        return "parameters"
+        return None if value.type_name == "borrowed" else "parameters"
     if value.kind == "tensor" and value.device == CPU:
         return "tensors"
     return None

@@ -36,8 +36,8 @@ _AVAILABLE = {
 class Condition:
     """What is known where a test holds (`when`) and where it does not (`unless`): device types available or not.
 
-    `on_cpu`, `else_on_cpu`: access paths of what is on the CPU where it holds, and where it does not. `key`: the test's
-    text, for equal tests later.
+    `on_cpu`, `else_on_cpu`: access paths of what is on the CPU where it holds, and where it does not; `no_tensor` and
+    `else_no_tensor` of what is no tensor there. `key`: the test's text, for equal tests later.
     """
 
     key: str
@@ -47,12 +47,14 @@ class Condition:
     unless_not: set[str] = field(default_factory=set)
     on_cpu: set[str] = field(default_factory=set)
     else_on_cpu: set[str] = field(default_factory=set)
+    no_tensor: set[str] = field(default_factory=set)
+    else_no_tensor: set[str] = field(default_factory=set)
 
     def negated(self) -> Condition:
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
         return Condition(
             key, set(self.unless), set(self.when), set(self.unless_not), set(self.when_not),
-            set(self.else_on_cpu), set(self.on_cpu),
+            set(self.else_on_cpu), set(self.on_cpu), set(self.else_no_tensor), set(self.no_tensor),
         )  # fmt: skip
 
 
@@ -68,17 +70,28 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
                 condition.when |= part.when
                 condition.when_not |= part.when_not
                 condition.on_cpu |= part.on_cpu
+                condition.no_tensor |= part.no_tensor
         else:
             for part in parts:
                 condition.unless |= part.unless
                 condition.unless_not |= part.unless_not
                 condition.else_on_cpu |= part.else_on_cpu
+                condition.else_no_tensor |= part.else_no_tensor
         return condition
     if isinstance(test, ast.Call):
         name = qualify(test.func)
         if name in _AVAILABLE:
             condition.when.add(_AVAILABLE[name])
             condition.unless_not.add(_AVAILABLE[name])
+            return condition
+        if test.args and name in ("builtins.isinstance", "torch.is_tensor"):
+            path = source(test.args[0])
+            types = test.args[1] if len(test.args) > 1 else None
+            named = {qualify(t) for t in (types.elts if isinstance(types, ast.Tuple) else [types]) if t is not None}
+            if not named or named <= {"torch.Tensor", "torch.autograd.Variable"}:
+                condition.else_no_tensor.add(path)
+            elif not any(n is None or n.startswith("torch.") or "Tensor" in n for n in named):
+                condition.no_tensor.add(path)
             return condition
         if isinstance(test.func, ast.Attribute) and test.func.attr == "startswith" and test.args:
             _device_type(condition, test.func.value, test.args[0], evaluate, source)

@@ -142,6 +142,7 @@ class Machine:
         self.steps = 0
         self.budget = 0
         self.host = False  # the code under analysis runs on the host by contract
+        self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
         self.split_keys: set[str] = set()  # conditions that told values apart
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand

@@ -101,7 +101,8 @@ class Methods(Calls):
         if name in _SAME_TENSOR:
             return base if base.kind == "tensors" else replace(base, kind="tensor")
         if name == "shape":
-            return Value("object", base.device, base.zero_dim, type_name="size", because=base.because)
+            text = self.text(node.value)
+            return Value("object", base.device, base.zero_dim, type_name="size", because=base.because, constant=text)
         if name in ("ndim", "requires_grad", "is_leaf"):
             return NUMBER
         if name in ("is_cuda", "is_cpu"):
@@ -176,6 +177,8 @@ class Methods(Calls):
         if name in ("synchronize", "barrier", "block_until_ready", "wait_for_everyone"):
             self.wait()
             return NONE
+        if name in _SYNCING and receiver.kind == "unknown":
+            self.wait()  # it may read a tensor
         if name in _PLOTS and receiver.kind == "unknown" and self.plots:
             self.note_use(node, f"matplotlib.axes.Axes.{name}", self.tensors(arguments))
         if name == "items" and receiver.kind == "dict":
@@ -317,7 +320,8 @@ class Methods(Calls):
         origin = Origin(self.span(node), f"moved to {describe(target.device)} here")
         if receiver.is_tensor:
             kind = "tensors" if receiver.kind == "tensors" else "tensor"
-            return Value(kind, target.device, receiver.zero_dim, because=(origin,), moved=True)
+            name = receiver.type_name if receiver.type_name == "moved" else None
+            return Value(kind, target.device, receiver.zero_dim, type_name=name, because=(origin,), moved=True)
         if receiver.kind in ("module", "packed"):
             return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
         if receiver.kind == "unknown":
@@ -363,8 +367,13 @@ class Methods(Calls):
             self.wait_for(receiver)
         if name == "size":
             if arguments.values:
-                return Value("number", receiver.device, type_name="extent", because=receiver.because)
-            return Value("object", receiver.device, receiver.zero_dim, type_name="size", because=receiver.because)
+                return Value(
+                    "number", receiver.device, type_name="extent", because=receiver.because, constant=operand.text
+                )
+            return Value(
+                "object", receiver.device, receiver.zero_dim, type_name="size", because=receiver.because,
+                constant=operand.text,
+            )  # fmt: skip
         if name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new"):
             device = arguments.get("device")
             if device is None:
@@ -372,6 +381,9 @@ class Methods(Calls):
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
             self.note_index_device(node, f"Tensor.{name}", arguments)
             return Value("tensor", self.device_of_argument(*device).device, False)
+        if name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict") and receiver.kind == "tensors":
+            # something that was moved turns out to be a module
+            return replace(receiver, kind="module", type_name="moved") if name in _SAME_MODULE else NOTHING
         record = knowledge.method("Tensor", name)
         if record is None:
             if receiver.kind == "tensors":
@@ -404,7 +416,8 @@ class Methods(Calls):
         if name == "to_empty":
             return replace(receiver, device=UNKNOWN)
         if name in ("parameters", "buffers"):
-            return Value("object", receiver.device, elements=(replace_kind(receiver, "parameter"),))
+            borrowed = replace(replace_kind(receiver, "parameter"), type_name="borrowed")
+            return Value("object", receiver.device, elements=(borrowed,))
         if name in ("named_parameters", "named_buffers"):
             pair = Value("tuple", elements=(Value("string"), replace_kind(receiver, "parameter")))
             return Value("object", receiver.device, elements=(pair,))
@@ -485,7 +498,7 @@ class Methods(Calls):
                 return
         for operand in (start, end):
             path = self.path(operand.node)
-            if path is not None and path not in recorded and "." not in path and operand.value.because:
+            if path is not None and path not in recorded and path in self.event_names and operand.value.because:
                 if path in self.state.env:
                     self._elapsed(node, "never-recorded", start, end, operand)
                     return
@@ -579,7 +592,9 @@ def sets(class_: ClassFacts, name: str) -> bool:
         if isinstance(child, ast.Name) and (child.id == "setattr" or (child.id == name and child.ctx is not None)):
             if child.id == "setattr" or isinstance(child.ctx, ast.Store):
                 return True
-        if isinstance(child, ast.Constant) and child.value in (name, "__dict__"):
+        if isinstance(child, ast.Constant) and child.value == name:
+            return True
+        if isinstance(child, ast.Attribute) and child.attr == "__dict__":
             return True
     return False
 

@@ -16,6 +16,7 @@ class Imports:
     """
 
     names: dict[str, str] = field(default_factory=dict)
+    module_level: dict[str, str] = field(default_factory=dict)  # those that every function can use
     stars: list[str] = field(default_factory=list)
 
     @property
@@ -38,20 +39,22 @@ def collect_imports(tree: ast.Module) -> Imports:
     found = Imports()
     clashes: set[str] = set()
 
-    def bind(local: str, target: str) -> None:
+    def bind(local: str, target: str, top: bool) -> None:
+        if top:
+            found.module_level.setdefault(local, target)
         if found.names.setdefault(local, target) != target:
             clashes.add(local)
 
-    stack: list[ast.stmt] = list(tree.body)
+    stack: list[tuple[ast.stmt, bool]] = [(node, True) for node in tree.body]
     while stack:
-        node = stack.pop()
+        node, top = stack.pop()
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
-                    bind(alias.asname, alias.name)
+                    bind(alias.asname, alias.name, top)
                 else:
                     root = alias.name.split(".", 1)[0]
-                    bind(root, root)
+                    bind(root, root, top)
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
             for alias in node.names:
@@ -59,14 +62,12 @@ def collect_imports(tree: ast.Module) -> Imports:
                     found.stars.append(base)
                 else:
                     separator = "" if base.endswith(".") or not base else "."
-                    bind(alias.asname or alias.name, f"{base}{separator}{alias.name}")
+                    bind(alias.asname or alias.name, f"{base}{separator}{alias.name}", top)
         else:
-            for name in ("body", "orelse", "finalbody"):
-                stack.extend(getattr(node, name, ()))
-            for handler in getattr(node, "handlers", ()):
-                stack.extend(handler.body)
-            for case in getattr(node, "cases", ()):
-                stack.extend(case.body)
+            inner = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            bodies = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
+            bodies += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
+            stack.extend((child, inner) for body in bodies for child in body)
     for local in clashes:
         targets = found.names[local]
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.

@@ -43,9 +43,15 @@ class Operations(Machine):
         """`conflict` of two values. One that on some path is a fresh CPU tensor conflicts there with an accelerator's."""
         if BATCH in (a.type_name, b.type_name) and HOME in (a.device, b.device):
             return None  # a loader and a model that are both arguments: nothing says that the model moved
+        if a.split is not None and b.split is not None and a.split[0] == b.split[0]:
+            # told apart by one condition: they are where they are together
+            pairs = zip(a.split[1:], b.split[1:], strict=True)
+            return next((level for x, y in pairs if (level := self.conflict_of(x, y)) is not None), None)
         for one, other in ((a, b), (b, a)):
-            if one.device == CPU and one.moved and CPU_PLACE in other.device and other.device != CPU:
-                return None  # fetched to the CPU on purpose, where the other is too on some path
+            if one.device == CPU and CPU_PLACE in other.device and other.device != CPU:
+                # the other is on the CPU too on some path: only what never leaves it is off on the others
+                if not one.made and not (one.kind == "tensors" and one.zero_dim is False):
+                    return None
         found = self.conflict(a.device, b.device)
         if found is None and CPU_PLACE in a.device | b.device:
             for mixed, other in ((a, b), (b, a)):
@@ -116,19 +122,23 @@ class Operations(Machine):
                 culprits.append((off, other, level))
         if not culprits:
             return None
-        off, other, level = culprits[0]
-        if off.value.attribute is not None and self.owner is not None:
-            entry = self.owner.unregistered.get(off.value.attribute)
-            if entry is not None:
-                where = Origin(self.span(node), f"used with `{short(other.text)}` here")
-                entry.uses.setdefault(where.span, where)
-        because = (
-            *off.value.because[:2],
-            Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
-            *other.value.because[:2],
-        )
-        self.emit_meet(node, how, operation, off, other, level, because)
-        return off
+        seen: set[Span] = set()
+        for off, other, level in culprits:
+            if off.span in seen:
+                continue
+            seen.add(off.span)
+            if off.value.attribute is not None and self.owner is not None:
+                entry = self.owner.unregistered.get(off.value.attribute)
+                if entry is not None:
+                    where = Origin(self.span(node), f"used with `{short(other.text)}` here")
+                    entry.uses.setdefault(where.span, where)
+            because = (
+                *off.value.because[:2],
+                Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
+                *other.value.because[:2],
+            )
+            self.emit_meet(node, how, operation, off, other, level, because)
+        return culprits[0][0]
 
     def emit_meet(
         self,

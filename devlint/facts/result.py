@@ -12,7 +12,8 @@ from devlint.model import Span
 
 @dataclass(slots=True)
 class Facts:
-    """The facts of one file. `imports` maps a local name to the qualified name it stands for.
+    """The facts of one file. `imports` maps a local name to the qualified name it stands for; `module_imports` are
+    those of them that are bound at module level.
 
     `probes` holds each `reveal_device(x)` call's span with the value of `x`. `budget_hits` counts functions that were
     not analysed to the end because they exceeded the budget.
@@ -22,6 +23,7 @@ class Facts:
     text: str
     events: list[Event] = field(default_factory=list)
     imports: Mapping[str, str] = field(default_factory=dict)
+    module_imports: Mapping[str, str] = field(default_factory=dict)
     probes: list[tuple[Span, Value]] = field(default_factory=list)
     budget_hits: int = 0
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
@@ -31,9 +33,9 @@ class Facts:
         return self.text[span.start : span.end]
 
     def spell(self, qualname: str) -> str:
-        """How this file writes a qualified name: through its own imports where they allow it, else the full name."""
+        """How this file writes a qualified name: through its module-level imports where they allow it, else in full."""
         best = qualname
-        for local, target in self.imports.items():
+        for local, target in (self.module_imports or self.imports).items():
             if qualname == target:
                 return local
             if qualname.startswith(target + ".") and len(local) + len(qualname) - len(target) < len(best):

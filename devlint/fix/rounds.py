@@ -1,7 +1,7 @@
 """Fixes one source in rounds until nothing is left to fix, and checks what every round did.
 
 A round applies the fixes that fit together and lints the result. It must decode and parse, the fixed findings must be
-gone, and no new one may come; then it counts. When a round fails its fixes are tried one by one, and those that fail
+gone, and no new one may be left; then it counts. When a round fails its fixes are tried one by one, and those that fail
 alone are withdrawn and named. All other text is untouched by construction: only `TextEdit`s are written.
 """
 
@@ -45,94 +45,133 @@ def fix_source(
     """Apply the fixes of the allowed levels. `result`: the findings of `source`, when they are already known."""
     outcome = FixOutcome(source.text, result if result is not None else linter.check(source))
     seen = {source.text}
-    withdrawn: dict[tuple[str, Span], str] = {}
+    withdrawn: dict[Key, str] = {}
     writable = _encodes_back(source)
     for _ in range(ROUNDS):
-        found = [d for d in _fixable(outcome.result, allow) if (d.code, d.span) not in withdrawn]
+        found = [d for d in outcome.result.diagnostics if _may_fix(d, allow) and (d.code, d.span) not in withdrawn]
         if not found:
             break
         if not writable:
             reason = f"the file cannot be written back unchanged as {source.encoding}"
             outcome.rejected += [Rejected(d, reason) for d in found]
             break
-        _, chosen = choose([d.fix for d in found if d.fix is not None])
-        batch = [found[index] for index in chosen]
-        attempt = _try(linter, source, outcome.result, batch, seen)
+        _, batch = _choose(found)
+        attempt = _try(linter, source, outcome.result, batch, allow, seen)
+        failed = [(d, attempt.problem) for d in batch if attempt.problem]
         if attempt.problem and len(batch) > 1:
-            alone = [(d, _try(linter, source, outcome.result, [d], seen)) for d in batch]
+            alone = [(d, _try(linter, source, outcome.result, [d], allow, seen)) for d in batch]
             failed = [(d, tried.problem) for d, tried in alone if tried.problem]
-            batch, attempt = ([], attempt) if failed else ([alone[0][0]], alone[0][1])
-        else:
-            failed = [(d, attempt.problem) for d in batch if attempt.problem]
+            attempt = alone[0][1]
         for diagnostic, problem in failed:
             withdrawn[diagnostic.code, diagnostic.span] = problem
             outcome.rejected.append(Rejected(diagnostic, problem))
         if failed:
             continue
-        withdrawn = {(code, moved(span, attempt.edits)): why for (code, span), why in withdrawn.items()}
+        for edits in attempt.steps:
+            withdrawn = {(code, moved(span, edits)): why for (code, span), why in withdrawn.items()}
         source = attempt.source
         seen.add(source.text)
         outcome.text, outcome.result = source.text, attempt.result
-        outcome.fixed += batch
+        outcome.fixed += attempt.fixed
     return outcome
 
 
+Key = tuple[str, Span]  # the code of a finding and its place
+
+
 class _Attempt(NamedTuple):
-    """A source after some fixes, what the linter says about it, the edits, and what is wrong with it ("" if sound)."""
+    """A source after some fixes, what the linter says about it, the edits of each step, the findings that were fixed,
+    and what is wrong with it ("" if it is sound)."""
 
     source: Source
     result: FileResult
-    edits: Sequence[TextEdit]
+    steps: Sequence[Sequence[TextEdit]]
+    fixed: Sequence[Diagnostic]
     problem: str
 
 
 def _try(
-    linter: Linter, source: Source, before: FileResult, batch: Sequence[Diagnostic], seen: Collection[str]
+    linter: Linter,
+    source: Source,
+    before: FileResult,
+    batch: Sequence[Diagnostic],
+    allow: Collection[Safety],
+    seen: Collection[str],
 ) -> _Attempt:
-    edits, _ = choose([d.fix for d in batch if d.fix is not None])
-    text = splice(source.text, edits)
-    try:
-        after = decode(source.with_text(text).raw, source.path)
-    except SourceError as error:
-        return _Attempt(source, before, edits, f"the fixed file {error}")
-    if after.text != text:
-        return _Attempt(source, before, edits, "the fixed file would be decoded differently")
-    if text in seen:
-        return _Attempt(after, before, edits, "the fix undoes another one")
-    result = linter.check(after)
-    return _Attempt(after, result, edits, _problem(before, result, batch, edits))
+    """Apply some fixes, and those of the findings that come up by it, until none is left that was not there before.
 
-
-def _problem(before: FileResult, after: FileResult, batch: Sequence[Diagnostic], edits: Sequence[TextEdit]) -> str:
-    """What is wrong with the result of some fixes, "" when nothing is."""
-    new_crashes = [crash for crash in after.crashes if crash not in before.crashes]
-    if len(after.crashes) > len(before.crashes):
-        return f"devlint fails on the fixed file: {new_crashes[0]}"
+    A fault may hide another one, as the first of two operands on the wrong device hides the second; so a finding that
+    comes up is no objection when its own fix removes it.
+    """
+    steps: list[Sequence[TextEdit]] = []
+    fixed: list[Diagnostic] = []
     applied = {(d.code, d.span) for d in batch}
-    stay = [(d.code, moved(d.span, edits)) for d in _all(before) if (d.code, d.span) not in applied]
+    stay = [key for key in _keys(before) if key not in applied]
+    gone: list[Key] = []
+    after, result = source, before
+
+    def attempt(problem: str) -> _Attempt:
+        return _Attempt(after, result, steps, fixed, problem)
+
+    while batch:
+        edits, batch = _choose(batch)
+        try:
+            text = splice(after.text, edits)
+            fresh = decode(after.with_text(text).raw, source.path)
+        except SourceError as error:
+            return attempt(f"the fixed file {error}")
+        if fresh.text != text:
+            return attempt("the fixed file would be decoded differently")
+        if fresh.text in seen or len(steps) == ROUNDS:
+            return attempt("the fix undoes another one")
+        after, result = fresh, linter.check(fresh)
+        steps.append(edits)
+        fixed += batch
+        stay = [(code, moved(span, edits)) for code, span in stay]
+        gone = [(code, moved(span, edits)) for code, span in (*gone, *((d.code, d.span) for d in batch))]
+        crashes = [crash for crash in result.crashes if crash not in before.crashes]
+        if len(result.crashes) > len(before.crashes):
+            return attempt(f"devlint fails on the fixed file: {crashes[0]}")
+        new = _unaccounted(result, stay)
+        for diagnostic in new:
+            if diagnostic.code == UNREADABLE_FILE.code:
+                return attempt(f"the fixed file is not sound: {diagnostic.message} in row {diagnostic.start.row}")
+            if any(_same(key, diagnostic) for key in gone):
+                return attempt("the finding stays")
+            if not _may_fix(diagnostic, allow):
+                return attempt(f"the fix brings {diagnostic.code} in row {diagnostic.start.row}")
+        batch = new
+    return attempt("")
+
+
+def _choose(found: Sequence[Diagnostic]) -> tuple[list[TextEdit], list[Diagnostic]]:
+    """The edits of the fixes that fit together, and their findings."""
+    edits, chosen = choose([d.fix for d in found if d.fix is not None])
+    return edits, [found[index] for index in chosen]
+
+
+def _unaccounted(result: FileResult, stay: Sequence[Key]) -> list[Diagnostic]:
+    """The findings that are none of those expected to stay. The place of one that an edit cut is known only roughly."""
     exact = set(stay)
-    unknown = [d for d in after.diagnostics if (d.code, d.span) not in exact]
-    matched = {(d.code, d.span) for d in _all(after)} & exact
+    matched = set(_keys(result)) & exact
     loose = [key for key in stay if key not in matched]
-    gone = [(code, moved(span, edits)) for code, span in applied]
-    for diagnostic in unknown:
+    new: list[Diagnostic] = []
+    for diagnostic in result.diagnostics:
+        if (diagnostic.code, diagnostic.span) in exact:
+            continue
         key = next((key for key in loose if _same(key, diagnostic)), None)
-        if key is not None:
-            loose.remove(key)
-        elif diagnostic.code == UNREADABLE_FILE.code:
-            return f"the fixed file is not sound: {diagnostic.message} in row {diagnostic.start.row}"
-        elif any(_same(key, diagnostic) for key in gone):
-            return "the finding stays"
+        if key is None:
+            new.append(diagnostic)
         else:
-            return f"the fix brings {diagnostic.code} in row {diagnostic.start.row}"
-    return ""
+            loose.remove(key)
+    return new
 
 
-def _all(result: FileResult) -> list[Diagnostic]:
-    return [*result.diagnostics, *result.suppressed]
+def _keys(result: FileResult) -> list[Key]:
+    return [(d.code, d.span) for d in (*result.diagnostics, *result.suppressed)]
 
 
-def _same(key: tuple[str, Span], diagnostic: Diagnostic) -> bool:
+def _same(key: Key, diagnostic: Diagnostic) -> bool:
     """Whether a finding of the new text may be the old one at this place: the same rule, on overlapping text."""
     code, span = key
     other = diagnostic.span
@@ -140,8 +179,9 @@ def _same(key: tuple[str, Span], diagnostic: Diagnostic) -> bool:
     return code == diagnostic.code and overlap
 
 
-def _fixable(result: FileResult, allow: Collection[Safety]) -> list[Diagnostic]:
-    return [d for d in result.diagnostics if d.fix is not None and d.fix.edits and d.fix.safety in allow]
+def _may_fix(diagnostic: Diagnostic, allow: Collection[Safety]) -> bool:
+    fix = diagnostic.fix
+    return fix is not None and bool(fix.edits) and fix.safety in allow
 
 
 def _encodes_back(source: Source) -> bool:

@@ -340,9 +340,26 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "r=object|d=none",
         """
         Tensor:register_hook Tensor:register_post_accumulate_grad_hook Tensor:tolist Tensor:dim_order Tensor:stride
-        to_dlpack Tensor:__dlpack__ Optimizer:step load hub.load_state_dict_from_url hub.load vmap func.grad func.vmap
-        func.jacrev func.jacfwd func.hessian func.functional_call func.grad_and_value utils.checkpoint.checkpoint
-        jit.load
+        to_dlpack Tensor:__dlpack__ vmap func.grad func.vmap func.jacrev func.jacfwd func.hessian func.grad_and_value
+        """,
+    ),
+    (
+        "docstrings: whatever the caller's function, file or closure gives",
+        "r=unknown|d=none",
+        """
+        load hub.load hub.load_state_dict_from_url func.functional_call nn.utils.stateless.functional_call
+        utils.checkpoint.checkpoint utils.checkpoint.checkpoint_sequential Optimizer:step
+        utils.data.default_collate utils.data.default_convert
+        """,
+    ),
+    (
+        "docstrings: give back the module or function that they are given, or a wrapper that behaves like it",
+        "r=same|d=none",
+        """
+        compile jit.script jit.trace jit.freeze jit.optimize_for_inference nn.utils.weight_norm nn.utils.spectral_norm
+        nn.utils.remove_weight_norm nn.utils.remove_spectral_norm nn.utils.parametrizations.weight_norm
+        nn.utils.parametrizations.spectral_norm nn.utils.parametrizations.orthogonal
+        nn.utils.fuse_conv_bn_eval compiler.disable compiler.compile nn.utils.parametrize.register_parametrization
         """,
     ),
     (
@@ -793,20 +810,28 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
 
 # Names that a module gets from compiled code at run time, so that no file shows them. Source: dir() on torch 2.13.
 EXTRA_NAMES: dict[str, str] = {
-    "torch.cuda": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
-        LongTensor BoolTensor sparse""",
-    "torch.sparse": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
-        LongTensor BoolTensor""",
-    "torch.cuda.sparse": """FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
-        LongTensor""",
-    "torch": """Storage FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
-        BoolTensor AVG ArgumentSpec Capsule Code CompleteArgumentSpec DeepCopyMemoTable ExcludeDispatchKeyGuard ExecutionPlan
-        FatalError Gradient OperatorInfo PyObjectType SUM ScriptClass ScriptClassFunction ScriptDictIterator
-        ScriptDictKeyIterator ScriptListIterator ScriptObjectProperty StaticModule bit cpp get_autocast_ipu_dtype
-        get_autocast_xla_dtype int1 int2 int3 int4 int5 int6 int7 is_autocast_ipu_enabled is_autocast_xla_enabled
-        set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled uint1 uint2 uint3
-        uint4 uint5 uint6 uint7 autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache
-        is_autocast_cache_enabled set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype""",
+    "torch.cuda": """
+        FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
+        BoolTensor sparse
+    """,
+    "torch.sparse": """
+        FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
+       
+    """,
+    "torch.cuda.sparse": """
+        FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
+    """,
+    "torch": """
+        Storage FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor
+        LongTensor BoolTensor AVG ArgumentSpec Capsule Code CompleteArgumentSpec DeepCopyMemoTable
+        ExcludeDispatchKeyGuard ExecutionPlan FatalError Gradient OperatorInfo PyObjectType SUM ScriptClass
+        ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator ScriptListIterator ScriptObjectProperty
+        StaticModule bit cpp get_autocast_ipu_dtype get_autocast_xla_dtype int1 int2 int3 int4 int5 int6 int7
+        is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_ipu_dtype set_autocast_ipu_enabled
+        set_autocast_xla_dtype set_autocast_xla_enabled uint1 uint2 uint3 uint4 uint5 uint6 uint7
+        autocast_increment_nesting autocast_decrement_nesting clear_autocast_cache is_autocast_cache_enabled
+        set_autocast_cache_enabled get_autocast_dtype set_autocast_dtype
+    """,
     "torch.backends": "m",
     "torch.backends.cudnn": "m",
     "torch.backends.cudnn.rnn": "m",

@@ -1,7 +1,7 @@
 """What libraries around torch do with tensors: which read host memory, which move things, what they return.
 
-Each group names its source. `host_only` calls turn their argument into a numpy array, which torch refuses for a tensor on an
-accelerator ("can't convert cuda:0 device type tensor to numpy").
+Each group names its source. `host_only` calls turn their argument into a numpy array, which torch refuses for a tensor
+on an accelerator ("can't convert cuda:0 device type tensor to numpy").
 """
 
 from __future__ import annotations
@@ -450,7 +450,7 @@ HOST_LIBRARIES: tuple[tuple[str, str], ...] = (
 CLASSES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "torchmetrics.Metric": (("torch.nn.Module",), "device metric_state", "torchmetrics/metric.py"),
     "torchmetrics.MetricCollection": (("torch.nn.ModuleDict",), "", "torchmetrics/collections.py"),
-    "lightning.LightningModule": (("torch.nn.Module",), "device dtype", "lightning/fabric/utilities/device_dtype_mixin.py"),
+    "lightning.LightningModule": (("torch.nn.Module",), "device dtype", "lightning/fabric/utilities"),
     "lightning.pytorch.LightningModule": (("lightning.LightningModule",), "", "lightning/pytorch/__init__.py"),
     "pytorch_lightning.LightningModule": (("lightning.LightningModule",), "", "pytorch_lightning/__init__.py"),
     "lightning.LightningDataModule": ((), "", "lightning/pytorch/core/datamodule.py"),

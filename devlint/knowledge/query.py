@@ -181,7 +181,7 @@ def _families() -> dict[str, str]:
 
 @cache
 def cls(qualname: str) -> Class | None:
-    """The record of a class by its full name, aliases included, with what its bases in torch give it; None if unknown."""
+    """The record of a class by its full name or an alias, with what its bases in torch give it; None if unknown."""
     if not qualname.startswith("torch"):
         from devlint.knowledge import foreign
 
@@ -251,16 +251,16 @@ def namespace_names(namespace: str) -> frozenset[str]:
 def lifetime(qualname: str) -> tuple[Version | None, Version | None] | None:
     """First minor with the name (None: the oldest known) and first minor without it (None: still there).
 
-    None when the name is not known at all.
+    None when the name is not known at all. Modules that bind names which reading cannot tell give no dates.
     """
     namespace, _, name = qualname.rpartition(".")
     names = _names(namespace)
     if names is not None:
         marks = names.get(name)
         if marks is not None:
-            since, _, removed = marks.partition("-")
             if _is_open(namespace):
-                removed = ""
+                return None, None
+            since, _, removed = marks.partition("-")
             return (parse_version(since[1:]) if since else None, parse_version(removed) if removed else None)
     record = function(qualname)
     if record is not None and _canonical(qualname) in _data()["functions"]:
@@ -275,7 +275,7 @@ def lifetime(qualname: str) -> tuple[Version | None, Version | None] | None:
 
 
 def exists(qualname: str, torch: Version) -> bool:
-    """Whether a name is known to exist in that torch minor; False also for what is not known (see `known_namespace`)."""
+    """Whether a name is known to exist in that torch minor; False also for what is not known (`known_namespace`)."""
     life = lifetime(qualname)
     if life is None:
         return False

@@ -28,9 +28,9 @@ class Function(NamedTuple):
     "first_tensor": the first tensor. "default": the default device, no argument. "cpu". "none": there is no tensor in
     it, or nothing is known.
 
-    params: names of the positional parameters of the main overload. tensor_params: which of them take nothing but a
-    tensor (or None) in every overload that has them; sequence_params: those that take several tensors. keyword_only:
-    the other names accepted by keyword.
+    params: names of the positional parameters of the main overload; `*tensors` takes any number. tensor_params: which
+    of them take nothing but a tensor (or None) in every overload that has them; sequence_params: those that take
+    several tensors. keyword_only: the other names accepted by keyword, and `**` where any name is.
 
     mixing: what may differ in device, by torch's own check. "exact": nothing. "scalar": one 0-dim CPU tensor. "index":
     indices may be on the CPU or on the tensor's device. "copy": anything, it is a transfer. "none": no check, or

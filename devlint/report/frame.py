@@ -60,7 +60,7 @@ def code_frame(
     context: int = 0,
     also: Sequence[Related] = (),
 ) -> Iterator[str]:
-    """The rows of a range, marked, with up to `context` rows around that are not blank. Row numbers take `gutter` cells.
+    """The rows of a range, marked, with up to `context` rows around, no blank ones. Row numbers take `gutter` cells.
 
     `also`: further places on the same row, when the range is on one row; they are marked below it.
     """

@@ -4,69 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from devlint.model import Diagnostic, Related, Safety
-from devlint.report import FileReport, Run
+from devlint.report import Run
 from devlint.report.closing import closing_lines
-from devlint.report.diff import fix_diff, last_row
-from devlint.report.frame import code_frame
-from devlint.report.lines import Lines
 from devlint.report.statistics import table as render_statistics
-from devlint.terminal import Style, printable
+from devlint.terminal import Style
 
-__all__ = ["problem", "render", "render_statistics"]
-
-CONTEXT = 1
+__all__ = ["render", "render_statistics"]
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
     for file in run.files:
-        lines = Lines(file.text or "") if file.result.diagnostics else None
-        for diagnostic in file.result.diagnostics:
-            yield "\n".join(problem(diagnostic, file, lines or Lines(""), style))
-            yield ""
+        if file.result.diagnostics:
+            from devlint.report.lines import Lines
+            from devlint.report.problem import problem
+
+            lines = Lines(file.text or "")
+            for diagnostic in file.result.diagnostics:
+                yield "\n".join(problem(diagnostic, file, lines, style))
+                yield ""
     yield from closing_lines(run, style)
-
-
-def problem(diagnostic: Diagnostic, file: FileReport, lines: Lines, style: Style) -> Iterator[str]:
-    """One problem as lines of text."""
-    star = f" [{style.mark('*')}]" if file.is_fixable(diagnostic) else ""
-    yield f"{style.code(diagnostic.code)}{star} {style.bold(printable(' '.join(diagnostic.message.split())))}"
-    gutter = _gutter(diagnostic, lines)
-    place = f"{printable(diagnostic.path)}:{diagnostic.start.row}:{diagnostic.start.column}"
-    yield f"{' ' * gutter}{style.frame('-->')} {place}"
-    beside = [related for related in diagnostic.related if _on_the_same_row(related, diagnostic)]
-    if file.text is not None:
-        yield from code_frame(lines, diagnostic.start, diagnostic.end, gutter, style, context=CONTEXT, also=beside)
-    for related in diagnostic.related:
-        if file.text is None or related not in beside:
-            yield from _related(related, diagnostic, file, lines, gutter, style)
-    if diagnostic.fix is not None:
-        unsafe = " (unsafe fix)" if diagnostic.fix.safety is Safety.UNSAFE else ""
-        yield f"{style.mark('help')}: {printable(diagnostic.fix.title)}{unsafe}"
-        if diagnostic.fix.edits and file.text is not None:
-            yield from fix_diff(lines, diagnostic.fix, gutter, style)
-
-
-def _on_the_same_row(related: Related, diagnostic: Diagnostic) -> bool:
-    rows = {related.start.row, related.end.row, diagnostic.start.row, diagnostic.end.row}
-    return related.path == diagnostic.path and len(rows) == 1
-
-
-def _related(
-    related: Related, diagnostic: Diagnostic, file: FileReport, lines: Lines, gutter: int, style: Style
-) -> Iterator[str]:
-    """A second place, with its code when it stands in the same file."""
-    place = f"{printable(related.path)}:{related.start.row}:{related.start.column}"
-    if related.path != diagnostic.path or file.text is None:
-        yield f"{' ' * gutter} {style.frame('::')} {place}: {printable(related.message)}"
-        return
-    yield f"{' ' * gutter} {style.frame('::')} {place}"
-    yield from code_frame(lines, related.start, related.end, gutter, style, label=related.message, mark="-")
-
-
-def _gutter(diagnostic: Diagnostic, lines: Lines) -> int:
-    """The cells that the highest row number of a problem takes."""
-    rows = [diagnostic.end.row + CONTEXT, *(related.end.row for related in diagnostic.related)]
-    if diagnostic.fix is not None and diagnostic.fix.edits:
-        rows.append(last_row(lines, diagnostic.fix))
-    return len(str(max(rows)))

@@ -1,12 +1,12 @@
 """The child process of verify: runs one program once, on one device, and writes down what happened.
 
-Started as `python -c "from devlint.runtime.launch import main; main(JOB)"`, where JOB is a file with the fields of `Job`.
-The program is the text in the job, served under the path of the original: `__file__`, tracebacks, `linecache`,
-`sys.argv` and `sys.path[0]` are those of a plain `python script.py`, and nothing of devlint is left on `sys.path`.
+Started by `processes`, which hands over a file with the fields of `Job`. The program is the text in the job, served
+under the path of the original: `__file__`, tracebacks, `linecache`, `sys.argv` and `sys.path[0]` are those of a plain
+`python script.py`, and nothing of devlint is left on `sys.path`.
 
-The report is one JSON object, written at the end, whichever way the end comes: return, exception, `sys.exit`, `os._exit`,
-the limit of steps, or the time limit (a thread that writes the report and ends the process). How often each statement ran
-stands in a file mapped into memory, and so survives a native crash and is shared with forked children.
+The report is one JSON object, written at the end, whichever way the end comes: return, exception, `sys.exit`,
+`os._exit`, the limit of steps, or the time limit (a thread that writes the report and ends the process). How often each
+statement ran stands in a file mapped into memory, and so survives a native crash and is shared with forked children.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def main(job_file: str) -> None:
 def serve(number: int) -> None:
     """Wait on a socket for jobs and fork a child for each, with torch already imported.
 
-    A request is one JSON object with `job` and `environment`, and the two files for standard output and error. The answer
-    is the child's process number, then its exit status (negative: the signal that ended it). Linux only.
+    A request is one JSON object with `job` and `environment`, and the two files for standard output and error. The
+    answer is the child's process number, then its exit status (negative: the signal that ended it). Linux only.
     """
     with contextlib.suppress(ImportError):
         import torch._dynamo
@@ -315,8 +315,8 @@ def _count_into(path: str) -> None:
 class _Losses:
     """Every scalar that `backward()` starts from, in order, read without a trace on the device.
 
-    On the host the value is read at once, below any dispatch mode; on a card a copy is kept and read at the end, because
-    reading it would make the host wait and hide a missing synchronization.
+    On the host the value is read at once, below any dispatch mode; on a card a copy is kept and read at the end,
+    because reading it would make the host wait and hide a missing synchronization.
     """
 
     def __init__(self, torch: Any, on_host: bool) -> None:

@@ -1,7 +1,7 @@
 """The statements of a program as places: numbered, counted while it runs, and found again in a corrected copy.
 
-A place is a simple statement, or the header of a compound one. The count of a place says whether the runs came there and
-whether one run got further than another. Free of torch.
+A place is a simple statement, or the header of a compound one. The count of a place says whether the runs came there
+and whether one run got further than another. Free of torch.
 """
 
 from __future__ import annotations

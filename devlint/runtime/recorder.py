@@ -10,7 +10,8 @@ import json
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -80,6 +81,7 @@ class Recorder:
         self.max_events = max_events
         self.kernel_lines = kernel_lines
         self.dropped = 0
+        self._paused = 0
         # Kernels per (code object, offset of the instruction that queued them).  Code objects are
         # known by id, since hashing one takes time in proportion to its size; the two dictionaries of
         # frames that are the user's, and of others, keep them alive.
@@ -145,6 +147,8 @@ class Recorder:
         at: tuple[str | None, int] | None = None,
     ) -> None:
         """Count one happening at the user's line (`at`, or found on the stack)."""
+        if self._paused:
+            return
         file, line = self.locate(sys._getframe(1)) if at is None else at
         key: _Key = (kind, what, file, line, direction, blocking, device, kind == "clock" and pending > 0)
         counters = self._counters.get(key)
@@ -156,6 +160,15 @@ class Recorder:
         counters[0] += 1
         counters[1] += bytes
         counters[2] = max(counters[2], pending)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Record nothing inside: what follows is part of something already recorded."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
 
     # ------------------------------------------------------------------ reading
 

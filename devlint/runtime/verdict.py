@@ -1,7 +1,7 @@
 """Outcomes of runs and verdicts on fixes, decided from what the runs observed. Pure: no torch, no files, no processes.
 
-Three kinds of run are compared: the original, the corrected program, and the corrected program without one fix. Two runs
-that differ by one fix and behave differently do so because of it; everything here follows from that.
+Three kinds of run are compared: the original, the corrected program, and the corrected program without one fix. Two
+runs that differ by one fix and behave differently do so because of it; everything here follows from that.
 
 Places are statements, named by the same key in every run (`correction.Variant.keys`); lines are those of the original.
 """
@@ -40,9 +40,9 @@ class Stop:
     """What ended a run early.
 
     text: one line, such as `RuntimeError: ...`, `sys.exit(2)` or `SIGSEGV`. kind: the exception's type, or "".
-    key: the statement of the program, None when it was in no statement of it. count: how often that statement had begun.
-    where: `line 12`, or file and line of a module that the program imports. inside: functions of libraries on the stack
-    below it, outermost first. written_by: the fixes that wrote part of the statement.
+    key: the statement of the program, None when it was in no statement of it. count: how often that statement had
+    begun. where: `line 12`, or file and line of a module that the program imports. inside: functions of libraries on
+    the stack below it, outermost first. written_by: the fixes that wrote part of the statement.
     """
 
     text: str
@@ -122,8 +122,8 @@ class Run:
 class Claim:
     """What a fix says, as far as verdicts need it.
 
-    finding: the statement of the finding. own: it and the statements that the fix writes in. watch: statements where its
-    fault may show. beside: for statements that the fix takes away, what stands after and before them in their block.
+    finding: the statement of the finding. own: it and the statements that the fix writes in. watch: statements where
+    its fault may show. beside: for statements that the fix takes away, what stands after and before in their block.
     """
 
     index: int
@@ -211,8 +211,9 @@ _CONVOLUTION = re.compile(r"Input type \((?P<input>[\w.]+)\) and (weight|bias) t
 def is_device_fault(kind: str, message: str) -> bool:
     """Whether an exception, by its type's name and message, is about devices rather than about anything else.
 
-    The texts are torch's own: ATen/TensorIterator.cpp, torchgen/dest/register_dispatch_key.py, aten/src/ATen/native/RNN.cpp,
-    Convolution.cpp, torch/csrc/utils/tensor_numpy.cpp, torch/serialization.py, torch/cuda/__init__.py, torch/_utils.py.
+    The texts are torch's own: aten/src/ATen/TensorIterator.cpp, aten/src/ATen/native/{RNN,Convolution}.cpp,
+    torchgen/dest/register_dispatch_key.py, torch/csrc/utils/tensor_numpy.cpp, torch/serialization.py,
+    torch/cuda/__init__.py, torch/_utils.py.
     """
     if kind == "AttributeError":
         return bool(_NO_SUCH_MEMBER.search(message) or _DEVICE_TEXT.search(message))
@@ -362,8 +363,8 @@ def _passed(fault: Stop, claim: Claim, run: Run) -> bool:
 def brought(fault: Stop, forgiven: Run) -> bool:
     """Whether a device fault that follows a fix is the fix's doing.
 
-    `forgiven`: the run without the fix in which mixed devices are recorded and let through. A fault of the program itself
-    shows there too; one that came with the fix does not, although the run passed its place.
+    `forgiven`: the run without the fix in which mixed devices are recorded and let through. A fault of the program
+    itself shows there too; one that came with the fix does not, although the run passed its place.
     """
     if fault.key is None or not forgiven.ran(fault.key):
         return False

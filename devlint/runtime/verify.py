@@ -354,13 +354,13 @@ def verify(request: Request, text: str, cases: Sequence[FixCase], runner: Runner
 
 
 def _check(original: Places, fixes: Sequence[FixCase]) -> None:
-    """Raise DevlintError naming the fix whose text does not parse."""
-    for case in fixes:
+    """Raise DevlintError naming the fix whose text Python does not accept, or saying that they do not go together."""
+    for chosen in [*([case] for case in fixes), list(fixes)]:
         try:
-            Variant(original, [case])
+            compile(Variant(original, chosen).text, "corrected", "exec", dont_inherit=True)
         except SyntaxError as error:
-            line = original.lines.line(case.span.start)
-            raise DevlintError(f"line {line}: the fix of {case.code} breaks the syntax: {error.msg}") from error
+            names = ", ".join(f"{case.code} at line {original.lines.line(case.span.start)}" for case in chosen)
+            raise DevlintError(f"the fix of {names} breaks the syntax: {error.msg}") from error
 
 
 def _more_rounds(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import cst
+from devlint.api import Site, cst
 
 
 def has_star(call: ast.Call) -> bool:
@@ -65,12 +65,20 @@ def may_precede(statement: cst.CSTNode) -> bool:
     return isinstance(statement, cst.BaseSmallStatement | cst.If | cst.With | cst.For)
 
 
-def path_to(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode]:
-    """The nodes from `root` down to `node`, both included; empty when `node` is not below `root`."""
-    if root is node:
-        return [root]
-    for child in root.children:
-        below = path_to(child, node)
-        if below:
-            return [root, *below]
-    return []
+def path_to(site: Site, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes from the event's statement down to `node` in it, both included; empty when `node` is elsewhere."""
+    target = site.span(node)
+
+    def below(root: cst.CSTNode) -> list[cst.CSTNode]:
+        if root is node:
+            return [root]
+        for child in root.children:
+            try:
+                span = site.span(child)
+            except LookupError:  # a node without a place, as a comma that is only meant
+                continue
+            if span.start <= target.start and target.end <= span.end and (found := below(child)):
+                return [root, *found]
+        return []
+
+    return below(site.statement)

@@ -16,6 +16,7 @@ _KERNELS = (
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
 
+_COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
 _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
 
@@ -52,9 +53,9 @@ def is_for_accelerator(facts: Facts) -> bool:
 
 
 def names_several_cards(facts: Facts, type: str) -> bool:
-    """Whether the file names different cards of one type: the indices are then a placement, not a habit."""
+    """Whether the file names different cards of one type, or computes them: an index is a placement then."""
     cards = {e.index for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == type}
-    return len(cards - {None}) > 1
+    return len(cards - {None}) > 1 or _COMPUTED_CARD.search(facts.text) is not None
 
 
 def may_use_other_cards(facts: Facts) -> bool:

@@ -11,6 +11,7 @@ from devlint.api import (
     CPU,
     HOME,
     Edit,
+    Event,
     Facts,
     Fix,
     InsertStatement,
@@ -207,6 +208,6 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
     return Fix(title, safety(meet), (Edit(node, moved(node, site.expression(device))),))
 
 
-def trail(meet: Meet, *first: Origin) -> tuple[Origin, ...]:
-    """The places that explain a meeting, without repetitions."""
-    return tuple(dict.fromkeys((*first, *meet.off.value.because, *meet.other.value.because, *meet.because)))
+def trail(event: Event, span: Span) -> tuple[Origin, ...]:
+    """The places that explain an event, without that of the finding itself and without repetitions."""
+    return tuple(origin for origin in dict.fromkeys(event.because) if origin.span != span)

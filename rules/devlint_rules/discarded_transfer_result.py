@@ -31,10 +31,13 @@ cannot be replaced by a tensor, and for a name of an outer scope, which an assig
 
 ## Known limits
 Silent when it is not known that the object is a tensor, since modules move in place, and when the target is not known
-to be a device.
+to be a device. Silent for a new tensor (`torch.zeros(1).cuda()` wakes the device up) and inside a `try` that catches
+errors, where the move may be a probe.
 """
 
 from __future__ import annotations
+
+import ast
 
 from devlint.api import Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
@@ -55,13 +58,16 @@ class DiscardedTransferResult(Rule[Move]):
 
     def suspects(self, event: Move, facts: Facts) -> bool:
         value = event.receiver.value
-        return event.discarded and event.target is not None and (value.is_tensor or value.kind == "packed")
+        if not event.discarded or event.target is None or event.under.excepts:
+            return False
+        lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)
+        return lives_on and (value.is_tensor or value.kind == "packed")
 
     def judge(self, event: Move, site: Site) -> Finding | None:
         receiver = shared.name(event.receiver)
         call = shared.short(site.facts.source(event.span))
         message = f"`{call}` returns a moved copy, which is dropped; {receiver} stays where it is"
-        return Finding(event.span, message, self._fix(event, site), event.because)
+        return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
     def _fix(self, event: Move, site: Site) -> Fix:
         title = f"assign it to {shared.name(event.receiver)}"

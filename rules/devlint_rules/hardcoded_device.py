@@ -67,7 +67,12 @@ from devlint_rules._run_device import (
 )
 
 _ROLES = frozenset({"argument", "assigned", "autocast", "map"})
-_AVAILABLE = {"mps": "torch.backends.mps.is_available"}
+_AVAILABLE = {
+    "cuda": "torch.cuda.is_available",
+    "xpu": "torch.xpu.is_available",
+    "mps": "torch.backends.mps.is_available",
+    "mtia": "torch.mtia.is_available",
+}
 
 
 class HardcodedDevice(Rule[DeviceLiteral]):
@@ -106,6 +111,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             return Fix("Build the device from the type of the run's device and this index", Safety.HINT)
         if event.role == "assigned" or (event.run_device is None and _is_assigned(site, whole)):
             choice = _choice(event.type, site, as_text=not isinstance(whole, cst.Call))
+            if choice is None:
+                return Fix("Choose the device that is there", Safety.HINT)
             return Fix("Choose the device that is there", Safety.UNSAFE, (Edit(whole, site.expression(choice)),))
         device = run_device(event.run_device, site)
         text = device.text
@@ -125,7 +132,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
     """Whether the literal is compared, is a default, or stands in an autocast that is off or asks by itself."""
     whole = _device_call(event, site)
-    above = path_to(site.statement, whole)
+    above = path_to(site, whole)
     if any(isinstance(node, cst.Param) for node in above):
         return True
     parent = above[-2] if len(above) > 1 else None
@@ -142,7 +149,7 @@ def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
 
 def _device_call(event: DeviceLiteral, site: Site) -> cst.CSTNode:
     """The literal, or the `torch.device(...)` whose argument it is."""
-    above = path_to(site.statement, site.node)
+    above = path_to(site, site.node)
     around = above[-3] if len(above) > 2 else None  # Call > Arg > literal
     return around if event.call == "torch.device" and isinstance(around, cst.Call) else site.node
 
@@ -157,12 +164,14 @@ def _is_literal(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.SimpleString | cst.Integer)
 
 
-def _choice(type: str, site: Site, *, as_text: bool) -> str:
-    """An expression for the device that is there, a string where the literal was one."""
+def _choice(type: str, site: Site, *, as_text: bool) -> str | None:
+    """An expression for the device that is there, a string where the literal was one. None: torch cannot tell."""
     if site.facts.torch_version >= (2, 7):
         device, accelerator = site.spell("torch.device"), site.spell("torch.accelerator.current_accelerator")
         choice = f'{accelerator}(check_available=True) or {device}("cpu")'
         return f"({choice}).type" if as_text else choice
-    available = site.spell(_AVAILABLE.get(type, f"torch.{type}.is_available"))
+    if type not in _AVAILABLE:
+        return None
+    available = site.spell(_AVAILABLE[type])
     choice = f'"{type}" if {available}() else "cpu"'
     return choice if as_text else f"{site.spell('torch.device')}({choice})"

@@ -63,7 +63,7 @@ class HostConversion(Rule[Use]):
         operand = event.operand
         message = f"{shared.name(operand)} {shared.whereabouts(operand.value)}; {consumer} reads only the CPU's memory"
         span = event.span if event.consumer == "numpy" else operand.span
-        return Finding(span, message, self._fix(event, site), event.because)
+        return Finding(span, message, self._fix(event, site), shared.trail(event, span))
 
     def _fix(self, event: Use, site: Site) -> Fix | None:
         node = site.at(event.operand.span)

@@ -75,12 +75,12 @@ class ModuleInputDevice(Rule[Meet]):
                 f"{shared.name(off)} {shared.whereabouts(off.value)}, its input {shared.name(other)} "
                 f"{shared.whereabouts(other.value)}: the module was never moved"
             )
-            return Finding(event.span, message, self._move_module(event, site), shared.trail(event))
+            return Finding(event.span, message, self._move_module(event, site), shared.trail(event, event.span))
         message = (
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one device"
         )
-        return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event))
+        return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event, event.span))
 
     def _move_module(self, event: Meet, site: Site) -> Fix:
         device = shared.device_of(event.other, event.scope, site.facts)

@@ -48,7 +48,6 @@ from devlint.api import (
     Finding,
     Fix,
     Meet,
-    Origin,
     Rule,
     RuleMeta,
     Safety,
@@ -77,11 +76,9 @@ class NewTensorDefaultDevice(Rule[Meet]):
         return shared.owner(event) == "DEV102"
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
-        made, other = event.off.value.made, event.other
-        first = made[0]
+        first = event.off.value.made[0]
         message = f"`{first.function}` makes a CPU tensor{self._consequence(event, site.facts)}"
-        meets = Origin(event.span, f"meets {shared.name(other)} here")
-        return Finding(first.span, message, self._fix(event, site), shared.trail(event, meets))
+        return Finding(first.span, message, self._fix(event, site), shared.trail(event, first.span))
 
     def _consequence(self, event: Meet, facts: Facts) -> str:
         """What becomes of the new tensor, as the rest of the sentence."""

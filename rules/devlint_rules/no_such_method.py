@@ -28,8 +28,9 @@ Safe where nothing must move: the call is dropped, which raised on every machine
 where something must be moved in another way (the items of a list, the parameters of a distribution).
 
 ## Known limits
-Silent for values whose type is not known, which includes most parameters without annotation, and
-for classes with a base class from another package.
+Silent for values whose type is not known, which includes most parameters without annotation, for
+parameters annotated as `nn.Module` or `Dataset`, which are of some subclass, and for classes with a base
+class from another package.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ from devlint.api import Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety,
 
 _MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "mps", "mtia", "hpu", "ipu"})
 _MEMBERS = _MOVES | {"device"}
+# Known by annotation only: the object is of a subclass, which may have the name.
+_BASES = frozenset(
+    "torch." + name
+    for name in ("nn.Module", "nn.modules.module.Module", "utils.data.Dataset", "utils.data.dataset.Dataset")
+)
 _ASKS = ("hasattr", "getattr", "isinstance")  # a condition that looks at the object first
 
 # What the object is called in a message, and what to do instead. The first group needs no move at all.
@@ -84,8 +90,8 @@ class NoSuchMethod(Rule[Call]):
         member = event.qualname.rpartition(".")[2]
         if member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
             return False
-        kind = event.receiver.value.kind
-        return kind in _NOTHING_MOVES or kind in _OTHERS
+        value = event.receiver.value
+        return value.type_name not in _BASES and (value.kind in _NOTHING_MOVES or value.kind in _OTHERS)
 
     def judge(self, event: Call, site: Site) -> Finding | None:
         assert event.receiver is not None

@@ -72,7 +72,7 @@ class UnregisteredModule(Rule[Register]):
     event = Register
 
     def suspects(self, event: Register, facts: Facts) -> bool:
-        return event.what in ("modules", "parameters") and not event.reassigned and not hides(event.value.node)
+        return event.what in ("modules", "parameters") and not hides(event.value.node)
 
     def judge(self, event: Register, site: Site) -> Finding | None:
         container = "list" if event.container in (None, "comprehension") else event.container

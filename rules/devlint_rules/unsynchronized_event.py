@@ -113,7 +113,7 @@ class UnsynchronizedEvent(Rule[EventTimer]):
     def _waiting(self, event: EventTimer, site: Site) -> str:
         wait = f"{event.end.text}.synchronize()"
         inner = (cst.BaseComp, cst.Lambda)
-        if any(isinstance(node, inner) for node in path_to(site.statement, site.node)):
+        if any(isinstance(node, inner) for node in path_to(site, site.node)):
             of_cuda = (event.end.value.type_name or "torch.cuda").startswith("torch.cuda")
             wait = site.spell("torch.cuda.synchronize" if of_cuda else "torch.accelerator.synchronize") + "()"
         return wait

@@ -86,7 +86,7 @@ class UnsynchronizedTiming(Rule[Clock]):
 
     def judge(self, event: Clock, site: Site) -> Finding | None:
         statement = site.statement
-        above = path_to(statement, site.node)
+        above = path_to(site, site.node)
         if any(isinstance(node, cst.Comparison) for node in above) or _is_long(statement, site):
             return None
         message = f"`{event.clock}` is read while the device may still be working"

@@ -145,12 +145,17 @@ def test_fix_after_which_the_finding_stays_is_withdrawn_and_named() -> None:
     assert [d.code for d in outcome.result.diagnostics] == ["DEV190"]
 
 
-def test_fix_that_brings_another_finding_is_withdrawn_even_when_that_one_could_be_fixed() -> None:
-    outcome = fix(
-        "a()\nold()\n", renaming("DEV191", "a", "b"), renaming("DEV192", "b", "c"), renaming("DEV193", "old", "new")
-    )
+def test_fix_that_brings_a_finding_which_stays_is_withdrawn() -> None:
+    unsafe = renaming("DEV192", "b", "c", Safety.UNSAFE)
+    outcome = fix("a()\nold()\n", renaming("DEV191", "a", "b"), unsafe, renaming("DEV193", "old", "new"))
     assert outcome.text == "a()\nnew()\n"
     assert [r.reason for r in outcome.rejected] == ["the fix brings DEV192 in row 1"]
+
+
+def test_finding_that_comes_up_by_a_fix_is_fixed_with_it() -> None:
+    outcome = fix("a()\n", renaming("DEV191", "a", "b"), renaming("DEV192", "b", "c"))
+    assert outcome.text == "c()\n"
+    assert [d.code for d in outcome.fixed] == ["DEV191", "DEV192"]
 
 
 def test_fix_whose_result_does_not_parse_is_withdrawn() -> None:
@@ -193,8 +198,8 @@ def test_unreadable_file_is_left_as_it_is() -> None:
 # Laws, for all encodings, line endings and byte order marks
 
 LINES = st.sampled_from(
-    ["old(1)", "x = 'é' ;  old( 2 )", "old(old(3),  # é", "4)", "def f():", "\told()", "  # old()", "", "\x0c", "s = '''",
-     "'''", "y = old(\\", "5)", "if x: old()", "# noqa"]
+    ["old(1)", "x = 'é' ;  old( 2 )", "old(old(3),  # é", "4)", "def f():", "\told()", "  # old()", "", "\x0c",
+     "s = '''", "'''", "y = old(\\", "5)", "if x: old()", "# noqa"]
 )  # fmt: skip
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 CODINGS = st.sampled_from(["utf-8", "iso-8859-1", "cp1252"])

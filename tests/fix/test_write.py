@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from devlint.errors import UsageError
-from devlint.fix import write
 from devlint.fix.write import write_file
 
 
@@ -70,7 +69,7 @@ def test_failure_half_way_leaves_the_old_file_and_no_other(tmp_path: Path, monke
 
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
-    monkeypatch.setattr(write.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UsageError, match="No space left on device"):
         write_file(path, b"new")
     assert path.read_bytes() == b"old"

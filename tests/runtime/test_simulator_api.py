@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import subprocess
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +25,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from devlint.runtime.recorder import Recorder
 from devlint.runtime.simulator import CannotSimulate, DeviceSpec, simulate
+from devlint.runtime.simulator.patches import compiling
 from devlint.runtime.simulator.simulation import Simulation
 
 pytestmark = pytest.mark.runtime
@@ -75,6 +79,37 @@ def test_ints_are_cards() -> None:
         "cuda:1",
         "cuda:0",
     ]
+
+
+def test_device_made_from_an_int() -> None:
+    second = torch.device(1)
+    assert str(second) == "cuda:1"
+    assert device(torch.zeros(1, device=second), nn.Linear(2, 2).to(1).weight) == ["cuda:1", "cuda:1"]
+
+
+def test_devices_are_still_devices() -> None:
+    made = torch.device("cuda", 1)
+    assert isinstance(made, torch.device) and isinstance(made, (str, torch.device))
+    assert type(made) == torch.device  # noqa: E721 - programs write this
+    assert not isinstance("cuda", torch.device)
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+
+
+def test_saved_device_can_be_loaded_outside(tmp_path: Path) -> None:
+    path = tmp_path / "options.pt"
+    torch.save({"device": torch.device("cuda:1")}, path)
+    program = f"import torch; print(torch.load({str(path)!r})['device'])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == "cuda:1"
+
+
+def test_default_tensor_type() -> None:
+    torch.set_default_tensor_type("torch.cuda.FloatTensor")
+    try:
+        assert device(torch.zeros(2), torch.tensor([1.0]), nn.Linear(2, 2).weight) == ["cuda:0"] * 3
+    finally:
+        torch.set_default_tensor_type(torch.FloatTensor)
+    assert device(torch.zeros(2)) == ["cpu"]
 
 
 def test_default_device_in_a_block() -> None:
@@ -490,6 +525,34 @@ def test_cannot_be_simulated(name: str) -> None:
 def test_nccl_itself_cannot_be_simulated() -> None:
     with pytest.raises(CannotSimulate, match="NCCL"):
         torch.cuda.nccl.all_reduce([torch.ones(2, device="cuda")])
+
+
+def test_sending_to_another_process_cannot_be_simulated() -> None:
+    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    with pytest.raises(CannotSimulate, match="sending a tensor on a card to another process"):
+        queue.put(torch.ones(2, device="cuda"))
+
+
+def test_other_libraries_cannot_take_the_memory() -> None:
+    made = torch.ones(2, device="cuda")
+    assert device(torch.from_dlpack(made)) == ["cuda:0"]
+    with pytest.raises(CannotSimulate, match="DLPack"):
+        made.__dlpack__()
+
+
+def test_triton_kernels_cannot_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    class JITFunction:
+        __name__ = "fast_add"
+
+        def run(self) -> None:
+            raise AssertionError("launched")
+
+    for name in ("triton", "triton.runtime", "triton.runtime.jit"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setattr(sys.modules["triton.runtime.jit"], "JITFunction", JITFunction, raising=False)
+    (patch,) = compiling._triton()
+    with pytest.raises(CannotSimulate, match="'fast_add'"):
+        patch.make(JITFunction.run)(JITFunction())
 
 
 def test_custom_kernels_cannot_be_simulated() -> None:

@@ -291,6 +291,32 @@ def test_reading_an_unfinished_copy_is_a_race(recorder: Recorder, read: object) 
     assert of_kind(recorder, "race")
 
 
+def test_copy_into_pageable_memory_waits(recorder: Recorder) -> None:
+    host = torch.empty(4)
+    host.copy_(torch.ones(4, device="cuda"), non_blocking=True)
+    host.sum()
+
+    assert of_kind(recorder, "race") == []
+    assert transfers(recorder) == [("copy_", "d2h", True, 16)]
+
+
+def test_copy_into_pinned_memory_does_not(recorder: Recorder) -> None:
+    host = torch.empty(4, pin_memory=True)
+    host.copy_(torch.ones(4, device="cuda"), non_blocking=True)
+    host.sum()
+
+    assert len(of_kind(recorder, "race")) == 1
+
+
+def test_printing_is_one_event(recorder: Recorder) -> None:
+    made = torch.rand(3, device="cuda")
+    repr(made)
+    time.perf_counter()
+
+    assert [event.what for event in of_kind(recorder, "sync")] == ["print"]
+    assert unfinished_reads(recorder) == []
+
+
 def test_reading_a_copy_after_synchronize_is_none(recorder: Recorder) -> None:
     copied = torch.ones(4, device="cuda").to("cpu", non_blocking=True)
     torch.cuda.synchronize()

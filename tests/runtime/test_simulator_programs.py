@@ -225,6 +225,14 @@ def test_autocast_follows_the_policy_of_cuda() -> None:
     assert set(dtypes.values()) == {torch.float16, torch.float32}
 
 
+def test_loss_that_autocast_forbids() -> None:
+    with simulate():
+        probabilities = torch.rand(3, device="cuda")
+        with torch.autocast("cuda"), pytest.raises(RuntimeError, match="BCELoss are unsafe to autocast"):
+            F.binary_cross_entropy(probabilities, probabilities)
+        F.binary_cross_entropy(probabilities, probabilities)
+
+
 def test_autocast_of_the_cpu_is_its_own_again() -> None:
     def probe() -> torch.dtype:
         with torch.autocast("cpu", dtype=torch.bfloat16):

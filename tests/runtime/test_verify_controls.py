@@ -27,6 +27,8 @@ def _controls(name: str) -> list[Any]:
 
 def _verdict(row: dict[str, Any], verify_program: Callable[..., Report]) -> tuple[Verdict, str]:
     def change(text: str, cases: list[FixCase]) -> list[FixCase]:
+        if row.get("alone"):
+            return [case_from_row(row["fix"], text)]
         lines = Lines(text)
         kept = [case for case in cases if f"{case.code}:{lines.line(case.span.start)}" != row.get("instead_of")]
         assert ("instead_of" in row) == (len(kept) < len(cases)), "the linter has no such fix"

@@ -68,7 +68,7 @@ _INSTEAD = re.compile(
 
 @dataclass(slots=True)
 class Facts:
-    """What was read from one wheel. Keys are qualified public names; an alias maps to the name that holds the record."""
+    """What was read from one wheel, by qualified public name; an alias maps to the name that holds the record."""
 
     version: tuple[int, int]
     names: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -109,11 +109,11 @@ def _deprecation(node: ast.AST) -> tuple[bool, str | None]:
                 return True, _recommended(decorator)
         body = init.body
     for statement in body:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            if dotted(statement.value.func) in ("warnings.warn", "warn") and statement.value.args:
-                text = _text(statement.value.args[0])
-                if "deprecated" in text.lower() and "argument" not in text.lower() and "parameter" not in text.lower():
-                    return True, _recommended(statement.value)
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Call) and dotted(call.func) in ("warnings.warn", "warn") and call.args:
+            text = _text(call.args[0]).lower()
+            if "deprecated" in text and "argument" not in text and "parameter" not in text:
+                return True, _recommended(call)
     return False, None
 
 
@@ -166,14 +166,15 @@ class Extractor:
             if not is_recorded(name):
                 continue
             for attr in sorted(names):
-                if attr.startswith("__") or (attr.startswith("_") and name != "torch"):
+                private = attr.startswith("_")
+                if attr.startswith("__") or (private and name != "torch" and not self._defines_class(name, attr)):
                     continue
                 definition = self.wheel.resolve(name, attr)
                 if definition is None or definition.kind == "module" or not definition.module.startswith("torch"):
                     continue
                 if definition.kind == "value" and not self._is_operator(name, attr):
                     continue
-                if attr.startswith("_") and definition.kind == "class":
+                if private and definition.kind == "class" and definition.module != name:
                     continue
                 if not self._belongs(name, attr, definition):
                     continue
@@ -194,6 +195,11 @@ class Extractor:
         for family, roots in FAMILIES.items():
             self._family(family, roots)
         return self.facts
+
+    def _defines_class(self, namespace: str, attr: str) -> bool:
+        """Private classes are recorded where they are defined: people subclass some (`_LRScheduler`, `_Loss`)."""
+        module = self.wheel.module(namespace)
+        return module is not None and any(b.kind == "class" for b in module.bindings.get(attr, ()))
 
     def _belongs(self, namespace: str, attr: str, definition: Definition) -> bool:
         """Whether a name is offered by the namespace, not just imported for its own use."""
@@ -227,7 +233,7 @@ class Extractor:
     # -- functions ---------------------------------------------------------------------------------------------------
 
     def _overloads(self, qualname: str, definition: Definition) -> list[signatures.Overload]:
-        namespace, _, name = qualname.rpartition(".")
+        name = qualname.rpartition(".")[2]
         found = signatures.of_nodes(definition.nodes)
         if definition.kind == "function" and not definition.module.startswith("torch._C"):
             stub = self.wheel.stub(definition.module)
@@ -244,9 +250,9 @@ class Extractor:
     def _operator_name(self, qualname: str, definition: Definition | None = None) -> str:
         """The ATen operator behind a public function, by name; "" when there is none."""
         namespace, _, name = qualname.rpartition(".")
-        if definition is not None and definition.module.startswith("torch._C"):
-            if definition.name in self.operators:
-                return definition.name
+        compiled = definition is not None and definition.module.startswith("torch._C")
+        if definition is not None and compiled and definition.name in self.operators:
+            return definition.name
         prefix = _NAMESPACE_OPERATORS.get(namespace, "")
         if prefix and prefix + name in self.operators:
             return prefix + name
@@ -355,8 +361,7 @@ class Extractor:
         constructors: list[FunctionNode] = []
         for item in _class_items(node.body):
             if isinstance(item, FunctionNode):
-                if any((dotted(d) or "").rpartition(".")[2] in ("property", "cached_property", "lazy_property", "setter")
-                       for d in item.decorator_list):  # fmt: skip
+                if _is_property(item):
                     attributes.add(item.name)
                 else:
                     methods.add(item.name)
@@ -433,9 +438,7 @@ class Extractor:
         grouped: dict[str, list[FunctionNode]] = {}
         for item in _class_items(node.body):
             if isinstance(item, FunctionNode):
-                if any(
-                    (dotted(d) or "").rpartition(".")[2] in ("property", "cached_property") for d in item.decorator_list
-                ):
+                if _is_property(item):
                     attributes.setdefault(item.name, signatures.result_type(item.returns))
                 else:
                     grouped.setdefault(item.name, []).append(item)
@@ -479,6 +482,12 @@ class Extractor:
         return tuple(s for s in self.operators.get(name, ()) if "method" in s.variants)
 
 
+def _is_property(function: FunctionNode) -> bool:
+    """Whether a decorator turns the method into an attribute."""
+    names = {(dotted(d) or "").rpartition(".")[2] for d in function.decorator_list}
+    return bool(names & {"property", "cached_property", "lazy_property", "setter"})
+
+
 def _class_items(body: list[ast.stmt]) -> list[ast.stmt]:
     """Statements of a class body, those in branches included."""
     found: list[ast.stmt] = []
@@ -503,14 +512,11 @@ def _set_on_self(function: FunctionNode) -> set[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if isinstance(node.value, ast.Name) and node.value.id == me:
                 found.add(node.attr)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            if (
-                node.func.attr in ("register_buffer", "register_parameter", "add_module")
-                and dotted(node.func.value) == me
-            ):
-                first = node.args[0]
-                if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    found.add(first.value)
+        elif isinstance(node, ast.Call) and node.args:
+            registers = dotted(node.func) in (f"{me}.register_buffer", f"{me}.register_parameter", f"{me}.add_module")
+            first = node.args[0]
+            if registers and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                found.add(first.value)
     return found
 
 

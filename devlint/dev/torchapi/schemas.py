@@ -56,7 +56,7 @@ class Schema:
 
     @property
     def tensor_inputs(self) -> int:
-        """How many places of the overload take tensors; a list of tensors counts twice, since it mixes within itself."""
+        """How many places take tensors; a list of tensors counts twice, since it mixes within itself."""
         return sum(
             1 if a.is_tensor else 2 for a in self.arguments if (a.is_tensor or a.is_tensors) and not a.keyword_only
         )

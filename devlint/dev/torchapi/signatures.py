@@ -107,6 +107,8 @@ def result_type(annotation: ast.AST | None) -> str:
             kinds.add(_RESULTS[text])
         elif text.startswith(("torch.return_types.", "return_types.")):
             kinds.add("tensors")
+        elif text.startswith(("TypeIs[", "TypeGuard[", "_TypeIs[", "typing_extensions.TypeIs[")):
+            kinds.add("bool")
         elif re.match(r"(tuple|list|Tuple|List|Sequence|Iterator|Iterable)\[", text):
             inner = text[text.index("[") + 1 : -1]
             parts = {p.strip() for p in re.sub(r"\[.*\]", "", inner).split(",")} - {"..."}

@@ -46,6 +46,8 @@ class Simulation:
             each.reset()
         self.thread = _ThreadState()
         self.notes: list[str] = []
+        # Set by `torch.set_default_tensor_type(torch.cuda.FloatTensor)`.
+        self.builds_on_card = False
         # Whether a non-blocking copy to the host was not waited for yet.
         self.copies_in_flight = False
         self.owner = os.getpid()
@@ -105,7 +107,9 @@ class Simulation:
             if isinstance(mode, torch.utils._device.DeviceContext):
                 return self.place(mode.device)
         device = torch.utils._device.CURRENT_DEVICE
-        return None if device is None else self.place(device)
+        if device is not None:
+            return self.place(device)
+        return self.current if self.builds_on_card else None
 
     @contextmanager
     def building_on(self, place: Card | None) -> Iterator[None]:

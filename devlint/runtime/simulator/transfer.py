@@ -10,7 +10,6 @@ from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.marks import (
     WILD,
     card_of,
-    has_storage,
     is_pinned,
     mark_of,
     set_mark,
@@ -44,6 +43,8 @@ def copy_to_place(
     came_from = card_of(source)
     if place is not None:
         set_mark(result, place)
+    elif non_blocking and came_from is not None:
+        set_pinned(result)  # torch allocates page-locked memory for such a copy
     record_copy(simulation, came_from, place, source, result, size, non_blocking, what)
     return result
 
@@ -65,14 +66,14 @@ def record_copy(
     elif place is not None and came_from is not None and came_from is not place:
         simulation.transferred(what, "d2d", size, place, blocking=False)
     elif place is None and came_from is not None:
-        simulation.transferred(what, "d2h", size, came_from, blocking=not non_blocking)
-        if non_blocking and has_storage(result):
+        # A copy to pageable memory returns only when it is complete.
+        blocking = not (non_blocking and is_pinned(result))
+        simulation.transferred(what, "d2h", size, came_from, blocking=blocking)
+        if not blocking:
             storage: Any = storage_of(result)
             storage._devlint_copy = (came_from, came_from.queued)
             came_from.unread_copies += 1
             simulation.copies_in_flight = True
-            if not is_pinned(result):
-                set_pinned(result)  # torch allocates page-locked memory for it
 
 
 class _Move(torch.autograd.Function):  # type: ignore[misc]

@@ -7,9 +7,18 @@ from typing import Any
 
 import torch
 
+from devlint.runtime.simulator.marks import card_of
 from devlint.runtime.simulator.patches.base import Patch
 from devlint.runtime.simulator.simulation import Simulation
 
+# The text of aten/src/ATen/autocast_mode.cpp.
+_BANNED = (
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+    "In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits\n"
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
+    "safe to autocast."
+)
 _OUTER = "_devlint_outer_autocast"
 
 
@@ -41,5 +50,14 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
         return __exit__
 
+    def binary_cross_entropy(original: Any) -> Any:
+        def binary_cross_entropy(source: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            if kind == "cuda" and torch.is_autocast_enabled(kind) and card_of(source) is not None:
+                raise RuntimeError(_BANNED)
+            return original(source, *args, **kwargs)
+
+        return binary_cross_entropy
+
+    yield Patch(torch._C._nn, "binary_cross_entropy", binary_cross_entropy)
     yield Patch(torch.amp.autocast_mode.autocast, "__enter__", enter)
     yield Patch(torch.amp.autocast_mode.autocast, "__exit__", leave)

@@ -69,7 +69,7 @@ class PatchSet:
         original = getattr(patch.target, patch.attribute, None)
         if original is None and not patch.create and not hasattr(patch.target, patch.attribute):
             return
-        own = original
+        own = original if hasattr(patch.target, patch.attribute) else _ABSENT
         if isinstance(patch.target, (type, ModuleType)):
             # What the target only inherits reappears when the replacement is deleted.
             own = vars(patch.target).get(patch.attribute, _ABSENT)

@@ -38,6 +38,11 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     module = getattr(torch, simulation.kind)
     for name, value in {**shared.device_functions(), **shared.memory_functions(), **shared.seeds()}.items():
         yield Patch(module, name, always(value))
+    for part, functions in (("memory", shared.memory_functions()), ("random", shared.seeds())):
+        owner = getattr(module, part, None)
+        if owner is not None:
+            for name, value in functions.items():
+                yield Patch(owner, name, always(value))
     for name, why in _NOT_THERE.items():
         yield Patch(module, name, always(_refusal(f"torch.{simulation.kind}.{name}", why)))
     accelerator = getattr(torch, "accelerator", None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.fft
+import torch.nested
 import torch.utils._device
 
 from devlint.runtime.simulator.cards import Card
@@ -69,6 +70,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
         yield Patch(torch, name, like.wrap)
     for name in _NEW:
         yield Patch(_Tensor, name, like.wrap)
+    yield Patch(torch.nested, "nested_tensor", plain.wrap)
     yield Patch(torch, "normal", lambda original: _normal(original, plain.wrap(original)))
     yield from _from_data(simulation)
     yield from _legacy(simulation)
@@ -219,6 +221,17 @@ def _legacy(simulation: Simulation) -> Iterator[Patch]:
         return new
 
     yield Patch(_Tensor, "new", new)
+
+    def set_default_tensor_type(original: Any) -> Any:
+        def set_default_tensor_type(t: Any) -> None:
+            name = t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
+            short = name.rpartition(".")[2].removesuffix("Tensor")
+            torch.set_default_dtype(DTYPES_BY_NAME[short])
+            simulation.builds_on_card = f".{simulation.kind}." in name
+
+        return set_default_tensor_type
+
+    yield Patch(torch, "set_default_tensor_type", set_default_tensor_type)
     module = getattr(torch, simulation.kind)
     for name in _LEGACY_TYPES:
         host_type = getattr(torch, f"{name}Tensor", None)

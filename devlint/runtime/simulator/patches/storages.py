@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from devlint.runtime.simulator.cards import Card, Lease
+from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import CPU, STORAGE_DEFAULTS
 from devlint.runtime.simulator.patches.base import Patch, always
 from devlint.runtime.simulator.simulation import Simulation
@@ -67,7 +68,14 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
         return to_card
 
+    def share(original: Any) -> Any:
+        def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+            raise CannotSimulate("sending a tensor on a card to another process", "that shares real device memory")
+
+        return refuse
+
     yield Patch(_Untyped, "device", device)
+    yield Patch(_Untyped, "_share_cuda_", share, create=True)
     yield Patch(_Untyped, f"is_{simulation.kind}", is_card, create=True)
     yield Patch(_Untyped, "clone", lambda original: lambda self: copied(self, place_of(self)))
     yield Patch(

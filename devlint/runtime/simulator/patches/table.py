@@ -9,6 +9,7 @@ from devlint.runtime.simulator.patches import (
     clocks,
     compiling,
     composites,
+    deviceclass,
     devices,
     factories,
     gradients,
@@ -36,6 +37,7 @@ _PARTS = (
     compiling,
     clocks,
     threads,
+    deviceclass,
 )
 
 

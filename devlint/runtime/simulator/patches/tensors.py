@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 from devlint.runtime.simulator import messages
 from devlint.runtime.simulator.cards import Card
+from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import (
     CPU,
     WILD,
@@ -132,6 +135,18 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
 
         return copy_
 
+    def parse_to(original: Any) -> Any:
+        # Module.to hands its arguments here; C++ knows of no accelerator that an int could name.
+        def _parse_to(*args: Any, **kwargs: Any) -> Any:
+            if args and type(args[0]) is int:
+                args = (simulation.device(args[0]), *args[1:])
+            if type(kwargs.get("device")) is int:
+                kwargs["device"] = simulation.device(kwargs["device"])
+            return original(*args, **kwargs)
+
+        return _parse_to
+
+    yield Patch(torch._C._nn, "_parse_to", parse_to)
     yield Patch(_Tensor, "to", to)
     yield Patch(_Tensor, simulation.kind, to_card, create=True)
     yield Patch(_Tensor, "cpu", to_host)
@@ -235,12 +250,39 @@ def _host_reads(simulation: Simulation) -> Iterator[Patch]:
     def representation(original: Any) -> Any:
         def __repr__(self: torch.Tensor, **kwargs: Any) -> Any:
             card = card_of(self)
-            if card is not None:
+            if card is None:
+                return original(self, **kwargs)
+            simulation.wait("print", card)
+            with simulation.recorder.paused():
+                text = original(self, **kwargs)
                 simulation.wait("print", card)
-            return original(self, **kwargs)
+            return text
 
         return __repr__
 
+    def from_dlpack(original: Any) -> Any:
+        @functools.wraps(original)
+        def from_dlpack(ext_tensor: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+            if isinstance(ext_tensor, _Tensor) and card_of(ext_tensor) is not None:
+                return ext_tensor.detach()
+            result: torch.Tensor = original(ext_tensor, *args, **kwargs)
+            return result
+
+        return from_dlpack
+
+    def dlpack(original: Any) -> Any:
+        def __dlpack__(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            if card_of(self) is not None:
+                raise CannotSimulate(
+                    "DLPack of a tensor on a card", "another library would need its real device memory"
+                )
+            return original(self, *args, **kwargs)
+
+        return __dlpack__
+
+    yield Patch(_Tensor, "__dlpack__", dlpack)
+    for owner in (torch, torch.utils.dlpack):
+        yield Patch(owner, "from_dlpack", from_dlpack)
     yield Patch(_Tensor, "numpy", numpy)
     yield Patch(_Tensor, "__array__", array)
     yield Patch(_Tensor, "tolist", tolist)

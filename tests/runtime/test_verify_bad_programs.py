@@ -1,0 +1,198 @@
+"""Programs that do not end well: every run ends, says how, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from devlint.runtime.correction import Variant, case_from_row
+from devlint.runtime.places import Places
+from devlint.runtime.processes import Launcher
+from devlint.runtime.verdict import Outcome, Run, Verdict
+from devlint.runtime.verify import Request, Runner, verify
+
+pytestmark = pytest.mark.runtime
+
+MIXED = "torch.ones(3) + torch.ones(3, device='cuda')"
+
+
+def run(launcher: Launcher, folder: Path, *lines: str, device: str = "sim", **options: object) -> Run:
+    """One run of a program of these lines in a folder of its own."""
+    path = folder / "program.py"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    request = Request(str(path), device=device, **{"timeout": 20.0, **options})  # type: ignore[arg-type]
+    return Runner(request, launcher).run(Variant(Places(path.read_text(encoding="utf-8")), []), device, "original")
+
+
+def test_program_that_never_ends(launcher: Launcher, tmp_path: Path) -> None:
+    seen = run(launcher, tmp_path, "import time", "while True:", "    time.sleep(0.01)", timeout=0.5)
+    assert seen.outcome is Outcome.LIMIT
+    assert seen.text == "limit reached: 0.5 s, at line 3"
+
+
+def test_program_that_catches_everything_and_never_ends(launcher: Launcher, tmp_path: Path) -> None:
+    lines = ["while True:", "    try:", "        x = 1", "    except BaseException:", "        pass"]
+    assert run(launcher, tmp_path, *lines, timeout=0.5).outcome is Outcome.LIMIT
+
+
+def test_steps_are_limited(launcher: Launcher, tmp_path: Path) -> None:
+    lines = [
+        "import torch",
+        "w = torch.nn.Parameter(torch.ones(1))",
+        "optimizer = torch.optim.SGD([w], lr=0.1)",
+        "while True:",
+        "    (w * w).sum().backward()",
+        "    optimizer.step()",
+    ]
+    seen = run(launcher, tmp_path, *lines, steps=3)
+    assert (seen.outcome, seen.text, len(seen.losses)) == (Outcome.LIMIT, "limit reached: 3 optimizer steps", 3)
+
+
+def test_step_limit_cannot_be_caught_for_ever(launcher: Launcher, tmp_path: Path) -> None:
+    lines = [
+        "import torch",
+        "w = torch.nn.Parameter(torch.ones(1))",
+        "optimizer = torch.optim.SGD([w], lr=0.1)",
+        "while True:",
+        "    try:",
+        "        optimizer.step()",
+        "    except:",
+        "        pass",
+    ]
+    assert run(launcher, tmp_path, *lines, steps=3).steps == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome", "text"),
+    [
+        ("raise SystemExit", Outcome.FINISHED, "finished"),
+        ("sys.exit(0)", Outcome.FINISHED, "finished"),
+        ("sys.exit(4)", Outcome.OTHER_STOP, "stopped for another reason at line 3: sys.exit(4)"),
+        ("sys.exit('no data')", Outcome.OTHER_STOP, "stopped for another reason at line 3: sys.exit(no data)"),
+        ("os._exit(0)", Outcome.FINISHED, "finished by os._exit(0)"),
+        ("os._exit(3)", Outcome.OTHER_STOP, "stopped for another reason at line 3: os._exit(3)"),
+        ("os.kill(os.getpid(), 11)", Outcome.OTHER_STOP, "stopped for another reason at line 3: the process died by"),
+        ("os.abort()", Outcome.OTHER_STOP, "stopped for another reason at line 3: the process died by SIGABRT"),
+        ("input()", Outcome.OTHER_STOP, "stopped for another reason at line 3: EOFError: EOF when reading a line"),
+        ("open('data.csv')", Outcome.OTHER_STOP, "stopped for another reason at line 3: FileNotFoundError:"),
+        ("import nosuchmodule", Outcome.OTHER_STOP, "stopped for another reason at line 3: ModuleNotFoundError:"),
+    ],
+)
+def test_ends(launcher: Launcher, tmp_path: Path, line: str, outcome: Outcome, text: str) -> None:
+    seen = run(launcher, tmp_path, "import os", "import sys", line)
+    assert seen.outcome is outcome
+    assert seen.text.startswith(text)
+
+
+def test_fault_that_the_program_catches_is_seen(launcher: Launcher, tmp_path: Path) -> None:
+    lines = ["import torch", "try:", f"    {MIXED}", "except Exception:", "    pass"]
+    seen = run(launcher, tmp_path, *lines)
+    assert seen.outcome is Outcome.FINISHED
+    assert [(caught.line, caught.count) for caught in seen.caught] == [(3, 1)]
+
+
+def test_fault_that_ends_the_program_is_not_also_caught(launcher: Launcher, tmp_path: Path) -> None:
+    seen = run(launcher, tmp_path, "import torch", MIXED)
+    assert seen.outcome is Outcome.DEVICE_FAULT
+    assert seen.stop is not None and seen.stop.line == 2
+    assert seen.caught == ()
+
+
+def test_fault_in_an_imported_module_names_both_places(launcher: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text(f"import torch\ndef add():\n    {MIXED}\n", encoding="utf-8")
+    seen = run(launcher, tmp_path, "import helper", "helper.add()")
+    assert seen.stop is not None
+    assert seen.stop.where.endswith("helper.py:3, called from line 2")
+
+
+def test_forked_child_does_not_report_for_its_parent(launcher: Launcher, tmp_path: Path) -> None:
+    lines = ["import os", "if os.fork() == 0:", "    raise ValueError('child')", "os.wait()", "done = True"]
+    seen = run(launcher, tmp_path, *lines)
+    assert seen.outcome is Outcome.FINISHED
+    assert seen.counts["2"] == 0 and seen.ran("2")  # only the child came to line 3
+
+
+def test_nothing_is_left_running(launcher: Launcher, tmp_path: Path) -> None:
+    lines = [
+        "import os, subprocess, sys",
+        "sleep = 'import time; time.sleep(600)'",
+        "child = subprocess.Popen([sys.executable, '-c', sleep], start_new_session=True)",
+        "open('pid', 'w').write(str(child.pid))",
+        "os._exit(0)",
+    ]
+    lines[3] = f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))"
+    run(launcher, tmp_path, *lines)
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail(f"process {pid} still runs")
+
+
+def test_program_sees_itself_as_if_started_plainly(launcher: Launcher, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    lines = [
+        "import inspect, os, pickle, sys",
+        "class Thing: pass",
+        f"assert __name__ == '__main__' and __file__ == {str(path)!r}",
+        f"assert sys.argv == [{str(path)!r}] and sys.path[0] == {str(tmp_path)!r}",
+        f"assert os.getcwd() == {os.getcwd()!r}",
+        "assert sys.modules['__main__'].Thing is Thing and pickle.loads(pickle.dumps(Thing)) is Thing",
+        "assert inspect.getsource(Thing) == 'class Thing: pass\\n'",
+        "assert sys.stdin.read() == ''",
+    ]
+    assert run(launcher, tmp_path, *lines).text == "finished"
+
+
+def test_program_that_replaces_argv_and_closes_all_files(launcher: Launcher, tmp_path: Path) -> None:
+    lines = ["import os, sys", "sys.argv = ['x']", "os.closerange(3, 64)", "y = 1"]
+    seen = run(launcher, tmp_path, *lines, device="cpu")
+    assert seen.text == "finished"
+
+
+def test_much_output_is_cut(launcher: Launcher, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    text = "for _ in range(2000):\n    print('x' * 1000)\nprint('end')\n"
+    path.write_text(text, encoding="utf-8")
+    ended = launcher.run(
+        script=str(path), path=str(path), text=text, arguments=(), device="cpu", statements=3, timeout=20.0
+    )
+    assert len(ended.stdout) < 200_000
+    assert ended.stdout.startswith("[") and ended.stdout.endswith("end\n")
+
+
+def test_fresh_interpreter_does_the_same(tmp_path: Path) -> None:
+    with Launcher(forks=False) as launcher:
+        seen = run(launcher, tmp_path, "import torch", MIXED)
+    assert seen.outcome is Outcome.DEVICE_FAULT
+
+
+def test_launcher_recovers_from_the_loss_of_its_helper(tmp_path: Path) -> None:
+    with Launcher() as launcher:
+        lost = run(launcher, tmp_path, "import os, signal", "os.kill(os.getppid(), signal.SIGKILL)")
+        assert lost.outcome in (Outcome.OTHER_STOP, Outcome.LIMIT, Outcome.FINISHED)
+        assert run(launcher, tmp_path, "x = 1").outcome is Outcome.FINISHED
+
+
+def test_what_cannot_be_simulated_is_not_held_against_the_program(launcher: Launcher, tmp_path: Path) -> None:
+    seen = run(launcher, tmp_path, "import torch", "graph = torch.cuda.CUDAGraph()")
+    assert seen.outcome is Outcome.CANNOT_SIMULATE
+    assert "CUDAGraph" in seen.text
+
+
+def test_nothing_is_written_beside_the_program(launcher: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("value = 1\n", encoding="utf-8")
+    text = f"import torch\nimport helper\nx = {MIXED}\n"
+    path = tmp_path / "train.py"
+    path.write_text(text, encoding="utf-8")
+    fix = case_from_row({"code": "DEV101", "at": MIXED, "replace": [["ones(3) +", "ones(3, device='cuda') +"]]}, text)
+    request = Request(str(path), device="sim", timeout=20.0)
+    report = verify(request, text, [fix], Runner(request, launcher))
+    assert [each.judgement.verdict for each in report.fixes] == [Verdict.CONFIRMED]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["helper.py", "train.py"]
+    assert path.read_text(encoding="utf-8") == text
