@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from devlint import knowledge
 from devlint.facts.classes import ClassFacts
-from devlint.facts.events import DeviceLiteral, Register
+from devlint.facts.events import DeviceLiteral, Event, Register
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
@@ -27,13 +28,15 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     Events come sorted by span. Functions whose budget ran out are counted in `budget_hits`, and nothing more is said.
     """
     imports = collect_imports(tree)
-    facts = Facts(source.path, source.text, imports=imports.names, module_imports=imports.module_level, torch_version=settings.torch_version)
+    facts = Facts(
+        source.path,
+        source.text,
+        imports=imports.names,
+        module_imports=imports.module_level,
+        torch_version=settings.torch_version,
+    )
     flow = Flow(source, imports, facts, settings.assume_accelerator)
-    flow.knows_torch = imports.mentions_torch
-    flow.built, flow.empty_containers, flow.fallbacks, flow.evidence = {}, {}, set(), {}
-    flow.sized = {}
-    flow.plots = any(target.split(".", 1)[0] == "matplotlib" for target in imports.names.values())
-    flow.collators = set(_collators(tree))
+    flow.collators.update(_collators(tree))
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
@@ -155,7 +158,7 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
 def _run_functions(flow: Flow, facts: Facts) -> None:
     """Callers before callees: a function that another one calls with known tensors needs no assumptions of its own."""
     for class_ in flow.classes.values():
-        _guarded(flow, facts, class_.node, lambda c=class_: flow.prepare(c))  # type: ignore[misc]
+        _guarded(flow, facts, class_.node, partial(flow.prepare, class_))
     pending: list[Function] = list(flow.functions.values())
     for class_ in flow.classes.values():
         for name, node in class_.methods.items():
@@ -173,18 +176,18 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             continue
         seen.add(id(function))
         if not function.called and not function.name.endswith(".__init__"):
-            _guarded(flow, facts, function.node, lambda f=function: flow.run(f, None))  # type: ignore[misc]
+            _guarded(flow, facts, function.node, partial(flow.run, function, None))
         known = set(map(id, pending))
         pending += [f for f in flow.functions.values() if id(f) not in known]
 
 
-def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: object) -> None:
+def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], object]) -> None:
     """Run within a budget that grows with the size of what is analysed."""
     flow.state = State({}, default=flow.default)
     flow.stack = []
     flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * _size(node))
     try:
-        action()  # type: ignore[operator]
+        action()
     except OutOfBudget:
         facts.budget_hits += 1
 
@@ -218,7 +221,7 @@ def _registers(flow: Flow) -> None:
             flow.emit(event)
 
 
-def _kept(flow: Flow) -> Iterator[object]:
+def _kept(flow: Flow) -> Iterator[Event]:
     """All events, with the literals that turned out to be one arm of a choice marked as such."""
     from dataclasses import replace
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.devices import Devices, parse_device
+from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
-from devlint.facts.operations import BATCH, CPU_PLACE, short
+from devlint.facts.operations import BATCH, CPU_PLACE, How, short
 from devlint.facts.values import (
     CPU,
     NONE,
@@ -27,7 +27,7 @@ from devlint.facts.values import (
     merge,
     on,
 )
-from devlint.model import Origin, Span
+from devlint.model import Origin
 
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
@@ -92,7 +92,8 @@ _INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "long", "short"
 #: Calls that wrap a module and put it where it was; inputs may come from anywhere and are scattered.
 _SCATTERING = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _LEGACY = frozenset(
-    f"torch.{name}Tensor" for name in ("", "Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool", "BFloat16")
+    f"torch.{name}Tensor"
+    for name in ("", "Float", "Double", "Half", "Long", "Int", "Short", "Byte", "Bool", "BFloat16")
 )
 _BUILTINS_QUIET = frozenset(
     {
@@ -243,12 +244,16 @@ class Calls(Devices):
             )
         )  # fmt: skip
 
-    statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
-
     # -- functions with a record ----------------------------------------------------------------------------------
 
     def call_record(
-        self, node: ast.Call, record: Record, arguments: Arguments, how: str, operation: str, receiver: Operand | None = None
+        self,
+        node: ast.Call,
+        record: Record,
+        arguments: Arguments,
+        how: How,
+        operation: str,
+        receiver: Operand | None = None,
     ) -> Value:
         """A torch function or tensor method, by what the knowledge says of it."""
         operands = self.tensors(arguments)
@@ -272,8 +277,7 @@ class Calls(Devices):
                 if operand.node is out[0] or any(operand.value is o for o in outs):
                     written = index
         if record.mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
-            how_ = "inplace" if record.inplace else how
-            self.meet(node, operands, how_, operation, record.mixing, written)  # type: ignore[arg-type]
+            self.meet(node, operands, "inplace" if record.inplace else how, operation, record.mixing, written)
         if record.sync in ("always", "maybe") and any(may_be_accelerator(o.value.device) for o in operands):
             self.wait()
         if record.qualname in ("torch.cuda.synchronize", "torch.accelerator.synchronize"):
@@ -374,9 +378,7 @@ class Calls(Devices):
             given = None
             if made:
                 self.note_size(made[0], arguments)
-        self.emit(
-            Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result)
-        )
+        self.emit(Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result))
         return result
 
     def draws_from(self, arguments: Arguments) -> bool:
@@ -393,8 +395,6 @@ class Calls(Devices):
                     text = part.constant if isinstance(part.constant, str) else self.text(node)
                     self.sized[creation.span] = Operand(self.span(node), node, text, tensor)
                     return
-
-    sized: dict[Span, Operand]
 
     def leave(self, node: ast.expr, value: Value, how: str) -> None:
         """A value is returned or kept: emit `Meet` when it was made on the CPU in the size of an accelerator's tensor."""
@@ -442,9 +442,7 @@ class Calls(Devices):
             return True
         if qualname in ("torch.normal",):
             return None
-        if first is not None and first.type_name == "size" and first.zero_dim is True:
-            return True
-        return False
+        return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
 
     def call_legacy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`torch.Tensor(...)`, `torch.FloatTensor(...)`: always a CPU tensor [torch/_tensor_docs.py]."""
@@ -531,15 +529,17 @@ class Calls(Devices):
                 constant=None if unknown else bool(flag),
             )  # fmt: skip
         if kind in ("autocast", "scaler"):
-            first = arguments.get("device_type", 0) or arguments.get("device", 0)
-            if first is not None:
-                self.note_literal(first[0], first[1], "autocast", qualname, "type")
+            type_argument = arguments.get("device_type", 0) or arguments.get("device", 0)
+            if type_argument is not None:
+                self.note_literal(*type_argument, "autocast", qualname, "type")
         if kind == "generator":
             device_argument = arguments.get("device", 0)
             if device_argument is None:
                 return Value("generator", CPU, type_name=home, because=(origin,))
             self.note_literal(*device_argument, "argument", qualname, "device")
-            return Value("generator", self.device_of_argument(*device_argument).device, type_name=home, because=(origin,))
+            return Value(
+                "generator", self.device_of_argument(*device_argument).device, type_name=home, because=(origin,)
+            )
         return Value(kind, UNKNOWN, type_name=home, because=(origin,))
 
     def parameters_device(self, arguments: Arguments) -> Device:
@@ -548,9 +548,7 @@ class Calls(Devices):
             first = arguments.keywords["params"][1]
         return first.device if first is not None else UNKNOWN
 
-    def construct_module(
-        self, node: ast.Call, qualname: str, class_: knowledge.Class, arguments: Arguments
-    ) -> Value:
+    def construct_module(self, node: ast.Call, qualname: str, class_: knowledge.Class, arguments: Arguments) -> Value:
         """A module: on its `device=` argument, on the default device when it has parameters, else nowhere in particular."""
         home = class_.qualname
         because = (Origin(self.span(node), "created here"),)
@@ -609,9 +607,15 @@ class Calls(Devices):
         if name in ("float", "int", "bool", "str", "repr", "print", "format", "round"):
             if any((v.is_tensor and may_be_accelerator(v.device)) or v.kind == "unknown" for v in arguments.values):
                 self.wait()
-            return {"float": NUMBER, "int": NUMBER, "round": NUMBER}.get(name, Value("string") if name in ("str", "repr") else NONE)
+            return {"float": NUMBER, "int": NUMBER, "round": NUMBER}.get(
+                name, Value("string") if name in ("str", "repr") else NONE
+            )
         if first is None:
-            return Value("dict", elements={k: v for k, (_, v) in arguments.keywords.items()}) if name == "dict" else NOTHING
+            return (
+                Value("dict", elements={k: v for k, (_, v) in arguments.keywords.items()})
+                if name == "dict"
+                else NOTHING
+            )
         if name in ("list", "tuple"):
             if isinstance(first.elements, tuple):
                 return replace(first, kind="list" if name == "list" else "tuple")
@@ -653,7 +657,9 @@ class Calls(Devices):
         index = arguments.get("index", 1)
         expression, value = first
         if index is None or index[1].kind == "none":
-            self.note_literal(expression, value, "argument", "torch.device", "device" if value.kind == "string" else "index")
+            self.note_literal(
+                expression, value, "argument", "torch.device", "device" if value.kind == "string" else "index"
+            )
         elif isinstance(index[0], ast.Constant) and isinstance(expression, ast.Constant):
             if isinstance(expression.value, str) and isinstance(index[0].value, int):
                 device = on(expression.value, index[0].value)
@@ -682,10 +688,7 @@ class Calls(Devices):
             elif value.kind in ("device", "string") and len(value.device) == 1:
                 (place,) = value.device
                 self.state.card = getattr(place, "card", None)
-        self.card_is_set = True
         return NONE
-
-    card_is_set = False
 
     def call_set_default_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         first = arguments.get("device", 0)
@@ -808,6 +811,3 @@ def element_of(value: Value) -> Value:
     if value.kind == "module":
         return Value("module", value.device, because=value.because)
     return NOTHING
-
-
-

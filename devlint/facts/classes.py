@@ -9,6 +9,8 @@ from typing import Literal
 from devlint.facts.values import Value, merge
 from devlint.model import Origin, Span
 
+What = Literal["tensor", "tensors", "modules", "parameters"]
+Container = Literal["list", "tuple", "dict", "comprehension"]
 
 
 @dataclass(slots=True)
@@ -19,8 +21,8 @@ class Unregistered:
     target: ast.expr
     value_node: ast.expr
     value: Value
-    what: Literal["tensor", "tensors", "modules", "parameters"]
-    container: Literal["list", "tuple", "dict", "comprehension"] | None
+    what: What
+    container: Container | None
     uses: dict[Span, Origin] = field(default_factory=dict)
     moved_at_use: bool = False
     reassigned: bool = False
@@ -80,5 +82,3 @@ class ClassFacts:
     def set_attribute(self, name: str, value: Value) -> None:
         known = self.attributes.get(name)
         self.attributes[name] = value if known is None else merge(known, value)
-
-

@@ -140,8 +140,6 @@ class Devices(Operations):
             return
         self.emit(event)
 
-    in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
-
     def run_device(self, type: str) -> tuple[str | None, bool]:
         """An expression in scope that holds the device of the run, and whether it is `type` wherever that exists.
 

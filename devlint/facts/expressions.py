@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from devlint.facts import guards as conditions
-from devlint.facts.calls import CLOCKS
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, Compare, Guards
 from devlint.facts.methods import Methods
@@ -21,6 +22,7 @@ from devlint.facts.values import (
     NOTHING,
     NUMBER,
     STRING,
+    Kind,
     Place,
     Value,
     join,
@@ -153,7 +155,13 @@ class Expressions(Methods):
                 return base
             return Value("number", base.device, type_name="extent", because=base.because, constant=base.constant)
         if base.is_tensor:
-            parts = [index] if index.kind != "tuple" else list(index.elements or ()) if isinstance(index.elements, tuple) else []
+            parts = (
+                [index]
+                if index.kind != "tuple"
+                else list(index.elements or ())
+                if isinstance(index.elements, tuple)
+                else []
+            )
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
             pairs = list(zip(nodes, parts, strict=False)) if index.kind == "tuple" else [(key, index)]
             operands = [self.operand(n, v) for n, v in pairs if v.is_tensor]
@@ -182,14 +190,14 @@ class Expressions(Methods):
     # -- containers ---------------------------------------------------------------------------------------------------
 
     def list_(self, node: ast.List | ast.Tuple) -> Value:
-        kind = "list" if isinstance(node, ast.List) else "tuple"
+        kind: Kind = "list" if isinstance(node, ast.List) else "tuple"
         if any(isinstance(e, ast.Starred) for e in node.elts):
             for element in node.elts:
                 self.evaluate(element.value if isinstance(element, ast.Starred) else element)
-            return Value(kind)  # type: ignore[arg-type]
+            return Value(kind)
         if len(node.elts) > 64:
-            return Value(kind)  # type: ignore[arg-type]
-        return Value(kind, elements=tuple(self.evaluate(e) for e in node.elts))  # type: ignore[arg-type]
+            return Value(kind)
+        return Value(kind, elements=tuple(self.evaluate(e) for e in node.elts))
 
     def dict_(self, node: ast.Dict) -> Value:
         elements: dict[str, Value] = {}
@@ -426,7 +434,11 @@ class Expressions(Methods):
                 if value.is_tensor or value.kind == "unknown":
                     self.wait_for(value)
         first = node.values[0] if node.values else None
-        if isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value in ("cuda:", "xpu:", "npu:"):
+        if (
+            isinstance(first, ast.Constant)
+            and isinstance(first.value, str)
+            and first.value in ("cuda:", "xpu:", "npu:")
+        ):
             return Value("device", symbol(self.text(node), self.scope_id("f")), type_name=f"index:{first.value[:-1]}")
         return STRING
 
@@ -448,7 +460,7 @@ class Expressions(Methods):
     def elapsed(self, node: ast.expr, stop: Value, start: Value) -> None:
         """`stop - start`, both clock readings: is device work between them that nobody waited for?"""
         first, second = start.reading, stop.reading
-        if first is None or second is None or second.last is None or second.count <= first.count:
+        if first is None or second is None or second.last is None or second.works <= first.works:
             return
         if first.clock.split(".")[0] != second.clock.split(".")[0]:
             return
@@ -499,7 +511,7 @@ def _only_availability(condition: conditions.Condition) -> bool:
     return condition.key.startswith("torch.") and condition.key.endswith("()")
 
 
-_HANDLERS = {
+_HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Value]] = {
     ast.Constant: Expressions.constant,
     ast.Name: Expressions.name_,
     ast.Attribute: Expressions.attribute,
@@ -525,5 +537,3 @@ _HANDLERS = {
     ast.Starred: Expressions.starred,
     ast.Call: Expressions.call,
 }
-
-

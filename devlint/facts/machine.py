@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
 from devlint.facts.names import Imports
-from devlint.facts.values import NOTHING, Reading, Value, merge
+from devlint.facts.values import NOTHING, Device, Reading, Value, merge
 from devlint.model import Origin, Span
 
 if TYPE_CHECKING:
@@ -146,6 +146,23 @@ class Machine:
         self.split_keys: set[str] = set()  # conditions that told values apart
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand
+        self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
+        self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
+        self.built: dict[str, list[Device]] = {}  # where the parts of a module of the file are when it is made
+        self.empty_containers: dict[tuple[str, str], tuple[ast.stmt, ast.expr, ast.expr, Value]] = {}
+        self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
+        self.collators: set[str] = set()  # functions given as `collate_fn`
+        self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
+        self.default: Value | None = None  # the default device that module-level code sets
+        self.ready: set[str] = set()  # classes whose `__init__` was run
+        self.breaks: list[list[State]] = []
+        self.continues: list[list[State]] = []
+        self.module_level = False  # module-level code is being run
+        self.in_init = False  # an `__init__`, or a method it calls, is being run
+        self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
+        self.knows_torch = imports.mentions_torch
+        self.plots = any(target.split(".", 1)[0] == "matplotlib" for target in imports.names.values())
+        self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
         self._namespaces: dict[str, Value] = {}
 
     # -- positions and text -------------------------------------------------------------------------------------
@@ -244,10 +261,11 @@ class Machine:
     def evaluate(self, node: ast.expr) -> Value:
         raise NotImplementedError
 
-    def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def block(self, statements: Sequence[ast.stmt]) -> None:
         raise NotImplementedError
 
-    evidence: dict[int, Evidence]  # by the identity of a function's node
+    def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        raise NotImplementedError
 
     def qualify(self, node: ast.expr) -> str | None:
         """The qualified name that an expression names, None when it names none."""
@@ -279,6 +297,3 @@ class Machine:
         entry = (self.origin(node, what), level, type)
         self.state.work = self.state.last = entry
         self.state.count += 1
-
-
-

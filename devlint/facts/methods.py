@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import Literal
 
 from devlint import knowledge
 from devlint.facts.calls import Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
-from devlint.facts.operations import short
+from devlint.facts.operations import short, symbol
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import (
     ACCELERATORS,
@@ -20,7 +21,7 @@ from devlint.facts.values import (
     NUMBER,
     UNKNOWN,
     Device,
-    Place,
+    Kind,
     Value,
     describe,
     may_be_accelerator,
@@ -28,6 +29,7 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
+Problem = Literal["unsynchronized", "no-timing", "never-recorded"]
 MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
 #: Kinds whose classes have no device methods, by the family name that events carry.
 LACKING = {
@@ -89,11 +91,8 @@ class Methods(Calls):
         if name == "device" and base.kind == "unknown":
             path = self.path(node)
             if path is not None:
-                return Value("device", frozenset({_symbol(path, self.scope_id(path))}))
+                return Value("device", symbol(path, self.scope_id(path)))
         return NOTHING
-
-    knows_torch = True
-    plots = False  # the file imports matplotlib
 
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
@@ -319,7 +318,7 @@ class Methods(Calls):
         receiver = operand.value
         origin = Origin(self.span(node), f"moved to {describe(target.device)} here")
         if receiver.is_tensor:
-            kind = "tensors" if receiver.kind == "tensors" else "tensor"
+            kind: Kind = "tensors" if receiver.kind == "tensors" else "tensor"
             name = receiver.type_name if receiver.type_name == "moved" else None
             return Value(kind, target.device, receiver.zero_dim, type_name=name, because=(origin,), moved=True)
         if receiver.kind in ("module", "packed"):
@@ -381,7 +380,10 @@ class Methods(Calls):
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
             self.note_index_device(node, f"Tensor.{name}", arguments)
             return Value("tensor", self.device_of_argument(*device).device, False)
-        if name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict") and receiver.kind == "tensors":
+        if (
+            name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict")
+            and receiver.kind == "tensors"
+        ):
             # something that was moved turns out to be a module
             return replace(receiver, kind="module", type_name="moved") if name in _SAME_MODULE else NOTHING
         record = knowledge.method("Tensor", name)
@@ -416,10 +418,10 @@ class Methods(Calls):
         if name == "to_empty":
             return replace(receiver, device=UNKNOWN)
         if name in ("parameters", "buffers"):
-            borrowed = replace(replace_kind(receiver, "parameter"), type_name="borrowed")
+            borrowed = replace(parameter_of(receiver), type_name="borrowed")
             return Value("object", receiver.device, elements=(borrowed,))
         if name in ("named_parameters", "named_buffers"):
-            pair = Value("tuple", elements=(Value("string"), replace_kind(receiver, "parameter")))
+            pair = Value("tuple", elements=(Value("string"), parameter_of(receiver)))
             return Value("object", receiver.device, elements=(pair,))
         if name == "forward":
             return self.call_module(node, operand, arguments)
@@ -506,7 +508,7 @@ class Methods(Calls):
         if path is not None and path in recorded and not recorded[path][1]:
             self._elapsed(node, "unsynchronized", start, end, end)
 
-    def _elapsed(self, node: ast.Call, problem: str, start: Operand, end: Operand, blamed: Operand) -> None:
+    def _elapsed(self, node: ast.Call, problem: Problem, start: Operand, end: Operand, blamed: Operand) -> None:
         made = blamed.value.because[0].span if blamed.value.because else None
         path = self.path(end.node) or ""
         last = self.state.recorded.get(path)
@@ -516,7 +518,7 @@ class Methods(Calls):
         self.emit(
             EventTimer(
                 self.span(node), node, tuple(because), self.guards, self.scope(), self.name,
-                problem, start, end, tuple(self.state.recorded), made, last[0] if last else None,  # type: ignore[arg-type]
+                problem, start, end, tuple(self.state.recorded), made, last[0] if last else None,
             )
         )  # fmt: skip
 
@@ -544,20 +546,13 @@ class Methods(Calls):
     def append(self, path: str, container: Value, given: Value) -> None:
         """A list grows: its elements are as many as before, or one more, of one of these values."""
         known = container.elements if isinstance(container.elements, tuple) else ()
-        if len(known) < 8 and not self.loops:
-            self.state.env[path] = replace(container, elements=(*known, given))
-        elif given not in known and len(known) < 8:
+        if (len(known) < 8 and not self.loops) or (given not in known and len(known) < 8):
             self.state.env[path] = replace(container, elements=(*known, given))
 
 
-def _symbol(name: str, scope: int):  # type: ignore[no-untyped-def]
-    from devlint.facts.values import Symbol
-
-    return Symbol(name, scope)
-
-
-def replace_kind(value: Value, kind: str) -> Value:
-    return Value(kind, value.device, None, because=value.because)  # type: ignore[arg-type]
+def parameter_of(module: Value) -> Value:
+    """A parameter of a module: where the module is."""
+    return Value("parameter", module.device, None, because=module.because)
 
 
 def is_dtype(value: Value) -> bool:
@@ -614,6 +609,3 @@ def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
         if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "type_as", "to_device"):
             return True
     return False
-
-
-

@@ -25,7 +25,9 @@ _NOT_EVIDENCE = frozenset(
         "torch.device", "torch.save", "torch.load", "torch.manual_seed", "torch.Size", "torch.stack", "torch.cat",
     }
 )  # fmt: skip
-_ANNOTATIONS = frozenset({"Tensor", "torch.Tensor", "FloatTensor", "LongTensor", "torch.FloatTensor", "torch.LongTensor"})
+_ANNOTATIONS = frozenset(
+    {"Tensor", "torch.Tensor", "FloatTensor", "LongTensor", "torch.FloatTensor", "torch.LongTensor"}
+)
 
 
 def is_tensor_annotation(node: ast.expr | None) -> bool:
@@ -72,9 +74,9 @@ class Evidence:
         for child in (n for statement in body for n in ast.walk(statement)):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
                 name = child.value.id
-                if name in open_ and child.attr in TENSOR_ONLY:
-                    self.tensors.add(name)
-                elif name in open_ and forward and child.attr in _TENSOR_OR_ARRAY:
+                if (name in open_ and child.attr in TENSOR_ONLY) or (
+                    name in open_ and forward and child.attr in _TENSOR_OR_ARRAY
+                ):
                     self.tensors.add(name)
                 elif name in open_ and child.attr in ("parameters", "state_dict", "eval", "named_parameters"):
                     self.modules.add(name)

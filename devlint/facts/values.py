@@ -131,7 +131,7 @@ def describe(device: Device) -> str:
 class Reading(NamedTuple):
     """One reading of a host clock: where, by which clock, and the device work before it.
 
-    `pending`: work queued and not waited for; `level` and `device_type` tell how sure it is; `count`: works so far.
+    `pending`: work queued and not waited for; `level` and `device_type` tell how sure it is; `works`: how many so far.
     """
 
     span: Span
@@ -140,7 +140,7 @@ class Reading(NamedTuple):
     last: Origin | None
     level: Conflict
     device_type: str | None
-    count: int
+    works: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -816,7 +816,6 @@ EXTRA_NAMES: dict[str, str] = {
     """,
     "torch.sparse": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor
-       
     """,
     "torch.cuda.sparse": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor

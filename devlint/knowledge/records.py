@@ -44,13 +44,13 @@ class Function(NamedTuple):
     guard: raises without an accelerator (or without that backend). inplace: changes its first tensor. random: draws
     numbers.
 
-    zero_dim: "yes", "no", "unknown", "inputs" (if and only if all tensors in it are) or "reduces" (see
-    `reduces_to_scalar`). host_only: raises when given a tensor that is not in host memory. moves: puts what it is
-    given on a device that its library chooses. ignores_default: without a device it is the CPU, whatever the default
-    device is. fix: class of the replacement ("A" same meaning, "G" needs a guard, "U" changes meaning, "D" deprecated,
-    "N" there is none), "" when no table says so. keyword_since: keywords younger than the function itself. variants:
-    other results, by the keyword that brings them ("dim" of torch.max) or by the number of arguments ("#1" of
-    torch.where); see `result_of`. note: where an annotated fact comes from.
+    zero_dim: whether the result is 0-dim: "yes", "no", "unknown" or "reduces" (see `reduces_to_scalar`). elementwise:
+    it is 0-dim if and only if all tensors given are. host_only: raises when given a tensor that is not in host memory.
+    moves: puts what it is given on a device that its library chooses. ignores_default: without a device it is the CPU,
+    whatever the default device is. fix: class of the replacement ("A" same meaning, "G" needs a guard, "U" changes
+    meaning, "D" deprecated, "N" there is none), "" when no table says so. keyword_since: keywords younger than the
+    function itself. variants: other results, by the keyword that brings them ("dim" of torch.max) or by the number of
+    arguments ("#1" of torch.where); see `result_of`. note: where an annotated fact comes from.
     """
 
     qualname: str
@@ -77,6 +77,7 @@ class Function(NamedTuple):
     fix: str = ""
     keyword_since: tuple[tuple[str, Version], ...] = ()
     variants: tuple[tuple[str, str], ...] = ()
+    elementwise: bool = False
     note: str = ""
 
     @property
@@ -179,7 +180,7 @@ def encode_function(f: Function) -> str:
     put("m", _LETTER[f.mixing] if f.mixing else "")
     put("s", "" if f.sync == "never" else f.sync)
     put("f", "".join(letter for name, letter in _FLAGS.items() if getattr(f, name)))
-    put("z", "" if f.zero_dim == "unknown" else f.zero_dim)
+    put("z", "inputs" if f.elementwise else "" if f.zero_dim == "unknown" else f.zero_dim)
     put("+", format_version(f.since) if f.since else "")
     put("-", format_version(f.removed) if f.removed else "")
     put("!", format_version(f.deprecated) if f.deprecated else "")
@@ -209,6 +210,7 @@ def decode_function(qualname: str, text: str) -> Function:
     result = d.get("r", "tensor")
     params = _split(d.get("p", ""))
     flags = d.get("f", "")
+    zero_dim = d.get("z", "unknown")
     return Function(
         qualname,
         result,
@@ -225,7 +227,7 @@ def decode_function(qualname: str, text: str) -> Function:
         "g" in flags,
         "i" in flags,
         "r" in flags,
-        d.get("z", "unknown"),
+        "unknown" if zero_dim == "inputs" else zero_dim,
         tuple(i for i, p in enumerate(params) if p.endswith("+")),
         _split(d.get("k", "")),
         "h" in flags,
@@ -234,6 +236,7 @@ def decode_function(qualname: str, text: str) -> Function:
         d.get("c", ""),
         tuple((name, parse_version(v)) for name, _, v in (x.partition(":") for x in _split(d.get("ks", "")))),
         tuple((cause, word) for cause, _, word in (x.partition(":") for x in _split(d.get("rd", "")))),
+        zero_dim == "inputs",
         d.get("n", ""),
     )
 

@@ -517,9 +517,10 @@ def find_with_linter(path: Path, select: tuple[str, ...], ignore: tuple[str, ...
     from devlint.engine import Linter
     from devlint.registry import load_rules
     from devlint.settings import Settings
-    from devlint.source import Source, read_source
+    from devlint.source import Source, parse, read_source
 
     source = read_source(path)
+    parse(source)
     settings = Settings(select=select, ignore=ignore)
     linter = Linter(load_rules(), settings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from devlint.api import CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
 
@@ -14,6 +15,7 @@ _KERNELS = (
 )  # fmt: skip
 
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
+_DENIES = re.compile(r"!=\s*[\"'](cuda|xpu|npu|mps)")
 _SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
 
 _COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
@@ -22,10 +24,16 @@ _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
 
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
-    r"""^\s*device\s*(:[^=\n]+)?=(?!=) | ^\s*device\s*(:[^=,\n]+)?(=[^,\n]+)?,\s*$ | \bdevice\s*,[^\n()]*=(?!=)
+    r"""^[ \t]*device\s*(:[^=\n]+)?=(?!=) | ^[ \t]*device\s*(:[^=,\n]+)?(=[^,\n]+)?,[ \t]*$ | \bdevice\s*,[^\n()]*=(?!=)
       | ,\s*device\s*=\s | \b(for|as|import)\s+device\b | \bdef\s[^\n]*\bdevice\b | \blambda\b[^:\n]*\bdevice\b""",
     re.MULTILINE | re.VERBOSE,
 )
+
+
+@lru_cache(maxsize=16)
+def _occurs(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a pattern occurs in a file; asked once for all events of the file."""
+    return pattern.search(text) is not None
 
 
 def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
@@ -39,6 +47,8 @@ def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
         return True
     for test in event.under.tests:
         negated = test.startswith("not ")
+        if not negated and _DENIES.search(test):
+            continue
         if (_SAYS_CPU if negated else _SAYS_ACCELERATOR).search(test) or (not negated and event.type in test):
             return True
     return False
@@ -46,7 +56,7 @@ def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
 
 def is_for_accelerator(facts: Facts) -> bool:
     """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
-    if _MARKED.search(facts.text) is not None:
+    if _occurs(_MARKED, facts.text):
         return True
     kernels = tuple(f"{name}." for name in _KERNELS)
     return any(name.endswith("_cuda") or f"{name}.".startswith(kernels) for name in facts.imports.values())
@@ -55,12 +65,12 @@ def is_for_accelerator(facts: Facts) -> bool:
 def names_several_cards(facts: Facts, type: str) -> bool:
     """Whether the file names different cards of one type, or computes them: an index is a placement then."""
     cards = {e.index for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == type}
-    return len(cards - {None}) > 1 or _COMPUTED_CARD.search(facts.text) is not None
+    return len(cards - {None}) > 1 or _occurs(_COMPUTED_CARD, facts.text)
 
 
 def may_use_other_cards(facts: Facts) -> bool:
     """Whether the file names, or makes current, another card than the first: `cuda` may then be another device."""
-    return _OTHER_CARD.search(facts.text) is not None
+    return _occurs(_OTHER_CARD, facts.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,5 +88,5 @@ def run_device(in_scope: str | None, site: Site) -> RunDevice:
     """
     if in_scope is not None:
         return RunDevice(in_scope)
-    name = "run_device" if _BINDS_DEVICE.search(site.facts.text) else "device"
+    name = "run_device" if _occurs(_BINDS_DEVICE, site.facts.text) else "device"
     return RunDevice(name, (RunDeviceNeed(name),))

@@ -192,12 +192,12 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
         device = device_of(meet.other, meet.loop_scope, facts)
         if device is not None:
             statement = assign_moved(off.node, device, site)
-            title = f"move `{off.text}` to `{device}` at the top of the loop"
+            title = f"Move `{off.text}` to `{device}` at the top of the loop"
             return Fix(title, safety(meet), (InsertStatement(meet.loop, statement),))
     device = device_of(meet.other, meet.scope, facts)
     if device is None:
         return None
-    title = f"move {name(off)} to `{device}`"
+    title = f"Move {name(off)} to `{device}`"
     if meet.how in ("inplace", "out") and (meet.how == "out" or off.span.start <= meet.other.span.start):
         if meet.how == "out" or not target:
             return None

@@ -70,7 +70,7 @@ class DiscardedTransferResult(Rule[Move]):
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
     def _fix(self, event: Move, site: Site) -> Fix:
-        title = f"assign it to {shared.name(event.receiver)}"
+        title = f"Assign it to {shared.name(event.receiver)}"
         hint = Fix(title, Safety.HINT)
         receiver = event.receiver
         if not shared.is_path(receiver.node) or receiver.value.kind == "parameter":

@@ -71,7 +71,7 @@ class HostConversion(Rule[Use]):
             return None
         detached = event.detached or ends_with_detach(event.operand.node)
         methods = ("cpu",) if detached else ("detach", "cpu")
-        title = f"copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
+        title = f"Copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
         return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
 
 

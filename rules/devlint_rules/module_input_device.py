@@ -84,5 +84,5 @@ class ModuleInputDevice(Rule[Meet]):
 
     def _move_module(self, event: Meet, site: Site) -> Fix:
         device = shared.device_of(event.other, event.scope, site.facts)
-        where = f"`{event.off.text}.to({device})`" if device is not None else f"{shared.name(event.off)}"
-        return Fix(f"move {where} once, before its optimizer is made", Safety.HINT)
+        where = f"{shared.name(event.off)} with `.to({device})`" if device is not None else f"{shared.name(event.off)}"
+        return Fix(f"Move {where} once, before its optimizer is made", Safety.HINT)

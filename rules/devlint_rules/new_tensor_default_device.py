@@ -93,14 +93,14 @@ class NewTensorDefaultDevice(Rule[Meet]):
     def _fix(self, event: Meet, site: Site) -> Fix:
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""
         edits = []
-        title = "create it on the device of " + shared.name(event.other)
+        title = "Create it on the device of " + shared.name(event.other)
         for creation in event.off.value.made:
             device = shared.device_of(event.other, creation.scope, site.facts)
             edit = self._edit(creation, device, site) if device is not None else None
             if edit is None or device is None:
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
-            title = f"create it on `{device}`"
+            title = f"Create it on `{device}`"
         safety = Safety.UNSAFE if event.how in ("copy", "size") else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 

@@ -86,7 +86,7 @@ class UnregisteredModule(Rule[Register]):
         is_dict = isinstance(event.value.node, ast.Dict | ast.DictComp)
         kind = "Module" if event.what == "modules" else "Parameter"
         holder = site.spell(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
-        title = f"hold them in `{holder}`"
+        title = f"Hold them in `{holder}`"
         value = site.at(event.value.span)
         if not isinstance(value, cst.BaseExpression) or site.has_comment(value) or not self._fits(event.value.node):
             return Fix(title, Safety.HINT)

@@ -78,8 +78,8 @@ class UnregisteredTensor(Rule[Register]):
 
     def _fix(self, event: Register, site: Site) -> Fix:
         if event.what == "tensors":
-            return Fix("register each tensor as a non-persistent buffer", Safety.HINT)
-        title = f'register "{event.attribute}" as a non-persistent buffer'
+            return Fix("Register each tensor as a non-persistent buffer", Safety.HINT)
+        title = f'Register "{event.attribute}" as a non-persistent buffer'
         statement = site.statement
         if event.reassigned or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
             return Fix(title, Safety.HINT)

@@ -161,8 +161,9 @@ class TestZeroDim:
 
     def test_elementwise_results_are_0_dim_only_with_their_inputs(self) -> None:
         """native_functions.yaml, tag pointwise"""
-        assert known("torch.exp").zero_dim == "inputs"
-        assert known_method("Tensor", "__mul__").zero_dim == "inputs"
+        assert known("torch.exp").elementwise
+        assert known_method("Tensor", "__mul__").elementwise
+        assert not known("torch.sum").elementwise
 
 
 class TestRandom:

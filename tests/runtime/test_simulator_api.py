@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import os
 import pickle
 import subprocess
 import sys
 import threading
-import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,7 +25,6 @@ from torch.utils.data import DataLoader, Dataset
 
 from devlint.runtime.recorder import Recorder
 from devlint.runtime.simulator import CannotSimulate, DeviceSpec, simulate
-from devlint.runtime.simulator.patches import compiling
 from devlint.runtime.simulator.simulation import Simulation
 
 pytestmark = pytest.mark.runtime
@@ -540,19 +539,22 @@ def test_other_libraries_cannot_take_the_memory() -> None:
         made.__dlpack__()
 
 
-def test_triton_kernels_cannot_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    class JITFunction:
-        __name__ = "fast_add"
+def test_triton_kernels_cannot_be_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = tmp_path / "triton" / "runtime"
+    runtime.mkdir(parents=True)
+    for package in (runtime.parent, runtime):
+        (package / "__init__.py").write_text("")
+    (runtime / "jit.py").write_text(
+        "class JITFunction:\n    __name__ = 'fast_add'\n    def run(self):\n        raise AssertionError('launched')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
+        monkeypatch.delitem(sys.modules, name)
 
-        def run(self) -> None:
-            raise AssertionError("launched")
+    kernel = importlib.import_module("triton.runtime.jit").JITFunction()
 
-    for name in ("triton", "triton.runtime", "triton.runtime.jit"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setattr(sys.modules["triton.runtime.jit"], "JITFunction", JITFunction, raising=False)
-    (patch,) = compiling._triton()
-    with pytest.raises(CannotSimulate, match="'fast_add'"):
-        patch.make(JITFunction.run)(JITFunction())
+    with pytest.raises(CannotSimulate, match="the Triton kernel 'fast_add' cannot be simulated"):
+        kernel.run()
 
 
 def test_custom_kernels_cannot_be_simulated() -> None:

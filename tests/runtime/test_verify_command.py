@@ -36,7 +36,7 @@ WRONG = {
     "replace": [["3.0)", "3.0, device='cpu')"]],
     "related": ["loss ="],
 }
-UNREACHED = {"code": "DEV101", "at": "assert sys", "replace": [["5", "6"]]}
+UNREACHED = {"code": "DEV101", "at": "assert sys", "replace": [['"--flag"', "'--flag'"]]}
 
 
 @pytest.fixture

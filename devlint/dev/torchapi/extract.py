@@ -306,6 +306,7 @@ class Extractor:
             inplace=inplace,
             random="nondeterministic_seeded" in tags or "generator" in accepts,
             zero_dim=self._zero_dim(shape, operators, result),
+            elementwise=result in ("tensor", "tensors", "same") and "pointwise" in tags,
             sequence_params=shape.sequence_params,
             keyword_only=shape.keyword_only,
             variants=(("dim", shape.with_dim),) if shape.with_dim else (),
@@ -330,10 +331,8 @@ class Extractor:
         return None
 
     def _zero_dim(self, shape: Shape, operators: tuple[Schema, ...], result: str) -> str:
-        if result not in ("tensor", "tensors", "same"):
+        if result not in ("tensor", "tensors"):
             return "unknown"
-        if any("pointwise" in s.tags for s in operators):
-            return "inputs"
         names = dict(shape.defaults)
         if "reduction" in names:
             return (

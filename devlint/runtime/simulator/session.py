@@ -2,55 +2,96 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import torch
-
-# Both make inventories of torch's functions when first used, and must not find the patched ones.
-import torch._dynamo
 import torch.utils._device
+from torch.utils._python_dispatch import _disable_current_modes
 
 from devlint.runtime.recorder import Recorder
+from devlint.runtime.simulator.imports import ImportWatch, afterwards, set_aside
 from devlint.runtime.simulator.mode import SimulatedDevice
 from devlint.runtime.simulator.patches.base import PatchSet
-from devlint.runtime.simulator.patches.table import patch_table
+from devlint.runtime.simulator.patches.table import LATE_PATCHES, LatePatches, patch_table
 from devlint.runtime.simulator.simulation import Simulation
 from devlint.runtime.simulator.spec import DeviceSpec
 
-_active: list[tuple[Simulation, PatchSet, Any]] = []
+
+class _Session:
+    """What a simulation changed in this process."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self._patches = PatchSet()
+        self._mode: Any = SimulatedDevice(simulation)
+        self._watch = ImportWatch(
+            {
+                "torch._dynamo": set_aside(self._set_aside),
+                **{name: afterwards(functools.partial(self._patch_late, late)) for name, late in LATE_PATCHES.items()},
+            }
+        )
+
+    def enter(self) -> None:
+        # Inventories of torch's functions are made before anything is patched.
+        torch.utils._device._device_constructors()
+        self._patches.apply(patch_table(self.simulation))
+        try:
+            for name, late in LATE_PATCHES.items():
+                if name in sys.modules:
+                    self._patch_late(late, sys.modules[name])
+            self._mode.__enter__()
+        except BaseException:
+            self._patches.undo()
+            raise
+        sys.meta_path.insert(0, self._watch)
+
+    def leave(self) -> None:
+        if self._watch in sys.meta_path:
+            sys.meta_path.remove(self._watch)
+        try:
+            self._mode.__exit__(None, None, None)
+        finally:
+            self.simulation.autocast.remove()
+            self._patches.undo()
+
+    def _patch_late(self, late: LatePatches, module: ModuleType) -> None:
+        self._patches.apply(late(self.simulation, module))
+
+    @contextmanager
+    def _set_aside(self) -> Iterator[None]:
+        with _disable_current_modes(), self._patches.set_aside():
+            yield
+
+
+_active: list[_Session] = []
 
 
 def start(spec: DeviceSpec, recorder: Recorder) -> Simulation:
-    """Apply the patches and enter the dispatch mode; on an error nothing stays changed."""
+    """Apply the patches and enter the dispatch mode; on an error nothing stays changed.
+
+    Raises RuntimeError when a simulation is already active in this process.
+    """
     if _active:
-        raise RuntimeError(f"an accelerator is already simulated in this process: {_active[0][0].description}")
-    torch.utils._device._device_constructors()
-    simulation = Simulation(spec, recorder)
-    patches = PatchSet()
-    patches.apply(patch_table(simulation))
-    mode = SimulatedDevice(simulation)
-    try:
-        mode.__enter__()
-    except BaseException:
-        patches.undo()
-        raise
-    _active.append((simulation, patches, mode))
-    return simulation
+        raise RuntimeError(f"an accelerator is already simulated in this process: {_active[0].simulation.description}")
+    session = _Session(Simulation(spec, recorder))
+    session.enter()
+    _active.append(session)
+    return session.simulation
 
 
 def stop(simulation: Simulation) -> None:
     """Leave the mode and undo every patch."""
-    for entry in list(_active):
-        active, patches, mode = entry
-        if active is simulation:
-            _active.remove(entry)
-            try:
-                mode.__exit__(None, None, None)
-            finally:
-                simulation.autocast.remove()
-                patches.undo()
+    for session in list(_active):
+        if session.simulation is simulation:
+            _active.remove(session)
+            session.leave()
 
 
 def active_simulation() -> Simulation | None:
     """The simulation of this process, if one is active."""
-    return _active[0][0] if _active else None
+    return _active[0].simulation if _active else None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
 import torch
+import torch.jit._builtins
 
 _ABSENT: Final = object()
 
@@ -49,11 +51,28 @@ def always(replacement: Any) -> Callable[[Any], Any]:
     return lambda original: replacement
 
 
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    target: Any
+    attribute: str
+    own: Any
+    replacement: Any
+
+    def put_back(self) -> None:
+        if self.own is _ABSENT:
+            delattr(self.target, self.attribute)
+        else:
+            setattr(self.target, self.attribute, self.own)
+
+    def put_again(self) -> None:
+        setattr(self.target, self.attribute, self.replacement)
+
+
 class PatchSet:
     """Applies patches in order and undoes them in reverse; undoing twice is harmless."""
 
     def __init__(self) -> None:
-        self._applied: list[tuple[Any, str, Any]] = []
+        self._applied: list[_Applied] = []
         self._jit_names: list[int] = []
 
     def apply(self, patches: Iterable[Patch]) -> None:
@@ -66,39 +85,47 @@ class PatchSet:
             raise
 
     def _apply(self, patch: Patch) -> None:
-        original = getattr(patch.target, patch.attribute, None)
-        if original is None and not patch.create and not hasattr(patch.target, patch.attribute):
+        exists = hasattr(patch.target, patch.attribute)
+        if not exists and not patch.create:
             return
-        own = original if hasattr(patch.target, patch.attribute) else _ABSENT
+        original = getattr(patch.target, patch.attribute) if exists else None
+        own = original if exists else _ABSENT
         if isinstance(patch.target, (type, ModuleType)):
             # What the target only inherits reappears when the replacement is deleted.
             own = vars(patch.target).get(patch.attribute, _ABSENT)
         replacement = patch.make(original)
         setattr(patch.target, patch.attribute, replacement)
-        self._applied.append((patch.target, patch.attribute, own))
+        self._applied.append(_Applied(patch.target, patch.attribute, own, replacement))
         self._tell_torchscript(original, replacement)
 
     def _tell_torchscript(self, original: Any, replacement: Any) -> None:
         """TorchScript finds operators by the id of the Python function; let it find the replacement too."""
-        import torch.jit._builtins as builtins
-
-        table = builtins._get_builtin_table()
+        table = torch.jit._builtins._get_builtin_table()
         operator = table.get(id(original)) if original is not None else None
         if operator is not None and callable(replacement):
             table[id(replacement)] = operator
             self._jit_names.append(id(replacement))
 
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Everything as without patches for a while, but for the attributes that carry marks.
+
+        Other threads may still be at work on marked tensors.
+        """
+        aside = [applied for applied in self._applied if not applied.attribute.startswith("_devlint_")]
+        for applied in reversed(aside):
+            applied.put_back()
+        try:
+            yield
+        finally:
+            for applied in aside:
+                applied.put_again()
+
     def undo(self) -> None:
         """Put everything back."""
-        import torch.jit._builtins as builtins
-
         while self._applied:
-            target, attribute, own = self._applied.pop()
-            if own is _ABSENT:
-                delattr(target, attribute)
-            else:
-                setattr(target, attribute, own)
-        table = builtins._get_builtin_table()
+            self._applied.pop().put_back()
+        table = torch.jit._builtins._get_builtin_table()
         for identity in self._jit_names:
             table.pop(identity, None)
         self._jit_names.clear()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
-import torch.utils.cpp_extension as cpp_extension
 
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.patches.base import Patch
@@ -15,7 +14,7 @@ from devlint.runtime.simulator.simulation import Simulation
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
-    """``torch.compile``, custom CUDA extensions, Triton kernels."""
+    """``torch.compile``."""
 
     def compile_function(original: Any) -> Any:
         def compile(model: Any = None, **kwargs: Any) -> Any:
@@ -29,6 +28,13 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
             simulation.note("Module.compile: the model runs eagerly")
 
         return compile
+
+    yield Patch(torch, "compile", compile_function)
+    yield Patch(torch.nn.Module, "compile", compile_module)
+
+
+def extension_patches(simulation: Simulation, module: ModuleType) -> Iterator[Patch]:
+    """``torch.utils.cpp_extension``: building CUDA sources."""
 
     def load_inline(original: Any) -> Any:
         def load_inline(name: str, cpp_sources: Any, cuda_sources: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -47,19 +53,12 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
         return load
 
-    yield Patch(torch, "compile", compile_function)
-    yield Patch(torch.nn.Module, "compile", compile_module)
-    yield Patch(cpp_extension, "load_inline", load_inline)
-    yield Patch(cpp_extension, "load", load)
-    yield from _triton()
+    yield Patch(module, "load_inline", load_inline)
+    yield Patch(module, "load", load)
 
 
-def _triton() -> Iterator[Patch]:
-    """Launching a Triton kernel; only when the program could import Triton."""
-    try:
-        runtime: Any = importlib.import_module("triton.runtime.jit")
-    except Exception:  # an absent or broken Triton has no kernels to launch
-        return
+def triton_patches(simulation: Simulation, module: ModuleType) -> Iterator[Patch]:
+    """``triton.runtime.jit``: launching a kernel."""
 
     def run(original: Any) -> Any:
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -67,4 +66,4 @@ def _triton() -> Iterator[Patch]:
 
         return run
 
-    yield Patch(runtime.JITFunction, "run", run)
+    yield Patch(module.JITFunction, "run", run)

@@ -1,8 +1,10 @@
-"""The one table of patches that a simulation applies."""
+"""The one table of patches that a simulation applies, and those for modules imported later."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Final, TypeAlias
 
 from devlint.runtime.simulator.patches import (
     autocasting,
@@ -45,3 +47,12 @@ def patch_table(simulation: Simulation) -> Iterator[Patch]:
     """Every patch, in the order of application."""
     for part in _PARTS:
         yield from part.patches(simulation)
+
+
+LatePatches: TypeAlias = Callable[[Simulation, ModuleType], Iterator[Patch]]
+
+# Modules that are patched when the program imports them, since importing them costs time or fails.
+LATE_PATCHES: Final[dict[str, LatePatches]] = {
+    "torch.utils.cpp_extension": compiling.extension_patches,
+    "triton.runtime.jit": compiling.triton_patches,
+}

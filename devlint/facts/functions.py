@@ -1,0 +1,438 @@
+"""The functions and classes of the file: defining them, calling them with known arguments, running them by themselves."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from devlint import knowledge
+from devlint.facts.calls import FAMILY_KIND, Arguments
+from devlint.facts.classes import ClassFacts
+from devlint.facts.devices import parse_device
+from devlint.facts.events import Guards
+from devlint.facts.machine import Function, State
+from devlint.facts.operations import BATCH, symbol
+from devlint.facts.parameters import Evidence, is_tensor_annotation
+from devlint.facts.registration import Registration
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    NONE,
+    NOTHING,
+    UNKNOWN,
+    Device,
+    Value,
+    merge,
+)
+from devlint.model import Origin
+
+DEPTH = 4  # calls of the file's own functions followed into each other  # calls of the file's own functions followed into each other
+SIGNATURES = 8  # different arguments for which one function is run  # different arguments for which one function is run
+
+
+class Functions(Registration):
+    """Adds `call_function` and `run`."""
+
+    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """A nested `def`, or one at module level (registered before, bound here)."""
+        self.defaults(node)
+        for decorator in node.decorator_list:
+            self.evaluate(decorator)
+        if self.function is None:
+            self.bind(node.name, Value("function", type_name=node.name))
+            return
+        name = f"{self.name}.{node.name}"
+        known = self.functions.get(name)
+        if known is None:
+            known = self.functions[name] = Function(node, name, self.owner)
+        known.closure = {**self.function.closure, **self.state.env}
+        self.bind(node.name, Value("function", type_name=name))
+
+    def defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Defaults such as `device="cuda"` are noted as defaults, whoever uses the parameter."""
+        arguments = node.args
+        for default in (*arguments.defaults, *arguments.kw_defaults):
+            if default is not None:
+                self.note_default(default)
+
+    def note_default(self, node: ast.expr) -> None:
+        self.in_default = True
+        value = self.evaluate(node)
+        self.in_default = False
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self._emit_literal(node, parse_device(node.value), "default", None, "device")
+        elif value.kind == "string":
+            self.note_literal(node, value, "default", None, "device")
+
+    def define_class(self, node: ast.ClassDef) -> None:
+        for decorator in node.decorator_list:
+            self.evaluate(decorator)
+        self.bind(node.name, Value("class", type_name=node.name))
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+                self.note_default(statement.value)
+            elif isinstance(statement, ast.Assign):
+                self.evaluate(statement.value)
+
+    def prepare(self, class_: ClassFacts) -> None:
+        """Run `__init__` once, so that the attributes are known."""
+        if class_.name in self.ready:
+            return
+        self.ready.add(class_.name)
+        for base in class_.local_bases:
+            self.prepare(base)
+        init = class_.methods.get("__init__")
+        if init is None:
+            return
+        saved, self.in_init = self.in_init, True
+        host, self.host = self.host, class_.is_module  # a module is built on one device
+        try:
+            self.run(self.method_function(class_, "__init__", init), None)
+        finally:
+            self.in_init, self.host = saved, host
+        self.spoil_reassigned(class_)
+
+    def spoil_reassigned(self, class_: ClassFacts) -> None:
+        """Attributes that other methods assign are known only inside the method that does."""
+        for name, method in class_.methods.items():
+            if name == "__init__":
+                continue
+            for child in ast.walk(method):
+                if (
+                    isinstance(child, ast.Attribute)
+                    and isinstance(child.ctx, ast.Store)
+                    and isinstance(child.value, ast.Name)
+                    and child.value.id == "self"
+                ):
+                    entry = class_.unregistered.get(child.attr)
+                    if entry is not None and entry.target is child:
+                        continue  # a helper of `__init__` sets it
+                    if entry is not None:
+                        entry.reassigned = True
+                    known = class_.attributes.get(child.attr)
+                    if known is not None and known.kind != "module":
+                        class_.attributes[child.attr] = NOTHING
+
+    def method_function(self, class_: ClassFacts, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        qualname = f"{class_.name}.{name}"
+        known = self.functions.get(qualname)
+        if known is None:
+            known = self.functions[qualname] = Function(node, qualname, class_)
+        return known
+
+    def call_on(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: object) -> Value:
+        assert isinstance(arguments, Arguments)
+        name = function.attr
+        if isinstance(function.value, ast.Name) and function.value.id == "self" and self.owner is not None:
+            if name in ("add_module", "register_module", "register_parameter", "register_buffer") and self.in_init:
+                if arguments.nodes and not isinstance(arguments.nodes[0], ast.Constant):
+                    for entry in self.owner.unregistered.values():
+                        entry.wrapped = True  # registered one by one, under computed names
+            if name in ("register_buffer", "register_parameter"):
+                return self.call_register(node, name, arguments)
+            found = self.owner.method(name)
+            if found is not None:
+                is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in found[1].decorator_list)
+                target = self.method_function(found[0], name, found[1])
+                values = arguments.values if is_static else [self.self_value(self.owner), *arguments.values]
+                keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+                if arguments.star:
+                    return NOTHING
+                return self.call_function(target, values, keywords, node)
+        if name == "add_argument":
+            default = arguments.keywords.get("default")
+            if default is not None:
+                self.note_default(default[0])
+        if receiver.kind == "object" and receiver.type_name in self.classes:
+            found = self.classes[receiver.type_name].method(name)
+            if found is not None:
+                self.escape(node, arguments)
+                return NOTHING
+        return self.call_method(node, receiver, name, arguments)
+
+    def self_value(self, owner: ClassFacts) -> Value:
+        if owner.is_module:
+            return Value("module", CPU if self.host else HOME, type_name=owner.name)
+        return Value("object", type_name=owner.name)
+
+    def call_value(self, node: ast.Call, callee: Value, arguments: object) -> Value:
+        assert isinstance(arguments, Arguments)
+        if callee.kind == "namespace":
+            return self.call_namespace(node, callee.type_name or "", arguments)
+        if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
+            keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+            return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
+        if callee.kind == "class" and callee.type_name in self.classes:
+            return self.construct_own(node, self.classes[callee.type_name], arguments)
+        if callee.kind == "module":
+            return self.call_module(node, self.operand(node.func, callee), arguments)
+        if callee.kind == "tensors" and callee.moved:
+            # something that was moved and is now called: a module
+            module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))
+            return self.call_module(node, module, arguments)
+        self.escape(node, arguments)
+        return NOTHING
+
+    def construct_own(self, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> Value:
+        """An instance of a class of this file."""
+        self.prepare(class_)
+        because = (Origin(self.span(node), "created here"),)
+        if class_.is_module:
+            devices = self.built_devices(class_)
+            device = UNKNOWN
+            if devices is not None and all(d == CPU for d in devices) and devices:
+                device = self.default_device().device
+            if any(v.kind == "module" for _, v in arguments.every()):
+                device = UNKNOWN
+            return Value("module", device, type_name=class_.name, because=because)
+        if class_.family == "Dataset":
+            return Value("dataset", UNKNOWN, type_name=class_.name, because=because)
+        if class_.family == "Optimizer":
+            return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
+        return Value("object", type_name=class_.name, because=because)
+
+    def built_devices(self, class_: ClassFacts) -> list[Device] | None:
+        devices = list(self.built.get(class_.name, ()))
+        for base in class_.local_bases:
+            inherited = self.built_devices(base)
+            if inherited is None:
+                return None
+            devices += inherited
+        if any(
+            b not in ("torch.nn.Module", "torch.nn.modules.module.Module")
+            for b in class_.bases
+            if b not in self.classes
+        ):
+            return None
+        return devices
+
+    def call_function(
+        self,
+        function: Function,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        node: ast.Call | None = None,
+    ) -> Value:
+        """Call a function of this file with known arguments: it is run with them, once per kind of arguments."""
+        if function in self.stack or len(self.stack) >= DEPTH or isinstance(function.node, ast.Lambda):
+            return NOTHING
+        informative = (
+            any(v.kind not in ("unknown", "number", "string", "bool", "none") for v in arguments[1:])
+            or any(v.kind not in ("unknown", "number", "string", "bool", "none") for v in keywords.values())
+            or (bool(arguments) and arguments[0].kind not in ("unknown", "number", "string", "bool", "none"))
+        )
+        key = signature(arguments, keywords, self.state)
+        if key in function.summaries:
+            does, waits = function.effects.get(key, (False, False))
+            if waits:
+                self.wait()
+                self.state.count += does
+            elif does and node is not None:
+                self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
+            return function.summaries[key]
+        if len(function.summaries) >= SIGNATURES:
+            return NOTHING
+        function.summaries[key] = NOTHING
+        bound = self.bound_arguments(function, arguments, keywords)
+        if informative and not self.under_construction(function):
+            wanted = self.evidence_of(function).tensors
+            if all(name in bound and bound[name].kind != "unknown" for name in wanted):
+                function.called += 1  # nothing is left to assume
+        before = self.state.count
+        result = self.run(function, bound)
+        function.summaries[key] = result
+        function.effects[key] = (self.state.count > before, self.state.work is None and self.state.count > before)
+        return result
+
+    def bound_arguments(
+        self, function: Function, arguments: list[Value], keywords: dict[str, Value]
+    ) -> dict[str, Value]:
+        spec = function.node.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        bound: dict[str, Value] = dict(zip(names, arguments, strict=False))
+        known = {*names, *(a.arg for a in spec.kwonlyargs)}
+        bound.update({k: v for k, v in keywords.items() if k in known})
+        positional = spec.defaults
+        for name, default in zip(names[len(names) - len(positional) :], positional, strict=True):
+            if name not in bound:
+                bound[name] = self.evaluate(default)
+        for argument, keyword_default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
+            if argument.arg not in bound and keyword_default is not None:
+                bound[argument.arg] = self.evaluate(keyword_default)
+        return bound
+
+    def run(self, function: Function, bound: dict[str, Value] | None) -> Value:
+        """Interpret a function. `bound=None`: nothing is known of its arguments but what its own code shows."""
+        node = function.node
+        assert not isinstance(node, ast.Lambda)
+        saved = (
+            self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
+            self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
+        )  # fmt: skip
+        caller = self.state
+        if self.function is None and self.module_level:
+            self.globals = self.state.env
+        self.function, self.name, self.owner = function, function.name, function.owner
+        self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
+        self.breaks, self.continues = [], []
+        if node.name != "__init__" and not self.under_construction(function):
+            self.in_init = False
+        self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
+        self.state = State({}, card=caller.card, default=caller.default)
+        if bound is not None:
+            self.state.work, self.state.last, self.state.count = caller.work, caller.last, caller.count
+        else:
+            self.guards = self.decorated(node)
+        self.stack.append(function)
+        try:
+            self.bind_parameters(function, bound)
+            self.block(node.body)
+            result: Value | None = None
+            for value in self.returns:
+                result = value if result is None else merge(result, value)
+            if result is None:
+                result = NONE
+            if self.yields:
+                result = Value("object", elements=(result,))
+            end = self.state
+        finally:
+            self.stack.pop()
+            (
+                self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
+                self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
+            ) = saved  # fmt: skip
+        if bound is not None:
+            self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
+        if isinstance(node, ast.AsyncFunctionDef):
+            return NOTHING
+        return replace(result, attribute=None, split=None) if result.split or result.attribute else result
+
+    def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
+        """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
+        holds = set(self.guards.holds) | self.file_holds
+        owner = self.function.owner if self.function is not None else None
+        for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
+            text = self.text(decorator).lower()
+            for type in ("cuda", "gpu", "xpu", "mps", "npu"):
+                if type in text:
+                    holds.add("cuda" if type == "gpu" else type)
+        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, self.guards.excepts)
+
+    def runs_on_host(self, function: Function) -> bool:
+        owner = function.owner
+        if owner is not None and owner.on_host:
+            return True
+        name = function.name.rsplit(".", 1)[-1]
+        return name.startswith("collate") or name in self.collators or name == "__getitem__"
+
+    def under_construction(self, function: Function) -> bool:
+        """Whether a method runs inside `__init__` of its own class: the module has not moved yet."""
+        return function.owner is not None and any(
+            f.owner is function.owner and f.name.endswith(".__init__") for f in self.stack
+        )
+
+    def bind_parameters(self, function: Function, bound: dict[str, Value] | None) -> None:
+        node = function.node
+        assert not isinstance(node, ast.Lambda)
+        spec = node.args
+        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+        owner = function.owner
+        is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
+        is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+        evidence = self.evidence_of(function)
+        home = CPU if self.host else HOME
+        start = self.span(node).start
+        for index, argument in enumerate(every):
+            name = argument.arg
+            if index == 0 and is_method and not is_static and owner is not None:
+                is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
+                self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
+                continue
+            given = bound.get(name) if bound is not None else None
+            if given is not None:
+                # an argument that is given is never assumed to be somewhere, known or not
+                self.state.env[name] = (
+                    replace(given, split=None, attribute=None) if given.kind != "unknown" else NOTHING
+                )
+                continue
+            origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
+            annotated = self.annotated_value(argument, home, origin, start)
+            if annotated is not None:
+                self.state.env[name] = annotated
+            elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
+                self.state.env[name] = Value("tensor", home, None, because=(origin,))
+            elif name in evidence.containers and self.assume and self.knows_torch and not self.host:
+                self.state.env[name] = Value("tensors", home, None, because=(origin,))
+            elif name in evidence.devices:
+                self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
+            elif name in evidence.modules and self.assume:
+                self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
+            else:
+                self.state.env[name] = NOTHING
+        for extra in (spec.vararg, spec.kwarg):
+            if extra is not None:
+                self.state.env[extra.arg] = NOTHING
+
+    def evidence_of(self, function: Function) -> Evidence:
+        """The uses of a function's parameters, read once."""
+        node, owner = function.node, function.owner
+        evidence = self.evidence.get(id(node))
+        if evidence is None:
+            is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
+            forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
+            evidence = self.evidence[id(node)] = Evidence(node, self.imports.names, forward)
+        return evidence
+
+    def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
+        """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
+        node = argument.annotation
+        if node is None or is_tensor_annotation(node):
+            return None
+        while isinstance(node, ast.Subscript):
+            name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+            if name != "Optional":
+                break
+            node = node.slice
+        if isinstance(node, ast.BinOp):
+            sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
+            if len(sides) != 1:
+                return None
+            node = sides[0]
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return None
+        qualname = self.qualify(node)
+        if qualname is None:
+            return None
+        if qualname == "torch.device":
+            return Value("device", symbol(argument.arg, start), type_name="argument")
+        if qualname == "torch.dtype":
+            return Value("dtype")
+        known = knowledge.cls(qualname)
+        kind = FAMILY_KIND.get(known.family) if known is not None else None
+        if kind == "module":
+            return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=(origin,))
+        if kind == "loader":
+            text = Origin(origin.span, "its batches come from host memory")
+            return Value("loader", CPU, type_name=BATCH, because=(text,))
+        if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
+            return Value(kind, UNKNOWN, type_name=qualname)
+        return None
+
+
+def signature(arguments: list[Value], keywords: dict[str, Value], state: State) -> object:
+    """What tells two calls apart as far as devices go."""
+
+    def brief(value: Value) -> object:
+        elements: object = None
+        if isinstance(value.elements, tuple):
+            elements = tuple(brief(v) for v in value.elements[:4])
+        return value.kind, value.device, value.zero_dim, value.type_name, elements
+
+    return (
+        tuple(brief(v) for v in arguments),
+        tuple(sorted((k, brief(v)) for k, v in keywords.items()) if keywords else ()),
+        state.card,
+        state.default.device if state.default is not None else None,
+    )

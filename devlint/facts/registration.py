@@ -1,0 +1,192 @@
+"""What a module keeps: parameters, buffers and submodules move with it; plain attributes and containers do not."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from devlint.facts.calls import Arguments
+from devlint.facts.classes import ClassFacts, Container, Unregistered, What
+from devlint.facts.expressions import Expressions
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    NONE,
+    NOTHING,
+    UNKNOWN,
+    Kind,
+    Value,
+)
+from devlint.model import Origin
+
+
+class Registration(Expressions):
+    """Adds what assigning to an attribute of `self` means."""
+
+    def register(
+        self,
+        owner: ClassFacts,
+        name: str,
+        value: Value,
+        target: ast.expr,
+        source: ast.expr | None,
+        statement: ast.stmt | None,
+    ) -> None:
+        """`self.name = value`: what other methods will know of the attribute."""
+        if not self.in_init:
+            entry = owner.unregistered.get(name)
+            if entry is not None and value.kind != "none" and entry.target is not target:
+                entry.reassigned = True
+            return
+        if not owner.is_module:
+            if value.is_tensor and value.device == HOME:
+                value = replace(value, device=UNKNOWN, made=())
+            elif value.kind in ("module", "parameter") and not value.moved:
+                # whoever holds the object may move it, or the class may be a module by a base that is not seen here
+                value = replace(value, device=UNKNOWN)
+            owner.set_attribute(name, value)
+            return
+        if value.kind == "module":
+            self.registered(owner, value)
+            owner.set_attribute(name, replace(value, device=HOME if value.device else UNKNOWN, because=(), moved=False))
+            self.unwrap(owner, source)
+            return
+        if value.kind in ("parameter", "buffer") or (value.is_tensor and name in owner.buffers):
+            self.registered(owner, value)
+            if value.kind not in ("parameter", "buffer"):
+                value = replace(value, kind="buffer")
+            owner.set_attribute(name, replace(value, device=HOME, made=(), because=(), moved=False))
+            return
+        what = holds(value)
+        if value.is_tensor:
+            if value.device == CPU and value.made and statement is not None and source is not None:
+                origin = Origin(
+                    self.span(target), "kept as a plain attribute here, which does not move with the module"
+                )
+                kept = replace(value, attribute=name, because=(origin, *value.because[:1]))
+                owner.unregistered.setdefault(name, Unregistered(statement, target, source, kept, "tensor", None))
+                owner.set_attribute(name, kept)
+            else:
+                owner.set_attribute(name, replace(value, device=UNKNOWN, made=(), because=()))
+            return
+        if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_self_attribute, source.elts)):
+            what = None
+        if what is not None and statement is not None and source is not None:
+            container = container_of(value)
+            owner.unregistered.setdefault(
+                name,
+                Unregistered(statement, target, source, value, what, container),
+            )
+            owner.set_attribute(name, self.contained(value, name if what == "tensors" else None))
+            return
+        if value.kind in ("list", "dict") and source is not None and statement is not None:
+            self.empty_containers[(owner.name, name)] = (statement, target, source, value)
+        owner.set_attribute(name, value)
+
+    def contained(self, value: Value, attribute: str | None) -> Value:
+        """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
+
+        def seen(element: Value) -> Value:
+            if attribute is not None:
+                return replace(element, attribute=attribute)
+            return replace(element, device=UNKNOWN, made=())
+
+        if isinstance(value.elements, tuple):
+            return replace(value, elements=tuple(seen(e) for e in value.elements))
+        if isinstance(value.elements, dict):
+            return replace(value, elements={k: seen(e) for k, e in value.elements.items()})
+        return value
+
+    def registered(self, owner: ClassFacts, value: Value) -> None:
+        """A parameter or submodule joins the module: its device is the module's when it is made."""
+        if not value.device and value.kind == "module":
+            known = value.type_name
+            if known is not None and known.startswith("torch.nn."):
+                return  # a module without parameters
+        self.built.setdefault(owner.name, []).append(value.device)
+
+    def grow(self, owner: ClassFacts, name: str, value: Value, target: ast.expr, source: ast.expr) -> None:
+        """`self.name.append(value)` or `self.name[k] = value` in `__init__`."""
+        if not self.in_init or not owner.is_module:
+            return
+        what = kind_of(value)
+        made = self.empty_containers.get((owner.name, name))
+        if what is None or made is None or name in owner.unregistered:
+            return
+        statement, attribute, source, container = made
+        kind: Container = "dict" if container.kind == "dict" else "list"
+        entry = Unregistered(statement, attribute, source, container, what, kind, appended=True)
+        owner.unregistered[name] = entry
+        owner.set_attribute(name, Value(container.kind))
+
+    def append(self, path: str, container: Value, given: Value) -> None:
+        super().append(path, container, given)
+        if path.startswith("self.") and self.owner is not None:
+            self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
+
+    def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
+        """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all."""
+        if not isinstance(source, ast.Call):
+            return
+        for child in ast.walk(source):
+            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
+                entry = owner.unregistered.get(child.attr)
+                if entry is not None:
+                    entry.wrapped = True
+
+    def call_register(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
+        given = arguments.get("name", 0)
+        tensor = arguments.get("tensor" if name == "register_buffer" else "param", 1)
+        if given is None or not isinstance(given[1].constant, str) or self.owner is None:
+            return NONE
+        attribute = given[1].constant
+        kind: Kind = "buffer" if name == "register_buffer" else "parameter"
+        value = tensor[1] if tensor is not None else NOTHING
+        if kind == "buffer":
+            self.owner.buffers.add(attribute)
+        if value.kind != "none":
+            self.owner.unregistered.pop(attribute, None)
+            self.owner.attributes[attribute] = Value(kind, HOME, value.zero_dim)
+            self.built.setdefault(self.owner.name, []).append(value.device)
+            self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
+        return NONE
+
+
+def container_of(value: Value) -> Container:
+    """The form of a container that holds what should be registered."""
+    if value.type_name == "comprehension":
+        return "comprehension"
+    return "dict" if value.kind == "dict" else "tuple" if value.kind == "tuple" else "list"
+
+
+def is_self_attribute(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def kind_of(value: Value) -> What | None:
+    if value.kind == "module":
+        stateless = not value.device and (value.type_name or "").startswith("torch.nn.")
+        return None if stateless or value.moved else "modules"
+    if value.kind == "parameter":
+        return None if value.type_name == "borrowed" else "parameters"
+    if value.kind == "tensor" and value.device == CPU:
+        return "tensors"
+    return None
+
+
+def holds(value: Value) -> What | None:
+    """What a plain container holds that a module should register: modules, parameters or tensors."""
+    if value.kind not in ("list", "tuple", "dict"):
+        return None
+    elements = value.elements
+    inner = list(elements.values()) if isinstance(elements, dict) else list(elements or ())
+    if not inner:
+        return None
+    kinds = {kind_of(v) for v in inner}
+    if kinds == {"modules"} or ("modules" in kinds and kinds <= {"modules", None} and value.kind != "dict"):
+        return "modules"
+    if kinds == {"parameters"}:
+        return "parameters"
+    if kinds == {"tensors"}:
+        return "tensors"
+    return None
