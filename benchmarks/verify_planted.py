@@ -36,7 +36,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fault:
-    """An edit that plants a fault: `line` is text of the line where the finding must be, `codes` the rules that may say so."""
+    """An edit that plants a fault, the rules that may find it, and text of the line where finding or error must be."""
 
     codes: tuple[str, ...]
     line: str
@@ -67,11 +67,12 @@ REGRESSION = Program(
     ),
     faults=(
         Fault(
-            ("DEV103",),
+            ("DEV101", "DEV102", "DEV103"),
             "F.smooth_l1_loss(fc(batch_x)",
-            Edit("fc = torch.nn.Linear(W_target.size(0), 1)\n", "fc = torch.nn.Linear(W_target.size(0), 1).to(device)\n"),
+            Edit(
+                "fc = torch.nn.Linear(W_target.size(0), 1)\n", "fc = torch.nn.Linear(W_target.size(0), 1).to(device)\n"
+            ),
         ),
-        Fault(("DEV101", "DEV103"), "F.smooth_l1_loss(fc(batch_x)"),
         Fault(
             ("DEV301",),
             "optimizer.to(device)",
@@ -122,7 +123,10 @@ SEQUENCE = Program(
     },
     edits=(
         Edit("import matplotlib\n", DEVICE + "import matplotlib\n"),
-        Edit("torch.load('traindata.pt')", "torch.load('traindata.pt', map_location='cpu', weights_only=False)[:9, :40]"),
+        Edit(
+            "torch.load('traindata.pt')",
+            "torch.load('traindata.pt', map_location='cpu', weights_only=False)[:9, :40]",
+        ),
         Edit("future = 1000", "future = 10"),
         Edit("    seq.double()\n", "    seq.double()\n    seq.to(device)\n"),
         Edit("target = torch.from_numpy(data[3:, 1:])", "target = torch.from_numpy(data[3:, 1:]).to(device)"),
@@ -136,7 +140,7 @@ SEQUENCE = Program(
         Fault(("DEV102",), "h_t2 = torch.zeros(input.size(0)"),
         Fault(("DEV102",), "c_t2 = torch.zeros(input.size(0)"),
         Fault(("DEV109",), "y = pred.detach().numpy()"),
-        Fault(("DEV101", "DEV103"), "loss = criterion(pred[:, :-future], test_target)"),
+        Fault(("DEV101", "DEV102", "DEV103"), "loss = criterion(pred[:, :-future], test_target)"),
     ),
 )
 
@@ -148,9 +152,9 @@ ADDER = Program(
     arguments=("--data.ndigit=1", "--trainer.num_workers=0"),
     faults=(
         Fault(
-            ("DEV102", "DEV101"),
-            "factors = torch.tensor(",
-            Edit("[::-1]]).to(trainer.device)", "[::-1]])"),
+            ("DEV202",),
+            "model.cuda()",
+            Edit("    model = GPT(config.model)\n", "    model = GPT(config.model)\n    model.cuda()\n"),
         ),
         Fault(
             ("DEV109",),
@@ -218,13 +222,18 @@ def judge(program: Program, clone: Path, device: str) -> list[tuple[str, str, st
     left = list(report["fixes"])
     for fault in program.faults:
         number = next(n for n, line in enumerate(lines, 1) if fault.line in line)
-        found = next((f for f in left if f["code"] in fault.codes and f["location"]["row"] == number), None)
+        found = next((f for f in left if f["code"] in fault.codes and _is_at(f, number)), None)
         if found is not None:
             left.remove(found)
         where = f"{program.name}/{program.script}:{number}"
         rows.append((where, found["code"] if found else fault.codes[0], found["verdict"] if found else "not found"))
     rows += [(f"{program.name}:{f['location']['row']} (not planted)", f["code"], f["verdict"]) for f in left]
     return rows
+
+
+def _is_at(fix: dict[str, Any], line: int) -> bool:
+    """Whether a fix has its finding on a line, or is confirmed by an error there."""
+    return fix["location"]["row"] == line or any(f"without the fix, line {line}:" in each for each in fix["evidence"])
 
 
 def main() -> int:

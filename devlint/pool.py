@@ -46,7 +46,10 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     except BrokenProcessPool:
         executor.shutdown(wait=True, cancel_futures=True)  # its threads must be gone before another process is forked
         yield from _one_by_one([task for chunk in chunks[done:] for task in chunk])
+        done = len(chunks)
     finally:
+        if done < len(chunks):
+            _end_workers()
         executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -67,6 +70,14 @@ def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
                 executor = ProcessPoolExecutor(1, initializer=_ignore_interrupt)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_workers() -> None:
+    """End the worker processes at once: the run was interrupted, and what they are doing may take long."""
+    import multiprocessing
+
+    for process in multiprocessing.active_children():
+        process.terminate()
 
 
 def _ignore_interrupt() -> None:

@@ -98,7 +98,7 @@ class Tree:
         """The CST node with this span: an expression where one has it, else the innermost node of another kind.
 
         A compound statement is found by the span that `ast` gives it. Raises LookupError when no node has the span (the
-        tuple of `x[a, b]` is none in libcst), and SourceError when the statement is nested too deeply.
+        tuple of `x[a, b]` is none in libcst), and SourceError for a statement that libcst cannot take.
         """
         chunk = self.chunk(span)
         node = chunk.by_span.get(span)
@@ -144,7 +144,7 @@ class Tree:
         return False
 
     def chunk(self, span: Span) -> Chunk:
-        """The parsed statement around `span`. Raises LookupError outside statements, SourceError for one too deep."""
+        """The parsed statement around `span`. Raises LookupError outside statements, SourceError where libcst fails."""
         head = self.head(span)
         chunk = self._chunks.get(id(head.owner))
         if chunk is None:
@@ -212,15 +212,18 @@ class Tree:
         from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
         source = self.source
-        self._refuse_depth(head)
+        place_of_head = source.position(head.span.start)
+        if _is_too_deep(head, source.text[slice(*head.span)]):
+            raise SourceError("statement is nested too deeply, or too long a chain, to be analysed", *place_of_head)
         text, segments, unwrap = self._cut(head)
         try:
             module = cst.parse_module(text)
             if "\n" not in text and "\r" not in text:  # line endings that an edit adds are the file's
                 module = module.with_changes(default_newline=self._newline)
         except cst.ParserSyntaxError as error:
-            row = source.row(head.span.start)
-            raise LookupError(f"libcst cannot parse the statement in row {row}: {error.message}") from error
+            raise SourceError(f"libcst cannot parse this statement: {error.message}", *place_of_head) from error
+        if module.code != text:
+            raise SourceError("libcst does not reproduce this statement", *place_of_head)
         self.lines_parsed += source.row(max(head.span.start, head.span.end - 1)) - source.row(head.span.start) + 1
         found = MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
         to_chars = _bytes_to_chars(text)
@@ -279,15 +282,6 @@ class Tree:
         segments.append(Segment(length, first, end - first))
         return "".join(pieces), tuple(segments), _compound
 
-    def _refuse_depth(self, head: Head) -> None:
-        roots = _header_children(head.owner) if head.is_compound else [head.owner]
-        depth = max((_depth(root) for root in roots), default=0)
-        text = self.source.text[slice(*head.span)]
-        too_deep = depth > DEPTH_LIMIT or depth + _bracket_depth(text) > DEPTH_LIMIT
-        if too_deep or _adjacent_strings(text) > STRINGS_LIMIT:
-            row, column = self.source.position(head.span.start)
-            raise SourceError("statement is nested too deeply, or too long a chain, to be analysed", row, column)
-
 
 _Unwrap = Callable[["cst.Module"], "cst.CSTNode"]
 
@@ -315,6 +309,17 @@ def _rank(node: cst.CSTNode) -> int:
     if isinstance(node, cst.BaseExpression):
         return 2
     return 0 if isinstance(node, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.Newline) else 1
+
+
+def _is_too_deep(head: Head, text: str) -> bool:
+    """Whether libcst could fail on the depth of a statement or header; found without recursion."""
+    roots: list[ast.AST] = [head.owner]
+    if head.is_compound:
+        roots = [*_header_children(head.owner), *getattr(head.owner, "decorator_list", [])]
+    depth = max((_depth(root) for root in roots), default=0)
+    if depth > DEPTH_LIMIT or depth + _bracket_depth(text) > DEPTH_LIMIT:
+        return True
+    return _adjacent_strings(text) > STRINGS_LIMIT
 
 
 def _header_children(owner: ast.AST) -> list[ast.AST]:

@@ -232,14 +232,19 @@ def test_brackets_in_many_strings_are_no_nesting() -> None:
     tree.statement_at(tree.source.span(tree.ast.body[0]))
 
 
+def test_deep_decorator_is_refused() -> None:
+    tree = tree_of("@" + "+".join(["x"] * (DEPTH_LIMIT + 5)) + "\ndef f(): ...\n")
+    with pytest.raises(SourceError, match="nested too deeply"):
+        tree.statement_at(tree.source.span(tree.ast.body[0]))
+
+
 def test_deep_body_does_not_count_for_the_header() -> None:
     tree = tree_of(f"if f(a):\n    b = {'-' * 300}1\n")
     assert isinstance(tree.at(span_of(tree, "f(a)")), cst.Call)
 
 
-# Every call, attribute, name and constant of real code finds the node with its text. Two kinds are left out: constants
-# that are parts of a joined string, which are no nodes of their own in `ast` or have the place of the whole string, and
-# before Python 3.12 whatever stands in an f-string, where `ast` may give places that are not in the text.
+# Every call, attribute, name and constant of real code finds the node with its text, those inside f-strings included.
+# Left out are the texts between the braces of an f-string: before Python 3.12 they have the place of the whole string.
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 EVERYTHING = bool(os.environ.get("DEVLINT_JOIN_EVERYTHING"))
@@ -254,17 +259,11 @@ def files_of(root: Path, sample: int, largest: int = 10_000_000) -> list[Path]:
 def unjoined(source: Source, module: ast.Module) -> tuple[list[str], int]:
     """What finds no node with the same text, and how many nodes were looked for."""
     tree = Tree(source, module)
-    in_strings = {
-        id(inner)
-        for node in ast.walk(module)
-        if isinstance(node, ast.JoinedStr)
-        for inner in ast.walk(node)
-        if inner is not node
-    }
+    pieces = {id(value) for node in ast.walk(module) if isinstance(node, ast.JoinedStr) for value in node.values}
     wrong: list[str] = []
     count = 0
     for node in ast.walk(module):
-        if isinstance(node, ast.Call | ast.Attribute | ast.Name | ast.Constant) and id(node) not in in_strings:
+        if isinstance(node, ast.Call | ast.Attribute | ast.Name | ast.Constant) and id(node) not in pieces:
             count += 1
             span = source.span(node)
             text = source.text[slice(*span)]

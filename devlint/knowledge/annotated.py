@@ -24,7 +24,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         _COMPOSITE,
         "m=e",
         """
-        .matmul .mv .outer .ger .kron .cdist linalg.matmul linalg.multi_dot linalg.solve linalg.solve_ex linalg.lstsq
+        .matmul .mv .outer .ger .kron cdist linalg.matmul linalg.multi_dot linalg.solve linalg.solve_ex linalg.lstsq
         linalg.tensorsolve chain_matmul tensordot einsum bilinear F:bilinear F:linear .addr stack hstack vstack dstack
         column_stack row_stack concat concatenate cartesian_prod conv1d conv2d conv3d conv_transpose1d
         conv_transpose2d conv_transpose3d conv_tbc convolution batch_norm layer_norm group_norm instance_norm rms_norm
@@ -55,7 +55,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         special.chebyshev_polynomial_w special.hermite_polynomial_h special.hermite_polynomial_he
         special.laguerre_polynomial_l special.legendre_polynomial_p special.shifted_chebyshev_polynomial_t
         special.shifted_chebyshev_polynomial_u special.shifted_chebyshev_polynomial_v
-        special.shifted_chebyshev_polynomial_w special.gammainc special.gammaincc Tensor:__rpow__ Tensor:__rtruediv__
+        special.shifted_chebyshev_polynomial_w Tensor:__rpow__ Tensor:__rtruediv__
         Tensor:__rdiv__ Tensor:__rfloordiv__ Tensor:__rmod__ Tensor:__rlshift__ Tensor:__rrshift__ Tensor:__iadd__
         Tensor:__isub__ Tensor:__imul__ Tensor:__itruediv__ Tensor:__idiv__ Tensor:__ipow__ Tensor:__ifloordiv__
         Tensor:__imod__ Tensor:__iand__ Tensor:__ior__ Tensor:__ixor__ Tensor:__ilshift__ Tensor:__irshift__
@@ -65,7 +65,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "composite of igamma(c), an exact check: aten/src/ATen/native/native_functions.yaml",
         "m=e",
         """
-        special.gammainc special.gammaincc Tensor:__rmatmul__ Tensor:__matmul__ .cov .gradient .repeat_interleave
+        special.gammainc special.gammaincc Tensor:__rmatmul__ Tensor:__matmul__ .cov gradient .repeat_interleave
         """,
     ),
     (
@@ -123,11 +123,6 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "docstring: an external array keeps its device",
         "r=tensor|d=none",
         "from_dlpack utils.dlpack.from_dlpack",
-    ),
-    (
-        "Python source: both tensors are made on the CPU when no device is given",
-        "d=default",
-        "get_rng_state random.get_rng_state",
     ),
     (
         "torch/random.py: the CPU generator's state",
@@ -248,7 +243,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         """
         Distribution:sample Distribution:rsample Distribution:sample_n Distribution:log_prob Distribution:cdf
         Distribution:icdf Distribution:entropy Distribution:perplexity Distribution:enumerate_support
-        Transform:log_abs_det_jacobian Transform:inv distributions.kl_divergence
+        Transform:log_abs_det_jacobian distributions.kl_divergence
         """,
     ),
     # -- results that annotations leave open ------------------------------------------------------------------------
@@ -274,7 +269,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "r=tensors|d=first_tensor",
         """
         broadcast_tensors meshgrid align_tensors .lu Tensor:symeig Tensor:eig Tensor:lstsq Tensor:solve Tensor:qr
-        symeig Tensor:__iter__ Tensor:unflatten_dense_tensors autograd.grad autograd.functional.vjp
+        symeig Tensor:__iter__ autograd.grad autograd.functional.vjp
         autograd.functional.jvp F:multi_head_attention_forward cuda.comm.broadcast cuda.comm.scatter
         cuda.comm.broadcast_coalesced cuda.comm.reduce_add_coalesced nn.parallel.scatter
         autograd.forward_ad.unpack_dual F:fractional_max_pool2d_with_indices F:fractional_max_pool3d_with_indices
@@ -375,7 +370,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         "torch/_tensor.py",
         "r=str|d=none",
-        "Tensor:__format__ Tensor:__repr__ Tensor:__str__ Tensor:storage_type",
+        "Tensor:__format__ Tensor:__repr__ Tensor:storage_type",
     ),
     (
         "torch/_tensor.py",
@@ -401,7 +396,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         """
         cuda.is_initialized cuda.is_bf16_supported xpu.is_initialized mtia.is_initialized mtia.is_bf16_supported
         backends.cuda.is_built backends.cudnn.is_available backends.cudnn.is_acceptable backends.mkl.is_available
-        backends.mkldnn.is_available backends.openmp.is_available backends.nnpack.is_available is_tensor_like
+        backends.mkldnn.is_available backends.openmp.is_available backends.nnpack.is_available
         """,
     ),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import AnyStr
 
@@ -90,13 +91,25 @@ def unified_diff(old: bytes, new: bytes, name: str, style: Style) -> bytes:
     """
     if old == new:
         return b""
-    path = name.replace("\\", "/").lstrip("/").encode("utf-8", "surrogateescape")
+    path = (name if os.sep == "/" else name.replace(os.sep, "/")).lstrip("/")
     before, after = _by_line_feed(old), _by_line_feed(new)
-    rows: list[bytes] = [b"--- a/" + path + b"\n", b"+++ b/" + path + b"\n"]
+    rows: list[bytes] = [b"--- " + _header(f"a/{path}") + b"\n", b"+++ " + _header(f"b/{path}") + b"\n"]
     rows += _hunks(before, after)
     if not style.color:
         return b"".join(rows)
     return b"".join(_colored(row, style) for row in rows)
+
+
+def _header(path: str) -> bytes:
+    """A path as git writes it: quoted when it holds control characters, quotes or backslashes, a tab behind spaces."""
+    raw = path.encode("utf-8", "surrogateescape")
+    if any(byte < 0x20 or byte in b'"\\\x7f' for byte in raw):
+        return (
+            b'"'
+            + b"".join(b"\\%03o" % byte if byte < 0x20 or byte in b'"\\\x7f' else bytes([byte]) for byte in raw)
+            + b'"'
+        )
+    return raw + b"\t" if b" " in raw else raw
 
 
 def _by_line_feed(data: bytes) -> list[bytes]:

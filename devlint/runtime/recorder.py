@@ -100,11 +100,12 @@ class Recorder:
             return True
         if identity in self.other_code:
             return False
-        answer = self._is_user_file(code.co_filename)
+        answer = self.is_user_file(code.co_filename)
         (self.user_code if answer else self.other_code)[identity] = code
         return answer
 
-    def _is_user_file(self, filename: str) -> bool:
+    def is_user_file(self, filename: str) -> bool:
+        """Whether a source file is the user's."""
         if filename.startswith("<"):
             return filename in ("<stdin>", "<string>") and not self.user_roots
         path = os.path.realpath(filename)

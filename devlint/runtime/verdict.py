@@ -101,6 +101,7 @@ class Run:
     caught: tuple[Caught, ...] = ()
     clocks: Mapping[str, ClockRead] = field(default_factory=dict)
     copies: Mapping[str, Copies] = field(default_factory=dict)
+    taken: Mapping[str, int] = field(default_factory=dict)  # copies from a card, to the host or to another card
     losses: tuple[float, ...] = ()
     kernels: int = 0
     device: str = ""
@@ -360,15 +361,17 @@ def _passed(fault: Stop, claim: Claim, run: Run) -> bool:
     return previous is not None and run.counts.get(previous, 0) >= fault.count and stopped_at != previous
 
 
-def brought(fault: Stop, forgiven: Run) -> bool:
+def brought(fault: Stop, claim: Claim, with_fix: Run, forgiven: Run) -> bool:
     """Whether a device fault that follows a fix is the fix's doing.
 
-    `forgiven`: the run without the fix in which mixed devices are recorded and let through. A fault of the program
-    itself shows there too; one that came with the fix does not, although the run passed its place.
+    `forgiven`: the run without the fix in which mixed devices are recorded and let through. A fault that is in the
+    program shows there too. One that does not show there came with the fix if the fix takes values off their card; if
+    it takes them to the card, what they meet there was left behind before.
     """
     if fault.key is None or not forgiven.ran(fault.key):
         return False
-    return not any(_same_place(each, fault) for each in _faults(forgiven))
+    takes = any(with_fix.taken.get(key, 0) > forgiven.taken.get(key, 0) for key in claim.own)
+    return takes and not any(_same_place(each, fault) for each in _faults(forgiven))
 
 
 def _measured(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:

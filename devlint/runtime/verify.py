@@ -169,6 +169,7 @@ def observed(ended: Ended, variant: Variant, path: str, request: Request) -> Run
         caught=_caught(events, variant, stop, report),
         clocks=_clocks(events, variant),
         copies=_copies(events, variant),
+        taken=_taken(events, variant),
         losses=tuple(float(value) for value in report.get("losses", ())),
         kernels=sum(row["count"] for row in recorded.get("kernels", ())),
         device=report.get("device", ""),
@@ -322,6 +323,16 @@ def _copies(events: list[dict[str, Any]], variant: Variant) -> dict[str, Copies]
     return copies
 
 
+def _taken(events: list[dict[str, Any]], variant: Variant) -> dict[str, int]:
+    taken: dict[str, int] = {}
+    for event in events:
+        if event["kind"] == "transfer" and event["direction"] in ("d2h", "d2d"):
+            key = variant.key_at_line(event["line"])
+            if key is not None:
+                taken[key] = taken.get(key, 0) + event["count"]
+    return taken
+
+
 # ---------------------------------------------------------------------------------------------- verification
 
 
@@ -452,10 +463,10 @@ class _Bench:
         ):
             variant = self._variants[self._label(index)]
             forgiven = self._runner.run(variant, device, f"{self._label(index)}, mixed devices let through", True)
-            if brought(suspect, forgiven):
+            if brought(suspect, claim, corrected, forgiven):
                 return Judgement(
                     Verdict.REFUTED,
-                    (f"the fix brings a fault at {suspect.where}, which needs none without it: {suspect.text}",),
+                    (f"the fix brings a fault at {suspect.where}, where none is without it: {suspect.text}",),
                     None,
                     judgement.device,
                 )

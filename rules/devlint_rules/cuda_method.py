@@ -81,12 +81,18 @@ class CudaMethodCall(Rule[CudaMethod]):
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
         if event.index is not None and names_several_cards(site.facts, event.type):
             return Fix("Take the cards from a setting", Safety.HINT)
-        given = _given_device(event, site)
+        if any(a.star for a in call.args):
+            return Fix("Use `.to` with the run's device", Safety.HINT)
+        if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
+            return Fix("Say `non_blocking=True`: the first argument is the device", Safety.HINT)
+        given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         if computed and given is None and event.run_device is None:
             return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT)
         device = run_device(given or event.run_device, site)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
+        if len(positional := [a for a in call.args if a.keyword is None]) > 1:
+            rest = [_as_keyword(positional[1], "non_blocking"), *rest]
         if not rest and len(call.args) == 1:
             where = site.expression(device.text)
             first = call.args[0].with_changes(value=where, keyword=None, equal=cst.MaybeSentinel.DEFAULT)
@@ -97,13 +103,13 @@ class CudaMethodCall(Rule[CudaMethod]):
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
         proved = event.run_device_is_proved and event.run_device is not None and not computed and event.index is None
         proved = proved and not may_use_other_cards(site.facts)
-        safe = proved and event.receiver.value.kind in _MOVABLE and not _second_positional(event)
+        safe = proved and event.receiver.value.kind in _MOVABLE
         return Fix(
             f"Use `.to({device.text})`", Safety.SAFE if safe else Safety.UNSAFE, (Edit(call, moved),), device.needs
         )
 
 
-def _given_device(event: CudaMethod, site: Site) -> str | None:
+def _given_device(event: CudaMethod) -> str | None:
     """The argument of the call where it is a device, `.cuda(device)`."""
     if event.argument is None:
         return None
@@ -116,6 +122,9 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _second_positional(event: CudaMethod) -> bool:
-    """`.cuda(0, True)`: the second positional argument is `non_blocking`, which `.to` takes for something else."""
-    return isinstance(event.node, ast.Call) and len(event.node.args) > 1
+def _as_keyword(argument: cst.Arg, name: str) -> cst.Arg:
+    """A positional argument by its name: the second one of `.to` is the dtype."""
+    none = cst.SimpleWhitespace("")
+    return argument.with_changes(
+        keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=none, whitespace_after=none)
+    )

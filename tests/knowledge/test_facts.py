@@ -362,3 +362,16 @@ def test_every_annotated_fact_names_its_source() -> None:
 
     assert all(source and fields for source, fields, _ in annotated.GROUPS)
     assert all(source and fields for source, fields, _, _ in foreign.GROUPS)
+
+
+def test_every_annotated_name_is_one_that_torch_has() -> None:
+    """A misspelt annotation would be silently without effect."""
+    from devlint.knowledge import annotated
+
+    strange = []
+    for key in annotated.patches():
+        family, _, name = key.rpartition(":")
+        known_there = name in knowledge.methods(family) if family else knowledge.lifetime(key) is not None
+        if not known_there:
+            strange.append(key)
+    assert strange == []

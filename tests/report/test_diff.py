@@ -80,6 +80,20 @@ def test_a_unified_diff() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize(
+    "name", ["a b.py", "重.py", 'quo"te.py', "back\\slash.py", "new\nline.py", "tab\there.py", "-a.py"]
+)
+def test_git_finds_a_file_with_an_odd_name(tmp_path: Path, name: str) -> None:
+    try:
+        (tmp_path / name).write_bytes(b"old\n")
+    except OSError:
+        pytest.skip("this file system does not take the name")
+    diff = unified_diff(b"old\n", b"new\n", name, PLAIN)
+    subprocess.run(["git", "apply", "-"], input=diff, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / name).read_bytes() == b"new\n"
+
+
 def test_distant_changes_are_separate_hunks_with_their_own_rows() -> None:
     rows = [b"%d\n" % number for number in range(1, 31)]
     changed = [b"first\n", *rows[1:29], b"last\n"]

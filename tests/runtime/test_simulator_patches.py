@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,6 +137,38 @@ def test_two_at_once_are_refused() -> None:
     with simulate(), pytest.raises(RuntimeError, match="already simulated"), simulate():
         pass
     assert not torch.cuda.is_available()
+
+
+def test_names_taken_before_are_exchanged_and_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "taken_before.py").write_text("from torch import zeros\n")
+    (tmp_path / "taken_during.py").write_text("from torch import zeros\n")
+    original = torch.zeros
+    before = importlib.import_module("taken_before")
+
+    with simulate(recorder=Recorder([tmp_path])):
+        assert before.zeros(2, device="cuda").device.type == "cuda"
+        during = importlib.import_module("taken_during")
+        assert during.zeros is torch.zeros is not original
+
+    assert before.zeros is during.zeros is torch.zeros is original
+
+
+def test_compiler_is_imported_without_patches() -> None:
+    program = (
+        "import sys, torch\n"
+        "from devlint.runtime.simulator import simulate\n"
+        "with simulate():\n"
+        "    assert 'torch._dynamo' not in sys.modules\n"
+        "    model = torch.nn.Linear(2, 2).cuda()\n"
+        "    optimizer = torch.optim.Adam(model.parameters())\n"
+        "    model(torch.ones(2, 2, device='cuda')).sum().backward()\n"
+        "    optimizer.step()\n"
+        "    assert 'torch._dynamo' in sys.modules\n"
+        "    print(model.weight.device)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (run.stdout, run.returncode) == ("cuda:0\n", 0), run.stderr
 
 
 def test_nothing_is_said_to_be_there_outside() -> None:

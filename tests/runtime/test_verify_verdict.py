@@ -216,16 +216,23 @@ class TestTransfers:
 
 
 class TestBrought:
-    """A later device fault is the fix's doing when letting mixed devices through without the fix does not show it."""
+    """Whose doing is a later device fault? `fetched`: the fix takes values off the card."""
+
+    fetched = run(4, taken={"1": 1})
+    forgiven = run(caught=(Caught(MIXED, "1", 11),))
 
     def test_it_came_with_the_fix(self) -> None:
-        assert brought(stop(3), run(caught=(Caught(MIXED, "1", 11),)))
+        assert brought(stop(3), claim(), self.fetched, self.forgiven)
 
     def test_it_was_there_all_along(self) -> None:
-        assert not brought(stop(3), run(caught=(Caught(MIXED, "1", 11), Caught(MIXED, "3", 13))))
+        both = run(caught=(Caught(MIXED, "1", 11), Caught(MIXED, "3", 13)))
+        assert not brought(stop(3), claim(), self.fetched, both)
+
+    def test_what_the_fix_took_to_the_card_meets_what_was_left_behind(self) -> None:
+        assert not brought(stop(3), claim(), run(4), self.forgiven)
 
     def test_nobody_knows_where_the_run_did_not_come(self) -> None:
-        assert not brought(stop(3), run(2))
+        assert not brought(stop(3), claim(), self.fetched, run(2))
 
 
 class TestLosses:

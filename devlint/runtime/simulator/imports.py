@@ -3,11 +3,12 @@
 ``torch._dynamo``, which every optimizer imports, makes an inventory of torch's functions and stops at ones
 it does not know; importing it up front would cost each program a second.  So its import runs with the
 patches set aside.  Other modules are costly or may be absent, and are patched when the program imports them.
+And names that one module took from another by ``from torch import zeros`` are exchanged where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -51,6 +52,18 @@ class _WatchedLoader(Loader):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
+
+
+def rebind(modules: Iterable[ModuleType], exchange: Iterable[tuple[Any, Any]]) -> list[tuple[ModuleType, str, Any]]:
+    """In the modules' own names, put the second of each pair for the first; returns what was there before."""
+    by_id = {id(old): new for old, new in exchange}
+    changed: list[tuple[ModuleType, str, Any]] = []
+    for module in modules:
+        for name, value in list(vars(module).items()):
+            if id(value) in by_id:
+                setattr(module, name, by_id[id(value)])
+                changed.append((module, name, value))
+    return changed
 
 
 def set_aside(patches: Callable[[], AbstractContextManager[Any]]) -> Around:

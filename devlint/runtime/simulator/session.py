@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -14,7 +14,7 @@ import torch.utils._device
 from torch.utils._python_dispatch import _disable_current_modes
 
 from devlint.runtime.recorder import Recorder
-from devlint.runtime.simulator.imports import ImportWatch, afterwards, set_aside
+from devlint.runtime.simulator.imports import ImportWatch, afterwards, rebind, set_aside
 from devlint.runtime.simulator.mode import SimulatedDevice
 from devlint.runtime.simulator.patches.base import PatchSet
 from devlint.runtime.simulator.patches.table import LATE_PATCHES, LatePatches, patch_table
@@ -29,6 +29,8 @@ class _Session:
         self.simulation = simulation
         self._patches = PatchSet()
         self._mode: Any = SimulatedDevice(simulation)
+        self._rebound: list[tuple[ModuleType, str, Any]] = []
+        self._modules_before: set[str] = set()
         self._watch = ImportWatch(
             {
                 "torch._dynamo": set_aside(self._set_aside),
@@ -48,16 +50,29 @@ class _Session:
         except BaseException:
             self._patches.undo()
             raise
+        # The program's modules may have taken names before; those it imports from now on must not keep ours.
+        self._rebound = rebind(self._user_modules(), self._patches.exchanged())
+        self._modules_before = set(sys.modules)
         sys.meta_path.insert(0, self._watch)
 
     def leave(self) -> None:
         if self._watch in sys.meta_path:
             sys.meta_path.remove(self._watch)
+        later = [module for name, module in list(sys.modules.items()) if name not in self._modules_before]
         try:
             self._mode.__exit__(None, None, None)
         finally:
+            rebind(_only_modules(later), [(new, old) for old, new in self._patches.exchanged()])
+            for module, name, value in self._rebound:
+                setattr(module, name, value)
             self.simulation.autocast.remove()
             self._patches.undo()
+
+    def _user_modules(self) -> Iterator[ModuleType]:
+        is_user_file = self.simulation.recorder.is_user_file
+        for module in _only_modules(list(sys.modules.values())):
+            if is_user_file(getattr(module, "__file__", None) or "<unknown>"):
+                yield module
 
     def _patch_late(self, late: LatePatches, module: ModuleType) -> None:
         self._patches.apply(late(self.simulation, module))
@@ -66,6 +81,12 @@ class _Session:
     def _set_aside(self) -> Iterator[None]:
         with _disable_current_modes(), self._patches.set_aside():
             yield
+
+
+def _only_modules(values: Iterable[object]) -> Iterator[ModuleType]:
+    for value in values:
+        if isinstance(value, ModuleType):
+            yield value
 
 
 _active: list[_Session] = []

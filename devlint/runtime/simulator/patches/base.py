@@ -106,6 +106,12 @@ class PatchSet:
             table[id(replacement)] = operator
             self._jit_names.append(id(replacement))
 
+    def exchanged(self) -> Iterator[tuple[Any, Any]]:
+        """Functions and classes of modules with what replaces them: what `from module import name` binds."""
+        for applied in self._applied:
+            if isinstance(applied.target, ModuleType) and callable(applied.own) and applied.own is not _ABSENT:
+                yield applied.own, applied.replacement
+
     @contextmanager
     def set_aside(self) -> Iterator[None]:
         """Everything as without patches for a while, but for the attributes that carry marks.
