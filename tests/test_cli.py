@@ -621,6 +621,25 @@ def test_a_process_that_dies_loses_its_file_alone(run: Run, monkeypatch: pytest.
 # The process
 
 
+@pytest.mark.skipif(os.name == "nt", reason="interrupts are sent in another way there")
+def test_an_interrupt_ends_the_worker_processes_too(tmp_path: Path) -> None:
+    """Every worker sleeps for minutes; only an end by force lets the command return within the time limit."""
+    for number in range(4):
+        (tmp_path / f"m{number}.py").write_text(BAD)
+    code = """if True:
+        import multiprocessing, os, signal, sys, threading, time
+        from devlint.cli import main
+        from devlint.engine import Linter
+
+        multiprocessing.set_start_method("fork")
+        Linter.check = lambda self, source: time.sleep(600)
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        sys.exit(main([".", "-j", "2"]))
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import torch\n" + 'x = torch.zeros(3).to("cuda")\n' * 300)
     command = [sys.executable, "-m", "devlint", "a.py", *ONE_RULE]

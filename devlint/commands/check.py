@@ -62,13 +62,13 @@ class Check:
         )
         self._format: str = args.output_format or self._finder.config_for(".").output_format
         self._fixing = bool(args.fix or args.fix_only or args.diff)
-        self._to_stdin = args.paths == [STDIN]
+        self._from_stdin = args.paths == [STDIN]
         self._stdin = (
-            sys.stdin.buffer.read() if self._to_stdin and not args.show_files and not args.show_settings else b""
+            sys.stdin.buffer.read() if self._from_stdin and not args.show_files and not args.show_settings else b""
         )
 
     def run(self) -> int:
-        if self._to_stdin:
+        if self._from_stdin:
             found = self._stdin_target()
         elif STDIN in self._args.paths:
             self._terminal.error("`-` (standard input) cannot be combined with other paths")
@@ -85,7 +85,7 @@ class Check:
         if not found.targets and not found.problems and not found.excluded:
             self._terminal.warning(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
         tally = _Tally(errors=len(found.problems))
-        if self._to_stdin and not tasks and self._fixing and not self._args.diff:
+        if self._from_stdin and not tasks and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
         files = [self._take(outcome, tally) for outcome in self._outcomes(tasks)]
         if not self._args.diff:
@@ -118,9 +118,9 @@ class Check:
             target.config.plugins,
             frozenset({Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}),
             fix=self._fixing,
-            write=self._fixing and not self._args.diff and not self._to_stdin,
+            write=self._fixing and not self._args.diff and not self._from_stdin,
             keep_text=FORMATS[self._format].needs_text and not self._args.statistics,
-            raw=self._stdin if self._to_stdin else None,
+            raw=self._stdin if self._from_stdin else None,
         )
 
     def _outcomes(self, tasks: Sequence[Task]) -> Iterable[Outcome]:
@@ -146,7 +146,7 @@ class Check:
 
             name = report.result.path
             self._terminal.write_bytes(unified_diff(outcome.before, outcome.after, name, self._terminal.style))
-        elif self._to_stdin and self._fixing and not self._args.diff:
+        elif self._from_stdin and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin if outcome.after is None else outcome.after)
         if (
             self._args.fix_only or self._args.diff
@@ -158,7 +158,7 @@ class Check:
 
     def _report(self, run: Run) -> None:
         style = self._terminal.style
-        to_stderr = self._to_stdin and self._fixing
+        to_stderr = self._from_stdin and self._fixing
         emit = self._terminal.note if to_stderr else self._terminal.print
         style = self._terminal.error_style if to_stderr else style
         module = load_format(self._format)

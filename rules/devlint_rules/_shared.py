@@ -128,18 +128,30 @@ def is_path(node: ast.expr) -> bool:
 def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts) -> str | None:
     """An expression, valid where `scope` holds, for the device that `other` is on; None when there is none.
 
-    A device variable or a tensor that is known to be there, else `other` itself where `scope` knows the same of it.
+    A device variable, else the tensor that `other` was taken from, else another tensor that is known to be there.
     """
     found = facts.device_expression(scope, other.value.device)
     if found is not None and not found.endswith(".device"):
         return found  # a device variable
-    known = scope.get(other.text) if is_path(other.node) else None
+    path = ast.unparse(base(other.node))
+    known = scope.get(path)
     if known is not None and known.device == other.value.device:
         if known.is_tensor:
-            return f"{other.text}.device"
+            return f"{path}.device"
         if known.kind == "module" and found is None:
-            return f"next({other.text}.parameters()).device"
+            return f"next({path}.parameters()).device"
     return found
+
+
+def base(node: ast.expr) -> ast.expr:
+    """What a view is a view of: `x` of `x[:, None]` and of `x.unsqueeze(0)`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return node
 
 
 def is_local(facts: Facts, function: str, path: str) -> bool:

@@ -27,7 +27,7 @@ Use instead:
 
 ## Fix safety
 Safe: for a tensor on the CPU `.cpu()` returns the tensor itself, and `.detach()` shares its memory; with a gradient
-the call raises today. No fix across a comment.
+the call raises today. No fix across a comment; a hint for a list of tensors.
 
 ## Known limits
 Silent when the tensor's device is not known, for `numpy(force=True)`, and in code that runs on the host by contract:
@@ -71,6 +71,8 @@ class HostConversion(Rule[Use]):
             return None
         detached = event.detached or ends_with_detach(event.operand.node)
         methods = ("cpu",) if detached else ("detach", "cpu")
+        if event.consumer != "numpy" and not is_one_tensor(event):
+            return Fix("Copy each tensor to the CPU", Safety.HINT)
         title = f"Copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
         return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
 
@@ -78,3 +80,10 @@ class HostConversion(Rule[Use]):
 def ends_with_detach(node: ast.expr) -> bool:
     """Whether an expression is `x.detach()`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+
+
+def is_one_tensor(event: Use) -> bool:
+    """Whether the operand is a tensor itself: a list or tuple of tensors has no `cpu`."""
+    known = event.scope.get(event.operand.text, event.operand.value)
+    listed = isinstance(event.operand.node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+    return known.kind in ("tensor", "parameter", "buffer") and not listed

@@ -41,6 +41,8 @@ tensor meets is not known to be a tensor, and after `torch.set_default_device` o
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import (
     Creation,
     Edit,
@@ -105,6 +107,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
         return Fix(title, safety, tuple(edits))
 
     def _edit(self, creation: Creation, device: str, site: Site) -> Edit | None:
+        if self._binds(creation, device.partition(".")[0], site):
+            return None
         call = site.at(creation.span)
         if not isinstance(call, cst.Call) or site.has_comment(call):
             return None
@@ -114,3 +118,11 @@ class NewTensorDefaultDevice(Rule[Meet]):
         if not creation.takes_device:
             return Edit(call, shared.moved(call, written))
         return Edit(call, with_keyword(call, "device", written))
+
+    def _binds(self, creation: Creation, name: str, site: Site) -> bool:
+        """Whether the call's statement gives `name` its first value: `x = torch.zeros(3)`, as under `if x is None`."""
+        statement = site.statement_at(creation.span)
+        if not isinstance(statement, cst.Assign):
+            return False
+        targets = {site.code(target.target).strip() for target in statement.targets}
+        return name in targets and not re.search(rf"\b{re.escape(name)}\b", site.code(statement.value))
