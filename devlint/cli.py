@@ -7,6 +7,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from devlint.errors import DevlintError
+
 COMMANDS = {
     "check": "check files for device problems (the default: `devlint src/`)",
     "rule": "explain a rule, or all rules",
@@ -34,6 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
+    except DevlintError as error:
+        if sys.stderr is not None:
+            sys.stderr.write(f"error: {error}\n")
+        return ExitCode.ERROR
     except SystemExit as end:  # argparse
         return end.code if isinstance(end.code, int) else ExitCode.ERROR
 
@@ -72,9 +78,9 @@ def overview() -> str:
 
 
 def _show(text: str) -> int:
-    try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()  # nobody reads; keep the interpreter from complaining when it ends
+    from devlint.terminal import Terminal
+
+    terminal = Terminal("never")
+    terminal.print(text)
+    terminal.flush()
     return ExitCode.CLEAN

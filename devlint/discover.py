@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from devlint.config import Config, Resolver
 from devlint.ignore import (
@@ -139,8 +138,3 @@ class Finder:
 
 def _why_missing(path: str) -> str:
     return "broken symbolic link" if os.path.islink(path) else "no such file or directory"
-
-
-def resolve_given_config(path: str | None) -> Path | None:
-    """The file that `--config` names, absolute."""
-    return Path(os.path.abspath(path)) if path is not None else None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TextIO
+from typing import TextIO
 
-ColorChoice = Literal["auto", "always", "never"]
+from devlint.errors import UsageError
 
 
 def wants_color(choice: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -23,11 +22,13 @@ def wants_color(choice: str, stream: TextIO, environ: Mapping[str, str]) -> bool
     return environ.get("TERM") != "dumb" and stream.isatty()
 
 
-@dataclass(frozen=True, slots=True)
 class Style:
-    """Colours for the parts of a report; plain text when `color` is off."""
+    """Colours for the parts of a report; plain text when `color` is off. No dataclass: `--version` imports this."""
 
-    color: bool = False
+    __slots__ = ("color",)
+
+    def __init__(self, color: bool = False) -> None:
+        self.color = color
 
     def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
@@ -76,6 +77,9 @@ class Terminal:
     """Standard output and error of one run. Once a reader has closed its end, the rest is dropped in silence."""
 
     def __init__(self, color: str = "auto") -> None:
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by the caller
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
@@ -100,8 +104,8 @@ class Terminal:
                 sys.stdout.flush()
                 buffer.write(data)
                 buffer.flush()
-            except BrokenPipeError:
-                self._close(sys.stdout)
+            except OSError as error:
+                self._give_up(sys.stdout, error)
 
     def note(self, text: str) -> None:
         """A line to standard error."""
@@ -125,8 +129,14 @@ class Terminal:
             stream.write(text)
             if not text or stream is sys.stderr:
                 stream.flush()
-        except BrokenPipeError:
-            self._close(stream)
+        except OSError as error:
+            self._give_up(stream, error)
+
+    def _give_up(self, stream: TextIO, error: OSError) -> None:
+        """Drop the stream; raises UsageError unless it is only that nobody reads it any more."""
+        self._close(stream)
+        if not isinstance(error, BrokenPipeError) and stream is sys.stdout:
+            raise UsageError(f"cannot write to standard output: {error.strerror or error}") from error
 
     def _close(self, stream: TextIO) -> None:
         """Point the stream at the null device: the interpreter flushes it once more at the end."""

@@ -652,6 +652,34 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert errors == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that takes nothing")
+def test_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(BAD)
+    command = [sys.executable, "-m", "devlint", "a.py"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"error: cannot write to standard output: No space left on device\n",
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize(
+    ("command", "code", "errors"),
+    [
+        ("a.py >&-", 1, b""),
+        ("a.py 2>&-", 1, b""),
+        ("- <&-", 2, b"error: standard input is closed\n"),
+    ],
+)
+def test_closed_streams_end_no_run(tmp_path: Path, command: str, code: int, errors: bytes) -> None:
+    (tmp_path / "a.py").write_text(BAD)
+    shell = f"exec '{sys.executable}' -m devlint {command}"
+    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, errors)
+
+
 def test_a_narrow_terminal_gets_replacements(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text('import torch\ns = "重要"; x = torch.zeros(3).to("cuda")\n', encoding="utf-8")
     done = in_process("a.py", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})

@@ -7,13 +7,14 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devlint.cli import COMMANDS, ExitCode
 from devlint.commands.options import parser
-from devlint.config import SCHEMA, Config, Resolver, to_toml
-from devlint.discover import Finder, Found, Target, resolve_given_config
-from devlint.errors import DevlintError
+from devlint.config import Resolver
+from devlint.discover import Finder, Found, Target
+from devlint.errors import DevlintError, UsageError
 from devlint.model import UNREADABLE_FILE, Safety
 from devlint.names import did_you_mean
 from devlint.report import FORMATS, FileReport, Run, count, load_format
@@ -54,18 +55,12 @@ class Check:
     def __init__(self, args: argparse.Namespace, terminal: Terminal) -> None:
         self._args = args
         self._terminal = terminal
-        self._finder = Finder(
-            Resolver(resolve_given_config(args.config), args.isolated),
-            args.force_exclude,
-            args.exclude,
-            args.extend_exclude,
-        )
+        resolver = Resolver(Path(os.path.abspath(args.config)) if args.config is not None else None, args.isolated)
+        self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude)
         self._format: str = args.output_format or self._finder.config_for(".").output_format
         self._fixing = bool(args.fix or args.fix_only or args.diff)
         self._from_stdin = args.paths == [STDIN]
-        self._stdin = (
-            sys.stdin.buffer.read() if self._from_stdin and not args.show_files and not args.show_settings else b""
-        )
+        self._stdin = b""
 
     def run(self) -> int:
         if self._from_stdin:
@@ -75,12 +70,14 @@ class Check:
             return ExitCode.ERROR
         else:
             found = self._finder.find(self._args.paths or ["."])
-        if self._args.show_files:
-            return self._show_files(found)
-        if self._args.show_settings:
-            return self._show_settings(found)
         for problem in found.problems:
             self._terminal.error(problem + self._command_hint(problem))
+        if self._args.show_files or self._args.show_settings:
+            return self._show(found)
+        if self._from_stdin:
+            if sys.stdin is None:
+                raise UsageError("standard input is closed")
+            self._stdin = sys.stdin.buffer.read()
         tasks = self._tasks(found.targets)
         if not found.targets and not found.problems and not found.excluded:
             self._terminal.warning(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
@@ -89,7 +86,7 @@ class Check:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
         files = [self._take(outcome, tally) for outcome in self._outcomes(tasks)]
         if not self._args.diff:
-            self._report(Run(files, fix_only=self._args.fix_only))
+            self._report(Run(files, self._args.fix_only, tally.errors))
         else:
             self._close_diff(files)
         return self._exit_code(tally)
@@ -106,7 +103,7 @@ class Check:
         rulebook = Rulebook(self._args.select, self._args.extend_select, self._args.ignore)
         rulebook.settings(
             self._finder.config_for("."), os.getcwd()
-        )  # a misspelt selector is an error even without a file
+        )  # a misspelt selector is an error without a file too
         return [self._task(target, rulebook) for target in targets]
 
     def _task(self, target: Target, rulebook: Rulebook) -> Task:
@@ -148,19 +145,16 @@ class Check:
             self._terminal.write_bytes(unified_diff(outcome.before, outcome.after, name, self._terminal.style))
         elif self._from_stdin and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin if outcome.after is None else outcome.after)
-        if (
-            self._args.fix_only or self._args.diff
-        ):  # what cannot be fixed is not asked for, but no file goes unread in silence
+        if self._args.fix_only or self._args.diff:  # what is left was not asked for, but no file goes unread in silence
             result = report.result
             result.diagnostics = [each for each in result.diagnostics if each.code == UNREADABLE_FILE.code]
         tally.problems += len(report.result.diagnostics)
         return report
 
     def _report(self, run: Run) -> None:
-        style = self._terminal.style
         to_stderr = self._from_stdin and self._fixing
         emit = self._terminal.note if to_stderr else self._terminal.print
-        style = self._terminal.error_style if to_stderr else style
+        style = self._terminal.error_style if to_stderr else self._terminal.style
         module = load_format(self._format)
         if self._args.show_fixes:
             from devlint.report.closing import fixed_lines
@@ -193,21 +187,15 @@ class Check:
         changed = tally.changed and (self._args.diff or self._args.exit_non_zero_on_fix)
         return ExitCode.PROBLEMS if tally.problems or changed else ExitCode.CLEAN
 
-    def _show_files(self, found: Found) -> int:
-        for target in found.targets:
-            self._terminal.print(target.name)
-        for problem in found.problems:
-            self._terminal.error(problem)
-        return ExitCode.ERROR if found.problems else ExitCode.CLEAN
+    def _show(self, found: Found) -> int:
+        from devlint.commands.show import settings_lines
 
-    def _show_settings(self, found: Found) -> int:
-        """The settings of the first file, as TOML."""
-        for problem in found.problems:
-            self._terminal.error(problem)
-        first = found.targets[0] if found.targets else None
-        config = first.config if first is not None else self._finder.config_for(".")
-        self._terminal.print(f"# settings of {first.name if first is not None else '.'}")
-        for line in settings_lines(config):
+        if self._args.show_files:
+            lines = [target.name for target in found.targets]
+        else:
+            first = found.targets[0] if found.targets else Target(".", ".", self._finder.config_for("."))
+            lines = settings_lines(first)
+        for line in lines:
             self._terminal.print(line)
         return ExitCode.ERROR if found.problems else ExitCode.CLEAN
 
@@ -216,13 +204,3 @@ class Check:
         path, _, _ = problem.partition(": ")
         is_word = self._args.paths[:1] == [path] and path.isalpha()
         return did_you_mean(path, COMMANDS) if is_word else ""
-
-
-def settings_lines(config: Config) -> list[str]:
-    """The settings of a file as lines of TOML, with where they come from."""
-    lines = [f"# from {config.path}" if config.path is not None else "# no configuration file"]
-    for setting in SCHEMA:
-        value = getattr(config, setting.attribute)
-        lines.append(f"# {setting.doc}")
-        lines.append(f"# {setting.key} is not set" if value is None else f"{setting.key} = {to_toml(setting, value)}")
-    return lines

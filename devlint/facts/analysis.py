@@ -13,6 +13,7 @@ from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.result import Facts
+from devlint.facts.scan import scan
 from devlint.facts.values import Value
 from devlint.settings import Settings
 
@@ -35,8 +36,9 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
         module_imports=imports.module_level,
         torch_version=settings.torch_version,
     )
-    flow = Flow(source, imports, facts, settings.assume_accelerator)
-    flow.collators.update(_collators(tree))
+    flow = Flow(source, imports, facts, settings.assume_accelerator and not is_test(source.path))
+    flow.scan = scan(tree)
+    flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
@@ -46,16 +48,24 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     return facts
 
 
+def is_test(path: str) -> bool:
+    """Whether a file is a test by its name or folder. Its helpers get CPU tensors: nothing is assumed of arguments."""
+    *folders, name = path.replace("\\", "/").split("/")
+    return (
+        name.startswith("test_")
+        or name.endswith("_test.py")
+        or name == "conftest.py"
+        or any(folder in ("tests", "test", "testing", "test_utils", "unittests") for folder in folders)
+    )
+
+
 def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
-    """Register the classes and module-level functions, and the names that functions rebind globally."""
+    """Register the classes and module-level functions."""
     for node in _definitions(tree.body):
         if isinstance(node, ast.ClassDef):
             _collect_class(node, flow, imports)
         else:
             flow.functions.setdefault(node.name, Function(node, node.name))
-    for child in ast.walk(tree):
-        if isinstance(child, ast.Global):
-            flow.rebound.update(child.names)
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -123,31 +133,15 @@ def _family(
     return None
 
 
-def _collators(tree: ast.Module) -> Iterator[str]:
-    """Functions given as `collate_fn` or `worker_init_fn`: they run on the host."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg in ("collate_fn", "worker_init_fn"):
-            value = node.value
-            if isinstance(value, ast.Name):
-                yield value.id
-            elif isinstance(value, ast.Attribute):
-                yield value.attr
-
-
-def _size(node: ast.AST) -> int:
-    return sum(1 for _ in ast.walk(node))
-
-
 def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
     flow.state = State({})
     flow.module_level = True
-    flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * 200 * (1 + len(tree.body)))
-    if "set_device" not in facts.text and "cuda.device(" not in facts.text:
-        flow.state.card = None
+    flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * flow.scan.size)
     try:
         flow.block(tree.body)
-    except OutOfBudget:
+    except (OutOfBudget, RecursionError):
         facts.budget_hits += 1
+        flow.reset()
     flow.globals = flow.state.env
     flow.default = flow.state.default
     if flow.default is None and ("set_default_device" in facts.text or "set_default_tensor_type" in facts.text):
@@ -165,8 +159,7 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             function = flow.method_function(class_, name, node)
             if function not in pending:
                 pending.append(function)
-    called = _called_names(flow)
-    pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in called)
+    pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in flow.scan.called)
     seen: set[int] = set()
     index = 0
     while index < len(pending):
@@ -185,23 +178,12 @@ def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], objec
     """Run within a budget that grows with the size of what is analysed."""
     flow.state = State({}, default=flow.default)
     flow.stack = []
-    flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * _size(node))
+    flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * flow.size_of(node))
     try:
         action()
-    except OutOfBudget:
+    except (OutOfBudget, RecursionError):
         facts.budget_hits += 1
-
-
-def _called_names(flow: Flow) -> set[str]:
-    names: set[str] = set()
-    for function in flow.functions.values():
-        for child in ast.walk(function.node):
-            if isinstance(child, ast.Call):
-                target = child.func
-                name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", None)
-                if name is not None:
-                    names.add(name)
-    return names
+        flow.reset()
 
 
 def _registers(flow: Flow) -> None:

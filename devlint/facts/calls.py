@@ -205,8 +205,20 @@ class Calls(Devices):
                 self.emit_call(node, qualname, None, arguments, exists=False)
         return NOTHING
 
+    def share(self, arguments: Arguments) -> None:
+        """Another object got these modules and may move them with itself; containers may change in its hands."""
+        for argument, value in arguments.every():
+            path = self.path(argument)
+            if path is None or path not in self.state.env:
+                continue
+            if value.kind == "module" and not value.shared:
+                self.state.env[path] = replace(value, shared=True)
+            elif value.kind in ("list", "dict") and value.elements is not None:
+                self.bind(path, replace(value, elements=None))
+
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
+        self.share(arguments)
         for argument, value in arguments.every():
             if value.kind == "module":
                 path = self.path(argument)
@@ -298,7 +310,7 @@ class Calls(Devices):
         device: tuple[ast.expr, Value] | None,
     ) -> Value:
         positional = len(arguments.values)
-        result = record.result_of(positional, arguments.keywords)
+        result = record.result_of(positional, given_keywords(arguments), numbers_of(arguments))
         if result == "same":
             if operands:
                 return operands[0].value
@@ -369,7 +381,7 @@ class Calls(Devices):
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
         else:
-            default = self.default_device() if takes_device else Value("device", CPU)
+            default = self.default_device() if takes_device and not record.ignores_default else Value("device", CPU)
             origin = Origin(span, "created on the CPU here" if default.device == CPU else "created here")
             made: tuple[Creation, ...] = ()
             if default.device == CPU:
@@ -507,11 +519,20 @@ class Calls(Devices):
             dataset = arguments.get("dataset", 0)
             plain = collate is None or collate[1].kind == "none"
             device = CPU if plain else UNKNOWN
-            if dataset is not None and dataset[1].kind == "dataset" and dataset[1].device and dataset[1].device != CPU:
-                device = dataset[1].device
+            if dataset is not None and device:
+                if dataset[1].kind == "dataset":
+                    device = dataset[1].device
+                elif dataset[1].kind in ("list", "tuple"):
+                    item = self.element(dataset[1])
+                    device = item.device if item.is_tensor else CPU
             return Value("loader", device, type_name=home, because=(origin,))
         if kind == "dataset":
-            given = [o.value.device for o in self.tensors(arguments)]
+            parts = [
+                v for _, v in arguments.every() if v.kind in ("dataset", "list", "tuple", "unknown") or v.is_tensor
+            ]
+            given = [(self.element(v) if v.kind in ("list", "tuple") else v).device for v in parts]
+            if home.endswith(("Subset", "ConcatDataset")):
+                given = given[:1]
             device = given[0] if given and all(d == given[0] for d in given) else UNKNOWN
             return Value("dataset", device, type_name=home, because=(origin,))
         if kind == "tensor":
@@ -552,6 +573,8 @@ class Calls(Devices):
         """A module: on its `device=` argument, on the default device when it has parameters, else nowhere in particular."""
         home = class_.qualname
         because = (Origin(self.span(node), "created here"),)
+        ident = because[0].span
+        self.share(arguments)
         device = arguments.get("device")
         if device is not None:
             self.note_literal(device[0], device[1], "argument", qualname, "device")
@@ -560,10 +583,14 @@ class Calls(Devices):
             inner = arguments.get("module", 0)
             ids = arguments.get("device_ids", 1)
             if inner is None:
-                return Value("module", UNKNOWN, type_name=home, because=because)
+                return Value("module", UNKNOWN, type_name=home, because=because, ident=ident)
             scatters = home in _SCATTERING or ids is not None
             return Value(
-                "module", inner[1].device, type_name=home if scatters else "torch.nn.Module", because=inner[1].because
+                "module",
+                inner[1].device,
+                type_name=home if scatters else "torch.nn.Module",
+                because=inner[1].because,
+                ident=inner[1].ident,
             )
         if home in _CONTAINERS:
             children: list[Value] = []
@@ -571,18 +598,18 @@ class Calls(Devices):
                 children += value.elements if isinstance(value.elements, tuple) else [value]
             placed = [c for c in children if c.kind == "module" and c.device]
             if not placed or any(c.kind != "module" for c in children):
-                return Value("module", UNKNOWN, type_name=home, because=because)
+                return Value("module", UNKNOWN, type_name=home, because=because, ident=ident)
             result = placed[0]
             for child in placed[1:]:
                 result = merge(result, child)
-            return Value("module", result.device, type_name=home, because=because)
+            return Value("module", result.device, type_name=home, because=because, ident=ident)
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
-            return Value("module", target.device, type_name=home, because=because)
+            return Value("module", target.device, type_name=home, because=because, ident=ident)
         if class_.takes_device and not arguments.double_star:
             default = self.default_device()
-            return Value("module", default.device, type_name=home, because=because)
-        return Value("module", UNKNOWN, type_name=home, because=because)
+            return Value("module", default.device, type_name=home, because=because, ident=ident)
+        return Value("module", UNKNOWN, type_name=home, because=because, ident=ident)
 
     # -- loading ------------------------------------------------------------------------------------------------------
 
@@ -733,7 +760,9 @@ class Calls(Devices):
         return arguments.values[0] if arguments.values else NOTHING
 
     def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
-        return Value("list", elements=None, type_name="datasets")
+        first = arguments.values[0] if arguments.values else NOTHING
+        part = first if first.kind == "dataset" else Value("dataset", CPU)
+        return Value("list", type_name="comprehension", elements=(part,))
 
     def call_autocast_module(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         return Value("autocast", type_name=qualname)
@@ -746,6 +775,16 @@ class Calls(Devices):
         first = arguments.values[0] if arguments.values else NOTHING
         sequence = Value("tensor", first.device, False, because=first.because)
         return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
+
+
+def given_keywords(arguments: Arguments) -> list[str]:
+    """The keywords of a call without those that are literally False or None."""
+    return [k for k, (_, v) in arguments.keywords.items() if v.kind != "none" and v.constant is not False]
+
+
+def numbers_of(arguments: Arguments) -> list[int]:
+    """Positions of the arguments that are surely numbers."""
+    return [i for i, v in enumerate(arguments.values) if v.kind == "number"]
 
 
 Special = Callable[[Calls, ast.Call, str, Arguments], Value]

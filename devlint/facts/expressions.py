@@ -11,7 +11,7 @@ from typing import Any
 from devlint.facts import guards as conditions
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, Compare, Guards
-from devlint.facts.methods import Methods
+from devlint.facts.methods import ELEMENTS, Methods
 from devlint.facts.operations import symbol
 from devlint.facts.values import (
     ACCELERATORS,
@@ -195,13 +195,15 @@ class Expressions(Methods):
             for element in node.elts:
                 self.evaluate(element.value if isinstance(element, ast.Starred) else element)
             return Value(kind)
-        if len(node.elts) > 64:
+        if len(node.elts) > ELEMENTS:
+            for element in node.elts:
+                self.evaluate(element)
             return Value(kind)
         return Value(kind, elements=tuple(self.evaluate(e) for e in node.elts))
 
     def dict_(self, node: ast.Dict) -> Value:
         elements: dict[str, Value] = {}
-        known = len(node.keys) <= 64
+        known = len(node.keys) <= ELEMENTS
         for key, value in zip(node.keys, node.values, strict=True):
             found = self.evaluate(value)
             if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
@@ -237,7 +239,18 @@ class Expressions(Methods):
     # -- operators ----------------------------------------------------------------------------------------------------
 
     def binary(self, node: ast.BinOp) -> Value:
-        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        """A chain such as `a + b + c + ...` is walked without recursion: generated code has thousands of terms."""
+        spine = [node]
+        while isinstance(spine[-1].left, ast.BinOp):
+            spine.append(spine[-1].left)
+        value = self.evaluate(spine[-1].left)
+        while spine:
+            node = spine.pop()
+            value = self.binary_step(node, value)
+        return value
+
+    def binary_step(self, node: ast.BinOp, left: Value) -> Value:
+        right = self.evaluate(node.right)
         if left.kind == "clock" and right.kind == "clock":
             self.elapsed(node, left, right)
             return NUMBER
@@ -263,7 +276,8 @@ class Expressions(Methods):
                 return STRING
             if left.kind == "list" and right.kind == "list":
                 if isinstance(left.elements, tuple) and isinstance(right.elements, tuple):
-                    return Value("list", elements=left.elements + right.elements)
+                    if len(left.elements) + len(right.elements) <= ELEMENTS:
+                        return Value("list", elements=left.elements + right.elements)
                 return Value("list")
             if left.kind == "clock" or right.kind == "clock":
                 return NUMBER
@@ -494,9 +508,9 @@ class Expressions(Methods):
 
     def probe(self, node: ast.Call, value: Value) -> None:
         span = self.span(node)
-        for index, (known, _) in enumerate(self.facts.probes):
+        for index, (known, before) in enumerate(self.facts.probes):
             if known == span:
-                self.facts.probes[index] = (span, value)
+                self.facts.probes[index] = (span, merge(before, value))
                 return
         self.facts.probes.append((span, value))
 

@@ -16,6 +16,8 @@ from devlint.facts.values import (
     CPU,
     NONE,
     NOTHING,
+    UNKNOWN,
+    Symbol,
     Value,
     merge,
 )
@@ -41,6 +43,10 @@ class Flow(Functions):
         value = self.evaluate(node.value)
         if value.kind in ("event", "tuple"):
             self.note_events(node)
+        elif value.kind in ("list", "dict") and value.elements is not None and is_alias(node):
+            # two names for one container: what one of them changes the other sees
+            value = replace(value, elements=None)
+            self.bind(self.text(node.value), value)
         if self.function is None and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "pytestmark":
             marks = self.text(node.value).lower()
             self.file_holds |= {type for type in ("cuda", "xpu", "mps", "npu") if type in marks}
@@ -110,11 +116,23 @@ class Flow(Functions):
             known = self.lookup(base) if base is not None else None
             if base is not None and known is not None and known.is_tensor:
                 self.bind(base, replace(known, device=value.device, because=value.because))
+            if base is not None:
+                self.spoil_owners(base, value)
             return
         value = self.named(path, value, target)
+        if value.is_tensor or value.kind == "module":
+            self.spoil_owners(path, value)
         self.bind(path, value)
         if path.startswith("self.") and path.count(".") == 1 and self.owner is not None:
             self.register(self.owner, target.attr, value, target, source, statement)
+
+    def spoil_owners(self, path: str, value: Value) -> None:
+        """A part of a module is replaced: the module is no longer wholly where it was."""
+        while "." in path:
+            path = path.rsplit(".", 1)[0]
+            owner = self.state.env.get(path)
+            if owner is not None and owner.kind == "module" and owner.device != value.device:
+                self.state.env[path] = replace(owner, device=UNKNOWN)
 
     def assign_item(self, target: ast.Subscript, value: Value, source: ast.expr | None) -> None:
         base = self.evaluate(target.value)
@@ -197,6 +215,7 @@ class Flow(Functions):
             self.state.dead = True
 
     def if_(self, node: ast.If) -> None:
+        self.steps += len(self.state.env) >> 3
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
         test = self.evaluate(node.test)
         if test.is_tensor:
@@ -226,16 +245,30 @@ class Flow(Functions):
             self.guards = self.under(negated)
         elif otherwise.dead and not then.dead:
             self.guards = self.under(condition)
-        self.split_keys.add(condition.key)
-        self.state = join_states(then, otherwise, condition.key)
+        tells = self.remember(condition.key, node.test)
+        self.state = join_states(then, otherwise, condition.key if tells else None)
         self.choose_devices(then, otherwise, condition, node)
+
+    def remember(self, key: str, test: ast.expr) -> bool:
+        """Whether an equal condition later has the same answer as long as its names are not rebound."""
+        for child in ast.walk(test):
+            if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
+                ("is_available", "isinstance")
+            ):
+                return False
+            if isinstance(child, ast.Name):
+                self.split_names.add(child.id)
+        self.split_keys.add(key)
+        return True
 
     def place(self, on_cpu: set[str]) -> dict[str, tuple[Value, Value]]:
         """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along."""
         changed: dict[str, tuple[Value, Value]] = {}
         for path in on_cpu:
             value = self.lookup(path)
-            if value is None or value.device == CPU or not (value.is_tensor or value.kind in ("device", "string")):
+            if value is None or not (value.is_tensor or value.kind in ("device", "string")):
+                continue
+            if value.device == CPU or not any(isinstance(p, Symbol) or p.type == "cpu" for p in value.device):
                 continue
             same = {path: value}
             if value.kind != "tensor" and len(value.device) == 1:
@@ -317,7 +350,8 @@ class Flow(Functions):
         joined = entry
         self.loops += 1
         guards = self.guards
-        for _ in range(2 if self.loops <= 3 else 1):
+        passes = 2 if self.loops <= 3 else 1
+        for attempt in range(passes):
             self.state = joined.copy()
             self.breaks.append([])
             self.continues.append([])
@@ -329,9 +363,16 @@ class Flow(Functions):
             for end in ends:
                 end.dead = end.dead and end is self.state
                 after = join_states(after, end)
+            if not self.state.dead and self.state.work is None:
+                after.work = None  # the body waits, and it is taken to run
             if same_environment(after.env, joined.env):
                 joined = after
                 break
+            if attempt:
+                for path, value in after.env.items():
+                    known = joined.env.get(path)
+                    if known is not None and known.device != value.device:
+                        after.env[path] = replace(value, device=UNKNOWN, made=(), split=None)
             joined = after
         self.loops -= 1
         joined.dead = False
@@ -379,8 +420,13 @@ class Flow(Functions):
         self.guards = guards
         self.block(node.orelse)
         end = self.state
+        raised = end
         for handler in node.handlers:
-            self.state = join_states(entry.copy(), replace_dead(end)).copy()
+            self.state = entry.copy()
+            for path, value in raised.env.items():
+                # the error came somewhere in between
+                if entry.env.get(path) is not value:
+                    self.state.env[path] = NOTHING
             if handler.name:
                 self.bind(handler.name, NOTHING)
             self.block(handler.body)
@@ -411,6 +457,9 @@ class Flow(Functions):
             if name in ("torch.cuda.device", "torch.accelerator.device_index", "torch.cuda.device_of"):
                 number = self.evaluate(node.args[0]).constant if node.args else None
                 self.state.card = number if isinstance(number, int) and not isinstance(number, bool) else None
+                return
+        if value.kind in ("unknown", "none") and ".device(" in self.text(node):
+            self.state.default = Value("device")
 
     def match_(self, node: ast.Match) -> None:
         self.evaluate(node.subject)
@@ -425,6 +474,11 @@ class Flow(Functions):
             self.block(case.body)
             result = self.state if result is None else join_states(result, self.state)
         self.state = join_states(entry, result) if result is not None else entry
+
+
+def is_alias(node: ast.Assign) -> bool:
+    """`a = b`: a second name for one object."""
+    return isinstance(node.value, ast.Name) and all(isinstance(t, (ast.Name, ast.Attribute)) for t in node.targets)
 
 
 def ends_the_run(function: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from devlint.facts.calls import FAMILY_KIND, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
-from devlint.facts.machine import Function, State
+from devlint.facts.machine import Function, State, Summary
 from devlint.facts.operations import BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
 from devlint.facts.registration import Registration
@@ -26,8 +26,8 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-DEPTH = 4  # calls of the file's own functions followed into each other  # calls of the file's own functions followed into each other
-SIGNATURES = 8  # different arguments for which one function is run  # different arguments for which one function is run
+DEPTH = 4  # calls of the file's own functions followed into each other
+SIGNATURES = 8  # different arguments for which one function is run
 
 
 class Functions(Registration):
@@ -45,7 +45,11 @@ class Functions(Registration):
         known = self.functions.get(name)
         if known is None:
             known = self.functions[name] = Function(node, name, self.owner)
+        outer = self.scan.functions.get(id(self.function.node))
         known.closure = {**self.function.closure, **self.state.env}
+        for path in list(known.closure):
+            if outer is not None and outer.bound.get(path, 0) > 1:
+                known.closure[path] = NOTHING  # what it holds when the function is called is not known
         self.bind(node.name, Value("function", type_name=name))
 
     def defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -137,8 +141,9 @@ class Functions(Registration):
                 values = arguments.values if is_static else [self.self_value(self.owner), *arguments.values]
                 keywords = {k: v for k, (_, v) in arguments.keywords.items()}
                 if arguments.star:
+                    self.forget_self()
                     return NOTHING
-                return self.call_function(target, values, keywords, node)
+                return self.call_function(target, values, keywords, node, on_self=True)
         if name == "add_argument":
             default = arguments.keywords.get("default")
             if default is not None:
@@ -149,6 +154,11 @@ class Functions(Registration):
                 self.escape(node, arguments)
                 return NOTHING
         return self.call_method(node, receiver, name, arguments)
+
+    def forget_self(self) -> None:
+        """A method that is not followed may have changed any attribute."""
+        for path in [p for p in self.state.env if p.startswith("self.")]:
+            del self.state.env[path]
 
     def self_value(self, owner: ClassFacts) -> Value:
         if owner.is_module:
@@ -182,11 +192,15 @@ class Functions(Registration):
             device = UNKNOWN
             if devices is not None and all(d == CPU for d in devices) and devices:
                 device = self.default_device().device
-            if any(v.kind == "module" for _, v in arguments.every()):
-                device = UNKNOWN
-            return Value("module", device, type_name=class_.name, because=because)
+            self.share(arguments)
+            for _, value in arguments.every():
+                if value.kind == "module" or (value.is_tensor and value.device != CPU):
+                    device = UNKNOWN  # what it is made of may be elsewhere
+            return Value("module", device, type_name=class_.name, because=because, ident=because[0].span)
+        self.share(arguments)
         if class_.family == "Dataset":
-            return Value("dataset", UNKNOWN, type_name=class_.name, because=because)
+            device = UNKNOWN if mentions_devices(class_) else CPU
+            return Value("dataset", device, type_name=class_.name, because=because)
         if class_.family == "Optimizer":
             return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
         return Value("object", type_name=class_.name, because=because)
@@ -212,37 +226,85 @@ class Functions(Registration):
         arguments: list[Value],
         keywords: dict[str, Value],
         node: ast.Call | None = None,
+        on_self: bool = False,
     ) -> Value:
         """Call a function of this file with known arguments: it is run with them, once per kind of arguments."""
-        if function in self.stack or len(self.stack) >= DEPTH or isinstance(function.node, ast.Lambda):
+        if isinstance(function.node, ast.Lambda):
             return NOTHING
-        informative = (
-            any(v.kind not in ("unknown", "number", "string", "bool", "none") for v in arguments[1:])
-            or any(v.kind not in ("unknown", "number", "string", "bool", "none") for v in keywords.values())
-            or (bool(arguments) and arguments[0].kind not in ("unknown", "number", "string", "bool", "none"))
-        )
-        key = signature(arguments, keywords, self.state)
-        if key in function.summaries:
-            does, waits = function.effects.get(key, (False, False))
-            if waits:
-                self.wait()
-                self.state.count += does
-            elif does and node is not None:
-                self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
-            return function.summaries[key]
-        if len(function.summaries) >= SIGNATURES:
-            return NOTHING
-        function.summaries[key] = NOTHING
+        attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
+        key = signature(arguments, keywords, self.state, attributes)
         bound = self.bound_arguments(function, arguments, keywords)
-        if informative and not self.under_construction(function):
-            wanted = self.evidence_of(function).tensors
-            if all(name in bound and bound[name].kind != "unknown" for name in wanted):
-                function.called += 1  # nothing is left to assume
+        summary = function.summaries.get(key)
+        if summary is None:
+            if function in self.stack or len(self.stack) >= DEPTH or len(function.summaries) >= SIGNATURES:
+                self.not_followed(function, bound, node, on_self)
+                return NOTHING
+            if any(informs(v) for v in bound.values()) and not self.under_construction(function):
+                wanted = self.evidence_of(function).tensors
+                if all(name in bound and bound[name].kind != "unknown" for name in wanted):
+                    function.called += 1  # nothing is left to assume
+            return self.follow(function, key, bound, attributes, node, on_self)
+        if summary.waits:
+            self.wait()
+            self.state.count += summary.works
+        elif summary.works and node is not None:
+            self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
+        self.apply(summary, function, node, on_self)
+        return summary.result
+
+    def follow(
+        self,
+        function: Function,
+        key: object,
+        bound: dict[str, Value],
+        attributes: dict[str, Value],
+        node: ast.Call | None,
+        on_self: bool,
+    ) -> Value:
+        """Run a function for one signature, and remember what it does."""
         before = self.state.count
-        result = self.run(function, bound)
-        function.summaries[key] = result
-        function.effects[key] = (self.state.count > before, self.state.work is None and self.state.count > before)
+        result = self.run(function, bound, attributes)
+        end = self.ended
+        summary = function.summaries[key] = Summary(result, card=end.card, default=end.default)
+        summary.works = self.state.count > before
+        summary.waits = summary.works and self.state.work is None
+        for name, given in bound.items():
+            now = end.env.get(name)
+            if given.kind == "module" and now is not None and now.ident == given.ident and now.device != given.device:
+                summary.moved[name] = now
+        if on_self:
+            summary.attributes = {p: v for p, v in end.env.items() if p.startswith("self.")}
+        self.apply(summary, function, node, on_self)
         return result
+
+    def apply(self, summary: Summary, function: Function, node: ast.Call | None, on_self: bool) -> None:
+        """What a call leaves behind in the caller: moved modules, attributes of `self`, the current card."""
+        self.state.card, self.state.default = summary.card, summary.default
+        if on_self:
+            self.state.env.update(summary.attributes)
+        if summary.moved and node is not None:
+            for name, argument in self.argument_nodes(function, node, on_self):
+                path = self.path(argument)
+                if name in summary.moved and path is not None:
+                    self.move_in_place(path, summary.moved[name])
+
+    def argument_nodes(self, function: Function, node: ast.Call, on_self: bool) -> list[tuple[str, ast.expr]]:
+        spec = function.node.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][on_self:]
+        pairs = list(zip(names, node.args, strict=False))
+        return pairs + [(k.arg, k.value) for k in node.keywords if k.arg is not None]
+
+    def not_followed(self, function: Function, bound: dict[str, Value], node: ast.Call | None, on_self: bool) -> None:
+        """A call of the file's own function that is not looked into: it may do anything to what it is given."""
+        if on_self:
+            self.forget_self()
+        if node is not None:
+            for _, argument in self.argument_nodes(function, node, on_self):
+                path = self.path(argument)
+                value = self.lookup(path) if path is not None else None
+                if path is not None and value is not None and value.kind == "module":
+                    self.move_in_place(path, replace(value, device=UNKNOWN))
+        self.state.work = None
 
     def bound_arguments(
         self, function: Function, arguments: list[Value], keywords: dict[str, Value]
@@ -261,13 +323,16 @@ class Functions(Registration):
                 bound[argument.arg] = self.evaluate(keyword_default)
         return bound
 
-    def run(self, function: Function, bound: dict[str, Value] | None) -> Value:
+    def run(
+        self, function: Function, bound: dict[str, Value] | None, attributes: dict[str, Value] | None = None
+    ) -> Value:
         """Interpret a function. `bound=None`: nothing is known of its arguments but what its own code shows."""
         node = function.node
         assert not isinstance(node, ast.Lambda)
         saved = (
             self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
-            self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
+            self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init, self.nonlocals,
+            self.snapshots, self.event_names, self.loop_names,
         )  # fmt: skip
         caller = self.state
         if self.function is None and self.module_level:
@@ -278,7 +343,10 @@ class Functions(Registration):
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
         self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
-        self.state = State({}, card=caller.card, default=caller.default)
+        self.state = State(dict(attributes or {}), card=caller.card, default=caller.default)
+        own = self.scan.functions.get(id(node))
+        self.nonlocals = frozenset(own.nonlocals) if own is not None else frozenset()
+        self.snapshots, self.event_names, self.loop_names = 0, set(), {}
         if bound is not None:
             self.state.work, self.state.last, self.state.count = caller.work, caller.last, caller.count
         else:
@@ -294,18 +362,21 @@ class Functions(Registration):
                 result = NONE
             if self.yields:
                 result = Value("object", elements=(result,))
-            end = self.state
+            end = self.ended = self.state
         finally:
             self.stack.pop()
             (
                 self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
                 self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
+                self.nonlocals, self.snapshots, self.event_names, self.loop_names,
             ) = saved  # fmt: skip
         if bound is not None:
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
         return replace(result, attribute=None, split=None) if result.split or result.attribute else result
+
+    ended = State({})  # the state in which the last function that was run ended
 
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
         """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
@@ -380,7 +451,8 @@ class Functions(Registration):
         if evidence is None:
             is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
             forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
-            evidence = self.evidence[id(node)] = Evidence(node, self.imports.names, forward)
+            nodes = self.scan.functions[id(node)].nodes if id(node) in self.scan.functions else ()
+            evidence = self.evidence[id(node)] = Evidence(node, nodes, self.imports.names, forward)
         return evidence
 
     def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
@@ -421,18 +493,43 @@ class Functions(Registration):
         return None
 
 
-def signature(arguments: list[Value], keywords: dict[str, Value], state: State) -> object:
+def informs(value: Value) -> bool:
+    """Whether an argument tells a function something about devices."""
+    return value.kind not in ("unknown", "number", "string", "bool", "none")
+
+
+def mentions_devices(class_: ClassFacts) -> bool:
+    """Whether the text of a class, a data set mostly, names devices or moves anything."""
+    for child in ast.walk(class_.node):
+        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "device", "xpu", "mps", "npu"):
+            return True
+        if isinstance(child, ast.Constant) and isinstance(child.value, str) and parse_device(child.value):
+            return True
+        if isinstance(child, ast.arg) and "device" in child.arg:
+            return True
+    return False
+
+
+def signature(arguments: list[Value], keywords: dict[str, Value], state: State, attributes: dict[str, Value]) -> object:
     """What tells two calls apart as far as devices go."""
 
     def brief(value: Value) -> object:
         elements: object = None
         if isinstance(value.elements, tuple):
             elements = tuple(brief(v) for v in value.elements[:4])
-        return value.kind, value.device, value.zero_dim, value.type_name, elements
+        return (
+            value.kind,
+            tuple(sorted(map(str, value.device))),
+            value.zero_dim,
+            value.type_name or "",
+            elements,
+            value.ident,
+        )
 
     return (
         tuple(brief(v) for v in arguments),
-        tuple(sorted((k, brief(v)) for k, v in keywords.items()) if keywords else ()),
+        tuple((k, brief(v)) for k, v in sorted(keywords.items())),
+        tuple((p, brief(attributes[p])) for p in sorted(attributes)),
         state.card,
         state.default.device if state.default is not None else None,
     )

@@ -160,13 +160,15 @@ def _device_type(
     if not isinstance(type, str):
         return
     path = source(left)
+    by_type = path.endswith(".type")
     for suffix in (".device.type", ".device", ".type"):
         if path.endswith(suffix):
             path = path[: -len(suffix)]
             break
     if type == "cpu":
         condition.on_cpu.add(path)
-    elif type == "cuda":
+    elif type == "cuda" and by_type:
+        # `device == "cuda"` is False for `cuda:1`, so nothing follows where it does not hold
         condition.else_on_cpu.add(path)
     if type in ACCELERATORS:
         condition.when.add(type)

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
 from devlint.facts.names import Imports
+from devlint.facts.scan import Scan
 from devlint.facts.values import NOTHING, Device, Reading, Value, merge
 from devlint.model import Origin, Span
 
@@ -28,6 +30,9 @@ class SourceLike(Protocol):
     text: str
 
     def span(self, node: ast.AST) -> Span: ...
+
+
+SNAPSHOTS = 400  # copies of the scope that one function may ask for
 
 
 class OutOfBudget(Exception):
@@ -103,6 +108,23 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
     )
 
 
+@dataclass(slots=True)
+class Summary:
+    """What one call of a function does: its result, and its effects on the caller's state.
+
+    `works`: it queues device work; `waits`: and waits for it. `moved`: parameters whose module moved in place, with what
+    they are now; `attributes`: what it leaves on `self`. `card` and `default`: the current card and default device.
+    """
+
+    result: Value
+    works: bool = False
+    waits: bool = False
+    moved: dict[str, Value] = field(default_factory=dict)
+    attributes: dict[str, Value] = field(default_factory=dict)
+    card: int | None = None
+    default: Value | None = None
+
+
 @dataclass(slots=True, eq=False)
 class Function:
     """One function of the file: its node, its qualified name in the file, the class it is a method of."""
@@ -112,9 +134,7 @@ class Function:
     owner: ClassFacts | None = None
     closure: Mapping[str, Value] = field(default_factory=dict)  # what the enclosing function knew
     called: int = 0  # calls seen with something known about their tensors
-    summaries: dict[object, Value] = field(default_factory=dict)
-    effects: dict[object, tuple[bool, bool]] = field(default_factory=dict)  # by signature: (does device work, waits)
-    steps: int = 0
+    summaries: dict[object, Summary] = field(default_factory=dict)  # by signature of the arguments
 
 
 class Machine:
@@ -142,8 +162,14 @@ class Machine:
         self.steps = 0
         self.budget = 0
         self.host = False  # the code under analysis runs on the host by contract
+        self.scan = Scan()
+        self.nonlocals: frozenset[str] = frozenset()  # names of the function that a nested one rebinds
+        self.split_names: set[str] = set()  # names in conditions that told values apart
+        self.snapshots = 0  # copies of the scope made in this function
+        self.last_scope: Scope = {}
         self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
         self.split_keys: set[str] = set()  # conditions that told values apart
+        self.rooted: set[str] = set()  # names that have paths below them
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand
         self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
@@ -203,6 +229,18 @@ class Machine:
                 return None if base is None else f"{base}[{key.value!r}]"
         return None
 
+    def size_of(self, node: ast.AST) -> int:
+        """How many nodes a function or class has; the file's size for what is neither."""
+        found = self.scan.functions.get(id(node))
+        return found.size if found is not None else self.scan.size
+
+    def reset(self) -> None:
+        """Back to module level, after an analysis was broken off."""
+        self.state, self.guards, self.function, self.owner, self.name = State({}), NO_GUARDS, None, None, ""
+        self.stack, self.breaks, self.continues, self.returns, self.loops = [], [], [], [], 0
+        self.host = self.in_init = self.in_default = False
+        self.loop_names, self.statement_value, self.nonlocals = {}, None, frozenset()
+
     def lookup(self, path: str) -> Value | None:
         """What is known at an access path, by the nearest scope that binds it. None: bound nowhere."""
         value = self.state.env.get(path)
@@ -227,11 +265,26 @@ class Machine:
     def bind(self, path: str, value: Value) -> None:
         """Assign: what was known below the path is forgotten."""
         env = self.state.env
-        dot, bracket = path + ".", path + "["
-        stale = [p for p in env if p.startswith((dot, bracket))] if len(env) < 400 else []
-        for p in stale:
-            del env[p]
+        root = path.replace("[", ".", 1).split(".", 1)[0]
+        if root != path:
+            self.rooted.add(root)
+        if root in self.rooted:
+            dot, bracket = path + ".", path + "["
+            for stale in [p for p in env if p.startswith((dot, bracket))]:
+                del env[stale]
+            self.steps += len(env) >> 4
+        if root in self.split_names:
+            self.forget_splits(root)
+        if path in self.nonlocals or (self.function is None and path in self.rebound):
+            value = NOTHING  # another function changes it
         env[path] = value
+
+    def forget_splits(self, name: str) -> None:
+        """A name in a condition is rebound: the condition no longer tells apart what it did."""
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        for path, value in self.state.env.items():
+            if value.split is not None and word.search(value.split[0]):
+                self.state.env[path] = replace(value, split=None)
 
     def forget(self, path: str) -> None:
         self.bind(path, NOTHING)
@@ -243,7 +296,14 @@ class Machine:
         self.events[(type(event).__name__, event.span, *key)] = event
 
     def scope(self) -> Scope:
-        """What is in scope here, as a copy."""
+        """What is in scope here, as a copy. In a function with very many copies the last one serves for the rest."""
+        self.snapshots += 1
+        if self.snapshots > SNAPSHOTS:
+            return self.last_scope
+        self.last_scope = scope = self._scope()
+        return scope
+
+    def _scope(self) -> dict[str, Value]:
         scope = dict(self.globals) if self.function is not None else {}
         if self.function is not None:
             scope.update(self.function.closure)

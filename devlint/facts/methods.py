@@ -22,6 +22,7 @@ from devlint.facts.values import (
     UNKNOWN,
     Device,
     Kind,
+    Place,
     Value,
     describe,
     may_be_accelerator,
@@ -30,6 +31,7 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 Problem = Literal["unsynchronized", "no-timing", "never-recorded"]
+ELEMENTS = 64  # elements of a container that are known one by one
 MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
 #: Kinds whose classes have no device methods, by the family name that events carry.
 LACKING = {
@@ -77,7 +79,8 @@ class Methods(Calls):
             return Value("tensor", base.device, False, because=base.because)
         if base.kind == "device" and name == "type":
             # the type as a string follows the device it came from
-            return Value("string", base.device, because=base.because, type_name=base.type_name)
+            device = frozenset(Place(p.type) if isinstance(p, Place) else p for p in base.device)
+            return Value("string", device, because=base.because, type_name=base.type_name)
         if base.kind == "device" and name == "index":
             return NUMBER
         if base.kind == "object" and base.type_name in self.classes:
@@ -176,6 +179,8 @@ class Methods(Calls):
         if name in ("synchronize", "barrier", "block_until_ready", "wait_for_everyone"):
             self.wait()
             return NONE
+        if name == "enter_context" and any(v.kind == "device" for v in arguments.values):
+            self.state.default = Value("device")
         if name in _SYNCING and receiver.kind == "unknown":
             self.wait()  # it may read a tensor
         if name in _PLOTS and receiver.kind == "unknown" and self.plots:
@@ -328,10 +333,18 @@ class Methods(Calls):
         return replace(receiver, moved=True)
 
     def move_in_place(self, path: str, value: Value) -> None:
-        """A module moved: the name it was called by now stands for the moved module."""
-        self.state.env[path] = value
-        if path.endswith(".module"):
-            return
+        """A module moved: so did every other name of it; what may be part of it, or hold it, is no longer known."""
+        env = self.state.env
+        for other, known in env.items():
+            if known.kind != "module" or other == path:
+                continue
+            if known.ident is not None and known.ident == value.ident:
+                env[other] = replace(known, device=value.device, because=value.because)
+            elif known.device != value.device and (
+                known.shared or known.ident is None or path.startswith(other + ".") or other.startswith(path + ".")
+            ):
+                env[other] = replace(known, device=UNKNOWN)
+        env[path] = replace(value, split=None)
 
     def note_cuda_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> None:
         first = arguments.get("device", 0)
@@ -375,11 +388,12 @@ class Methods(Calls):
             )  # fmt: skip
         if name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new"):
             device = arguments.get("device")
+            zero_dim = self.made_zero_dim("torch.tensor" if name == "new_tensor" else f"Tensor.{name}", arguments)
             if device is None:
-                return Value("tensor", receiver.device, False, because=receiver.because)
+                return Value("tensor", receiver.device, zero_dim, because=receiver.because)
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
             self.note_index_device(node, f"Tensor.{name}", arguments)
-            return Value("tensor", self.device_of_argument(*device).device, False)
+            return Value("tensor", self.device_of_argument(*device).device, zero_dim)
         if (
             name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict")
             and receiver.kind == "tensors"
@@ -472,6 +486,8 @@ class Methods(Calls):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
+        if class_ is not None and moves_inputs(class_):
+            return NOTHING  # what it returns may be anywhere
         return Value("tensors", device, None, because=because) if value.device else NOTHING
 
     # -- device events ------------------------------------------------------------------------------------------------
@@ -527,7 +543,7 @@ class Methods(Calls):
     def call_container_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
         value = operand.value
         path = self.path(operand.node)
-        if value.kind == "list" and name in ("append", "insert", "extend") and arguments.values:
+        if value.kind == "list" and name in ("append", "extend") and arguments.values:
             given = arguments.values[-1]
             if path is not None:
                 if name == "extend":
@@ -539,6 +555,9 @@ class Methods(Calls):
             if isinstance(value.elements, dict) and isinstance(key, str):
                 return value.elements.get(key, NOTHING)
             return NOTHING
+        if path is not None and name not in ("append", "extend", "copy", "index", "count", "keys", "values", "items"):
+            self.state.env[path] = replace(value, elements=None)  # the order, or what is in it, changes
+            self.bind(path, self.state.env[path])
         if name == "pop" and value.kind == "list":
             return self.element(value)
         return NOTHING
@@ -606,6 +625,6 @@ def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
     if found is None:
         return True  # not known what it does
     for child in ast.walk(found[1]):
-        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "type_as", "to_device"):
+        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "cpu", "type_as", "to_device"):
             return True
     return False

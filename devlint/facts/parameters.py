@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from devlint.facts.values import Value
 
@@ -57,12 +58,17 @@ class Evidence:
     """The uses of a function's parameters, read in one walk over its body."""
 
     def __init__(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, names: dict[str, str], forward: bool
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+        nodes: Iterable[ast.AST],
+        names: dict[str, str],
+        forward: bool,
     ) -> None:
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
+        self.arrays: set[str] = set()
         self.containers: set[str] = set()  # a tensor, or a sequence of tensors
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -70,8 +76,7 @@ class Evidence:
         annotated = {a.arg for a in every if a.annotation is not None}
         self.tensors |= {a.arg for a in every if is_tensor_annotation(a.annotation)}
         open_ = self.parameters - annotated - {"self", "cls"}
-        body = node.body if isinstance(node.body, list) else [node.body]
-        for child in (n for statement in body for n in ast.walk(statement)):
+        for child in nodes:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
                 name = child.value.id
                 if (name in open_ and child.attr in TENSOR_ONLY) or (
@@ -91,6 +96,7 @@ class Evidence:
                 if child.value.id in open_ and isinstance(key, ast.Tuple):
                     self.tensors.add(child.value.id)
         self.tensors -= self.modules
+        self.narrowed |= (self.arrays & open_) - self.tensors  # given to numpy: host data
 
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
         for keyword in call.keywords:
@@ -121,6 +127,8 @@ class Evidence:
                 self.tensors.add(first.id)
             return
         target = names.get(root.id)
+        if target is not None and target.split(".", 1)[0] == "numpy" and isinstance(first, ast.Name):
+            self.arrays.add(first.id)
         if target is None or not target.startswith("torch"):
             return
         qualname = ".".join([target, *reversed(chain)])

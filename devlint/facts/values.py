@@ -166,6 +166,8 @@ class Value:
     attribute: str | None = None  # the unregistered attribute of a module that this tensor was read from
     split: tuple[str, Value, Value] | None = None  # (guard, value where it holds, value where it does not)
     reading: Reading | None = None  # kind "clock": what was under way when it was read
+    ident: Span | None = None  # a module: the call that made it, the same for every name it has
+    shared: bool = False  # a module that was given to another object, which may move it
     discarded: Span | None = None  # a move of this very name whose result was dropped
 
     @property
@@ -217,4 +219,6 @@ def merge(a: Value, b: Value) -> Value:
         a.attribute if a.attribute == b.attribute else None,
         None,
         a.reading if a.reading == b.reading else None,
+        a.ident if a.ident == b.ident else None,
+        a.shared or b.shared or a.ident != b.ident,
     )

@@ -30,10 +30,11 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All files of a run in order. `fix_only`: problems that were not fixed are left out."""
+    """All files of a run in order. `fix_only`: problems that were not fixed are left out. `errors`: printed before."""
 
     files: Sequence[FileReport]
     fix_only: bool = False
+    errors: int = 0
 
     def problems(self) -> Iterator[tuple[FileReport, Diagnostic]]:
         for file in self.files:

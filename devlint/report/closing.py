@@ -14,7 +14,8 @@ def closing_lines(run: Run, style: Style) -> Iterator[str]:
     problems = list(run.problems())
     fixed = len(run.fixed())
     if not problems:
-        yield style.good(_success(run, fixed))
+        text = _success(run, fixed)
+        yield f"{text}; {count(run.errors, 'error')}, see above." if run.errors else style.good(f"{text}.")
         return
     files = len({problem.path for _, problem in problems})
     detail = f" ({fixed} fixed, {len(problems)} left)" if fixed else ""
@@ -33,10 +34,8 @@ def closing_lines(run: Run, style: Style) -> Iterator[str]:
 def _success(run: Run, fixed: int) -> str:
     files = count(len(run.files), "file")
     if run.fix_only:
-        return f"Fixed {count(fixed, 'problem')} in {files}."
-    return (
-        f"Fixed {count(fixed, 'problem')}; none left in {files}." if fixed else f"No device problems found in {files}."
-    )
+        return f"Fixed {count(fixed, 'problem')} in {files}"
+    return f"Fixed {count(fixed, 'problem')}; none left in {files}" if fixed else f"No device problems found in {files}"
 
 
 def fixed_lines(run: Run, style: Style) -> Iterator[str]:

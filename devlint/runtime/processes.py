@@ -47,7 +47,7 @@ class Launcher:
     """Starts children, one at a time, and ends them; a context manager.
 
     On Linux one process imports torch and every run is forked from it, so that a run does not pay for the import again.
-    Elsewhere, and with `forks=False`, each run is a fresh interpreter.
+    Elsewhere, on a real card, and with `forks=False`, each run is a fresh interpreter.
     """
 
     def __init__(self, forks: bool | None = None) -> None:
@@ -102,12 +102,18 @@ class Launcher:
         return ended
 
     def _supervise(self, job: str, device: str, timeout: float) -> Ended:
-        if not self._forks:
-            return _fresh(job, device, timeout)
+        if not self._forks or device in ("cuda", "xpu", "mps") or (device == "auto" and _may_have_a_card()):
+            return _fresh(job, device, timeout)  # a driver that one process has touched does not survive a fork
         if self._nursery is None or not self._nursery.alive:
             self.close()
             self._nursery = _Nursery()
-        return self._nursery.run(job, device, timeout)
+        return self._nursery.run(job, device, timeout) or _fresh(job, device, timeout)
+
+
+def _may_have_a_card() -> bool:
+    """Whether Linux shows a device file of an accelerator; torch is asked later, in the child."""
+    names = ("nvidia0", "nvidiactl", "dxg", "kfd", "dri", "accel")
+    return any(Path("/dev", name).exists() for name in names)
 
 
 def _python(call: str) -> list[str]:
@@ -151,6 +157,8 @@ def _fresh(job: str, device: str, timeout: float) -> Ended:
                 _kill(-child.pid)
             child.wait()
         left = _end_marked(mark, keep=0)
+        if os.name == "posix" and not Path("/proc").exists():
+            _kill(-child.pid)  # without marks, at least what stayed in the child's group
     out, err = (stream.text() for stream in streams)
     return Ended(returncode, None, stdout=out, stderr=err, left_behind=left)
 
@@ -164,6 +172,8 @@ class _Nursery:
         self._process = subprocess.Popen(
             _python(f"serve({theirs.fileno()})"),
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,  # if it cannot start, a fresh interpreter shows why
             env=_environment(self._mark),
             pass_fds=(theirs.fileno(),),
             start_new_session=True,
@@ -182,11 +192,12 @@ class _Nursery:
         _end_marked(self._mark, keep=0)
         self._process.wait()
 
-    def run(self, job: str, device: str, timeout: float) -> Ended:
+    def run(self, job: str, device: str, timeout: float) -> Ended | None:
+        """Run a job in a child; None when no child was started."""
         pipes = [os.pipe(), os.pipe()]
         streams = [_Tail(open(read, "rb", buffering=0)) for read, _ in pipes]  # noqa: SIM115
         returncode: int | None = None
-        left = 0
+        pid = left = 0
         try:
             request = json.dumps({"job": job, "environment": extra_environment(device)}).encode()
             try:
@@ -210,7 +221,7 @@ class _Nursery:
         finally:
             left = _end_marked(self._mark, keep=self._process.pid)
         out, err = (stream.text() for stream in streams)
-        return Ended(returncode, None, stdout=out, stderr=err, left_behind=left)
+        return Ended(returncode, None, stdout=out, stderr=err, left_behind=left) if pid else None
 
 
 class _Tail:

@@ -26,7 +26,15 @@ class Outcome(str, enum.Enum):
 
 
 class Verdict(str, enum.Enum):
-    """What is known of a fix after the runs; docs/verify.md gives the meaning of each."""
+    """What is known of a fix after the runs.
+
+    confirmed       without the fix the fault appears (an error, or the quantity that the rule is about), with it not;
+                    a later stop for another reason is reported and does not undo it
+    not reproduced  the place ran, and no fault appeared either way
+    not reached     the runs never came there
+    refuted         the fault stays, or the fix brings a new one or changes what the program computes
+    could not judge the runs ended before anything could be said
+    """
 
     CONFIRMED = "confirmed"
     NOT_REPRODUCED = "not reproduced"
@@ -180,7 +188,7 @@ _DEVICE_TEXT = re.compile(
     r"|not at the same device"
     r"|the same device type"
     r"|device type tensor to numpy"
-    r"|not compiled with (CUDA|MPS|XPU)"
+    r"|not compiled with (CUDA|MPS|XPU)|compiled without (CUDA|MPS|XPU) support"
     r"|not linked with support for \w+ devices"
     r"|No (CUDA|XPU|HIP) (GPUs|devices) are available"
     r"|Found no NVIDIA driver"

@@ -524,16 +524,20 @@ def _fixes(count: int) -> str:
 
 
 def find_with_linter(path: Path, select: tuple[str, ...], ignore: tuple[str, ...]) -> tuple[str, Finder]:
-    """The decoded text of a script, and what finds fixes in it or in a corrected copy."""
+    """The decoded text of a script, and what finds fixes in it or in a corrected copy, by the project's configuration.
+
+    Raises SourceError for a file that cannot be read or parsed, UsageError for a bad configuration or an unknown rule.
+    """
+    from devlint.config import Resolver
     from devlint.engine import Linter
-    from devlint.registry import load_rules
-    from devlint.settings import Settings
+    from devlint.rulebook import Rulebook, rules_of
     from devlint.source import Source, parse, read_source
 
     source = read_source(path)
     parse(source)
-    settings = Settings(select=select, ignore=ignore)
-    linter = Linter(load_rules(), settings)
+    config = Resolver().for_directory(str(path.resolve().parent))
+    settings = Rulebook(select or None, None, ignore or None).settings(config, str(path.resolve()))
+    linter = Linter(rules_of(config.plugins), settings)
 
     def find(text: str) -> list[FixCase]:
         copy: Source = replace(source, text=text)

@@ -167,6 +167,10 @@ def test_a_clean_run_prints_one_line(name: str) -> None:
     assert rendered(name, run()) == "No device problems found in 1 file."
 
 
+def test_a_run_with_errors_does_not_look_like_success() -> None:
+    assert rendered("concise", replace(run(), errors=2)) == "No device problems found in 1 file; 2 errors, see above."
+
+
 def test_closing_lines_count_what_was_fixed() -> None:
     assert rendered("concise", run(fixed=[FINDING])) == "Fixed 1 problem; none left in 1 file."
     assert rendered("concise", replace(run(fixed=[FINDING, FINDING]), fix_only=True)) == "Fixed 2 problems in 1 file."

@@ -44,7 +44,7 @@ def program(tmp_path: Path, launcher: Launcher, monkeypatch: pytest.MonkeyPatch)
     class Shared(Launcher):
         """The session's launcher, not closed with the command."""
 
-        def __enter__(self) -> Launcher:  # type: ignore[override]
+        def __enter__(self) -> Launcher:
             return launcher
 
     monkeypatch.setattr(module, "Launcher", Shared)

@@ -1,0 +1,18 @@
+"""What `devlint --show-settings` prints: the settings of a file as TOML, each with its documentation."""
+
+from __future__ import annotations
+
+from devlint.config import SCHEMA, to_toml
+from devlint.discover import Target
+
+
+def settings_lines(target: Target) -> list[str]:
+    """The settings in force for a file, and the file that they come from."""
+    config = target.config
+    lines = [f"# settings of {target.name}"]
+    lines.append(f"# from {config.path}" if config.path is not None else "# no configuration file")
+    for setting in SCHEMA:
+        value = getattr(config, setting.attribute)
+        lines += ["", f"# {setting.doc}"]
+        lines.append(f"# {setting.key} is not set" if value is None else f"{setting.key} = {to_toml(setting, value)}")
+    return lines
