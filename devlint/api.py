@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from devlint.facts import Facts
 from devlint.facts.events import (
+    ApiCall,
     Call,
     Clock,
     Compare,
@@ -66,8 +67,8 @@ else:
     cst = _LazyLibcst()
 
 __all__ = [
-    "ACCELERATORS", "CPU", "HOME", "UNKNOWN", "Call", "Clock", "Compare", "Create", "Creation", "CudaMethod", "Device",
-    "DeviceLiteral", "Edit", "Event", "EventTimer", "Facts", "Finding", "Fix", "Guards", "ImportNeed",
+    "ACCELERATORS", "CPU", "HOME", "UNKNOWN", "ApiCall", "Call", "Clock", "Compare", "Create", "Creation", "CudaMethod",
+    "Device", "DeviceLiteral", "Edit", "Event", "EventTimer", "Facts", "Finding", "Fix", "Guards", "ImportNeed",
     "InsertStatement", "Load", "Meet", "Move", "Operand", "Origin", "Place", "Register", "Rule", "RuleMeta",
     "RunDeviceNeed", "Safety", "Severity", "Site", "Span", "Symbol", "Use", "Value", "cst", "describe",
     "is_surely_accelerator", "may_be_accelerator",

@@ -188,6 +188,7 @@ class _Check:
         for event in facts.events:
             for rule in self.linter.rules_for(event):
                 if rule.meta.code not in self.crashed:
+                    tree.forget()
                     self.ask(rule, event, facts, tree)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
         self.finish(tree)

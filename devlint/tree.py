@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DEPTH_LIMIT = 120
 STRINGS_LIMIT = 300  # strings side by side: two Python frames each, and the native parser takes 1,200 on 1 MiB
 
+_KEPT = 200  # parsed statements that are kept: a file may have thousands of suspects
 _TO_COLON = re.compile(r"(?:[^:#]|#[^\r\n]*)*:")
 _BRACKET = re.compile(r"[()\[\]{}]")
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # in the order of the text
@@ -70,6 +71,7 @@ class Chunk:
     parentheses; `by_span` the node that a range means."""
 
     head: Head
+    text: str  # the code of `module`
     segments: tuple[Segment, ...]
     module: cst.Module
     statement: cst.CSTNode
@@ -93,6 +95,12 @@ class Tree:
         self._head_starts: list[int] = []
         self._chunks: dict[int, Chunk] = {}
         self._homes: dict[cst.CSTNode, Chunk] = {}
+
+    def forget(self) -> None:
+        """Drop parsed statements when there are many. Nodes given out before are no nodes of this tree afterwards."""
+        if len(self._chunks) > _KEPT:
+            self._chunks.clear()
+            self._homes.clear()
 
     def at(self, span: Span) -> cst.CSTNode:
         """The CST node with this span: an expression where one has it, else the innermost node of another kind.
@@ -135,6 +143,8 @@ class Tree:
         """Whether a comment stands inside the text of a node, its parentheses and the whitespace it owns included."""
         import libcst as cst
 
+        if "#" not in self.code(node):
+            return False
         pending = [node]
         while pending:
             current = pending.pop()
@@ -230,25 +240,31 @@ class Tree:
         to_file = _chunk_to_file(segments)
         spans: dict[cst.CSTNode, Span] = {}
         by_span: dict[Span, cst.CSTNode] = {}
+        ranks: dict[type[cst.CSTNode], int] = {}  # asking each node for its bases takes longer than placing it
         for node, place in found.items():
             span = to_file(to_chars(place.start), to_chars(place.start + place.length))
             if span is None:
                 continue
             spans[node] = span
             known = by_span.get(span)
-            if known is None or _rank(node) > _rank(known):
+            for kind in (type(node),) if known is None else (type(node), type(known)):
+                if kind not in ranks:
+                    ranks[kind] = _rank(kind)
+            if known is None or ranks[type(node)] > ranks[type(known)]:
                 by_span[span] = node
-        for node, (start, end) in spans.items():  # `ast` counts the parentheses of these two as theirs
-            if isinstance(node, cst.Tuple | cst.GeneratorExp) and node.lpar:
+        for node, (start, end) in spans.items():
+            if type(node) is not cst.Tuple and type(node) is not cst.GeneratorExp:
+                continue
+            if node.lpar:  # `ast` counts the parentheses of these two as theirs
                 by_span[Span(spans[node.lpar[-1]].start, spans[node.rpar[0]].end)] = node
-            elif isinstance(node, cst.GeneratorExp):  # the only argument of a call: the parentheses are the call's
+            elif type(node) is cst.GeneratorExp:  # the only argument of a call: the parentheses are the call's
                 by_span[Span(source.text.rfind("(", 0, start), source.text.find(")", end) + 1)] = node
         statement = unwrap(module)
         if head.is_compound:
             whole = head.span if isinstance(head.owner, ast.match_case) else source.span(head.owner)
             spans[statement] = whole
             by_span[whole] = statement
-        return Chunk(head, segments, module, statement, spans, by_span)
+        return Chunk(head, text, segments, module, statement, spans, by_span)
 
     def _cut(self, head: Head) -> tuple[str, tuple[Segment, ...], _Unwrap]:
         """The text that libcst gets for a head, where it comes from, and how to find the statement in the result."""
@@ -302,13 +318,13 @@ def _case(module: cst.Module) -> cst.CSTNode:
     return cast("cst.Match", module.body[0]).cases[0]
 
 
-def _rank(node: cst.CSTNode) -> int:
+def _rank(kind: type[cst.CSTNode]) -> int:
     """Which of several nodes with one span is meant: expressions before statements and arguments before whitespace."""
     import libcst as cst
 
-    if isinstance(node, cst.BaseExpression):
+    if issubclass(kind, cst.BaseExpression):
         return 2
-    return 0 if isinstance(node, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.Newline) else 1
+    return 0 if issubclass(kind, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace | cst.Newline) else 1
 
 
 def _is_too_deep(head: Head, text: str) -> bool:

@@ -1,14 +1,112 @@
-"""Which reads and calls of torch's names deserve an `ApiCall` event: what the rules about the torch interface judge."""
+"""Which reads and calls of torch's names deserve an `ApiCall` event: what the rules about torch's interface judge.
+
+Most calls of torch are of no interest here, so one cached look-up by name decides. What the knowledge says of the name
+travels in the event, because rules do not read the knowledge.
+"""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from devlint import knowledge
+from devlint.facts.events import ApiCall, Operand
+from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
     from devlint.facts.calls import Arguments
     from devlint.facts.machine import Machine
+    from devlint.knowledge import Version
+
+# Modules that torch gets from a plug-in of their vendor: without it the name itself does not exist.
+PLUGINS = frozenset({"npu", "hpu", "mlu", "musa", "sdaa"})
+
+_BACKENDS = frozenset({"cuda", "xpu", "mps", "mtia", "accelerator"}) | PLUGINS
+_OLDEST = knowledge.VERSIONS[0]
+
+# Names of no back end, without a mark in the knowledge, that rules ask about.
+_ASKED = frozenset(
+    {
+        "torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.amp.GradScaler",
+        "torch.amp.grad_scaler.GradScaler", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cpu.amp.autocast",
+        "torch.cpu.amp.GradScaler", "torch.get_device", "torch.device", "torch.Generator", "torch.random.fork_rng",
+        "torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group",
+        "torch.Tensor", "torch.FloatTensor", "torch.DoubleTensor", "torch.HalfTensor", "torch.BFloat16Tensor",
+        "torch.ByteTensor", "torch.CharTensor", "torch.ShortTensor", "torch.IntTensor", "torch.LongTensor",
+        "torch.BoolTensor", "torch.has_cuda", "torch.has_mps", "torch.has_cudnn", "torch.has_mkldnn",
+        "torch.utils.data.DataLoader", "torch.manual_seed", "torch.float64", "torch.double",
+    }
+)  # fmt: skip
+
+
+class Api(NamedTuple):
+    """What the knowledge says of one name, in the words of `ApiCall`."""
+
+    exists: bool | None
+    nearest: tuple[str, ...]
+    since: Version | None
+    removed: Version | None
+    deprecated: Version | None
+    replacement: str | None
+    replacement_since: Version | None
+    remedy: str
+    raises: bool
+
+
+@cache
+def describe(qualname: str) -> Api | None:
+    """The facts about a name below `torch.` that make it worth an event; None when there are none."""
+    parts = qualname.split(".")
+    if len(parts) < 2:
+        return None
+    if parts[1] in PLUGINS and len(parts) > 2:
+        return Api(None, (), None, None, None, None, None, "", True)
+    namespace, _, name = qualname.rpartition(".")
+    life = knowledge.lifetime(qualname)
+    if life is None:
+        if not knowledge.known_namespace(namespace) or knowledge.is_public_name(namespace, name) is not False:
+            return None
+        return Api(False, tuple(knowledge.nearest(qualname)), None, None, None, None, None, "", False)
+    since, removed = life
+    record = knowledge.function(qualname)
+    class_ = knowledge.cls(qualname)
+    deprecated = (record.deprecated if record else None) or (class_.deprecated if class_ else None)
+    replacement = (record.replacement if record else None) or (class_.replacement if class_ else None)
+    remedy, raises = (record.fix, record.guard) if record else ("", False)
+    is_module = record is None and class_ is None and bool(knowledge.namespace_names(qualname))
+    if is_module and since is None and removed is None:
+        return None  # on the way to a name
+    marked = deprecated or replacement or remedy or raises or removed or (since is not None and since > _OLDEST)
+    if not marked and parts[1] not in _BACKENDS and qualname not in _ASKED:
+        return None
+    followed = knowledge.lifetime(replacement) if replacement is not None and " " not in replacement else None
+    if followed is None:
+        replacement = None
+    return Api(
+        True, (), since, removed, deprecated, replacement, followed[0] if followed is not None else None, remedy, raises
+    )
 
 
 def note_api(machine: Machine, node: ast.Call | ast.Attribute, qualname: str, arguments: Arguments | None) -> None:
-    """Emit an `ApiCall` for a name below `torch.` where a rule may have a question about it. `arguments` is None for a read."""
+    """Emit an `ApiCall` for a name below `torch.` about which a rule may have a question. `arguments`: None for a read."""
+    api = describe(qualname)
+    if api is None:
+        return
+    named: dict[str, Operand] = {}
+    star = False
+    if arguments is not None:
+        star = arguments.star
+        for index, (argument, value) in enumerate(zip(arguments.nodes, arguments.values, strict=True)):
+            named[str(index)] = machine.operand(argument, value)
+        for name, (argument, value) in arguments.keywords.items():
+            named[name] = machine.operand(argument, value)
+    backend = qualname.split(".", 2)[1]
+    expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
+    machine.emit(
+        ApiCall(
+            machine.span(node), node, (), machine.guards, machine.scope(), machine.name, qualname,
+            isinstance(node, ast.Call), named, star, machine.statement_value is node, *api, expression, proved,
+        ),
+        isinstance(node, ast.Call),
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from devlint.facts.values import UNKNOWN, Conflict, Device, Value
+from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value
 from devlint.model import Origin, Span
 
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
@@ -263,6 +263,44 @@ class EventTimer(Event):
     recorded: tuple[str, ...]
     made: Span | None  # the constructor of the event that is to blame
     recorded_at: Span | None  # the last record() before
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(Event):
+    """A call of a name of torch, or a reading of it that is no call, which a rule about torch's interface may judge.
+
+    `qualname`: the name as the imports resolve it ("torch.cuda.amp.autocast"). `arguments` as in `Call`; `star`: `*args`
+    or `**kwargs` may carry more. `discarded`: the call is a whole statement. `exists`: whether some known torch has the
+    name, None where that cannot be told; `nearest`: names like it, when none has. `since`, `removed`, `deprecated`:
+    torch minors, None for "always", "never" and "not". `replacement`: the name to use instead, there from
+    `replacement_since` on; `remedy`: class of that replacement ("A" same meaning, "G" needs a guard, "U" changes meaning,
+    "D" deprecated name, "N" there is none, "" not in any table). `raises`: the call raises without an accelerator of
+    that type. `run_device` as in `DeviceLiteral`.
+    """
+
+    qualname: str
+    is_call: bool
+    arguments: Mapping[str, Operand]
+    star: bool
+    discarded: bool
+    exists: bool | None
+    nearest: tuple[str, ...]
+    since: tuple[int, int] | None
+    removed: tuple[int, int] | None
+    deprecated: tuple[int, int] | None
+    replacement: str | None
+    replacement_since: tuple[int, int] | None
+    remedy: str
+    raises: bool
+    run_device: str | None
+    run_device_is_proved: bool
+
+    @property
+    def type(self) -> str:
+        """The device type that the name belongs to: "cuda" of `torch.cuda.synchronize`, "" for a name of none."""
+        parts = self.qualname.split(".")
+        part = parts[2] if parts[1:2] == ["backends"] and len(parts) > 3 else parts[1] if len(parts) > 2 else ""
+        return part if part in ACCELERATORS or part == "accelerator" else ""
 
 
 @dataclass(frozen=True, slots=True)

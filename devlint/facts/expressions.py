@@ -24,6 +24,7 @@ from devlint.facts.values import (
     STRING,
     Kind,
     Place,
+    Symbol,
     Value,
     join,
     may_be_accelerator,
@@ -378,15 +379,20 @@ class Expressions(Methods):
         saved, negated = self.guards, condition.negated()
         state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
         self.guards = self.under(condition)
-        if splits:
+        told = condition.on_cpu or condition.else_on_cpu or condition.no_tensor or condition.else_no_tensor
+        if splits or told:
             self.state = state.copy()
             self.refine(condition.key)
+            self.place(condition.on_cpu)
+            self.no_tensors(condition.no_tensor)
         body = self.evaluate(node.body)
         self.guards = saved
         self.guards = self.under(negated)
-        if splits:
+        if splits or told:
             self.state = state.copy()
             self.refine(negated.key)
+            self.place(condition.else_on_cpu)
+            self.no_tensors(condition.else_no_tensor)
         orelse = self.evaluate(node.orelse)
         self.guards, self.state = saved, state
         if test.constant is True and test.kind == "bool":
@@ -406,6 +412,35 @@ class Expressions(Methods):
                     if value.split is not None and value.split[0] in (base, f"not {base}"):
                         first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
                         self.state.env.setdefault(path, first)
+
+    def place(self, on_cpu: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along."""
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path in on_cpu:
+            value = self.lookup(path)
+            if value is None or not (value.is_tensor or value.kind in ("device", "string")):
+                continue
+            if value.device == CPU or not any(isinstance(p, Symbol) or p.type == "cpu" for p in value.device):
+                continue
+            same = {path: value}
+            if value.kind != "tensor" and len(value.device) == 1:
+                same = {p: v for p, v in self.state.env.items() if v.device == value.device}
+            for other, known in same.items():
+                told = replace(known, device=CPU, made=(), split=None)
+                self.state.env[other] = told
+                changed[other] = (known, told)
+        return changed
+
+    def no_tensors(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be no tensors here: nothing is known of them."""
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path in paths:
+            value = self.lookup(path)
+            if value is not None and value.is_tensor:
+                told = Value("unknown", type_name="no tensor")
+                self.state.env[path] = told
+                changed[path] = (value, told)
+        return changed
 
     def choose(self, body: Value, orelse: Value, condition: conditions.Condition) -> Value:
         """The value of a choice. A choice of devices is one device that the code does not name."""

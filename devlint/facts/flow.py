@@ -17,7 +17,6 @@ from devlint.facts.values import (
     NONE,
     NOTHING,
     UNKNOWN,
-    Symbol,
     Value,
     merge,
 )
@@ -261,35 +260,6 @@ class Flow(Functions):
         self.split_keys.add(key)
         return True
 
-    def place(self, on_cpu: set[str]) -> dict[str, tuple[Value, Value]]:
-        """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along."""
-        changed: dict[str, tuple[Value, Value]] = {}
-        for path in on_cpu:
-            value = self.lookup(path)
-            if value is None or not (value.is_tensor or value.kind in ("device", "string")):
-                continue
-            if value.device == CPU or not any(isinstance(p, Symbol) or p.type == "cpu" for p in value.device):
-                continue
-            same = {path: value}
-            if value.kind != "tensor" and len(value.device) == 1:
-                same = {p: v for p, v in self.state.env.items() if v.device == value.device}
-            for other, known in same.items():
-                told = replace(known, device=CPU, made=(), split=None)
-                self.state.env[other] = told
-                changed[other] = (known, told)
-        return changed
-
-    def no_tensors(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
-        """Values that a condition tells to be no tensors here: nothing is known of them."""
-        changed: dict[str, tuple[Value, Value]] = {}
-        for path in paths:
-            value = self.lookup(path)
-            if value is not None and value.is_tensor:
-                told = Value("unknown", type_name="no tensor")
-                self.state.env[path] = told
-                changed[path] = (value, told)
-        return changed
-
     def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
         """A variable that got a device in one branch and another in the other is a chosen device."""
         if then.dead or otherwise.dead:
@@ -345,13 +315,12 @@ class Flow(Functions):
             self.block(node.orelse)
 
     def loop(self, body: Sequence[ast.stmt], head: Callable[[], None]) -> None:
-        """Run a body until nothing changes, at most twice: the first time from the entry, then from what it leaves."""
+        """Run a body until nothing changes: from the entry, then from what it leaves; what still changes is unknown."""
         entry = self.state
         joined = entry
         self.loops += 1
         guards = self.guards
-        passes = 2 if self.loops <= 3 else 1
-        for attempt in range(passes):
+        for attempt in range(3 if self.loops <= 3 else 1):
             self.state = joined.copy()
             self.breaks.append([])
             self.continues.append([])
@@ -369,10 +338,15 @@ class Flow(Functions):
                 joined = after
                 break
             if attempt:
+                widened = False
                 for path, value in after.env.items():
                     known = joined.env.get(path)
                     if known is not None and known.device != value.device:
                         after.env[path] = replace(value, device=UNKNOWN, made=(), split=None)
+                        widened = True
+                if not widened:
+                    joined = after
+                    break
             joined = after
         self.loops -= 1
         joined.dead = False

@@ -458,7 +458,7 @@ class Functions(Registration):
     def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
         node = argument.annotation
-        if node is None or is_tensor_annotation(node):
+        if node is None or is_tensor_annotation(node, self.imports.names):
             return None
         while isinstance(node, ast.Subscript):
             name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from devlint.facts.values import Value
 
@@ -31,7 +32,7 @@ _ANNOTATIONS = frozenset(
 )
 
 
-def is_tensor_annotation(node: ast.expr | None) -> bool:
+def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = MappingProxyType({})) -> bool:
     """Whether an annotation says tensor: `Tensor`, `torch.Tensor`, `Optional[Tensor]`, `Tensor | None`, also as text."""
     if node is None:
         return False
@@ -41,16 +42,17 @@ def is_tensor_annotation(node: ast.expr | None) -> bool:
             text = text.replace(wrap, "")
         return text in _ANNOTATIONS
     if isinstance(node, ast.Name):
-        return node.id in _ANNOTATIONS
+        return names.get(node.id, node.id) in _ANNOTATIONS
     if isinstance(node, ast.Attribute):
-        return isinstance(node.value, ast.Name) and f"{node.value.id}.{node.attr}" in _ANNOTATIONS
+        root = node.value
+        return isinstance(root, ast.Name) and f"{names.get(root.id, root.id)}.{node.attr}" in _ANNOTATIONS
     if isinstance(node, ast.Subscript):
         name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
-        return name == "Optional" and is_tensor_annotation(node.slice)
+        return name == "Optional" and is_tensor_annotation(node.slice, names)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         sides = (node.left, node.right)
         none = [s for s in sides if isinstance(s, ast.Constant) and s.value is None]
-        return len(none) == 1 and any(is_tensor_annotation(s) for s in sides)
+        return len(none) == 1 and any(is_tensor_annotation(s, names) for s in sides)
     return False
 
 
@@ -74,7 +76,7 @@ class Evidence:
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.parameters = {a.arg for a in every}
         annotated = {a.arg for a in every if a.annotation is not None}
-        self.tensors |= {a.arg for a in every if is_tensor_annotation(a.annotation)}
+        self.tensors |= {a.arg for a in every if is_tensor_annotation(a.annotation, names)}
         open_ = self.parameters - annotated - {"self", "cls"}
         for child in nodes:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):

@@ -6,7 +6,7 @@ Offsets are code points of the decoded original. Free of torch and of the linter
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,13 +76,17 @@ class _Owned(NamedTuple):
 class Variant:
     """The original text with some fixes applied, and where each of its statements comes from.
 
+    `leave_out` and `only` are indices of `cases`: all but one, or one alone. What fixes share is always there.
     `keys[n]` names statement n across variants: the number of the original statement whose text it keeps, or for a
     statement that a fix wrote, the place where it was put in. `edited[n]` are the fixes that wrote part of it.
     """
 
-    def __init__(self, original: Places, cases: Sequence[FixCase], leave_out: int | None = None) -> None:
+    def __init__(
+        self, original: Places, cases: Sequence[FixCase], leave_out: int | None = None, only: int | None = None
+    ) -> None:
         self.original = original
-        self.text, self.pieces = _assemble(original.lines.text, _owned_edits(cases, leave_out))
+        chosen = {only} if only is not None else set(range(len(cases))) - {leave_out}
+        self.text, self.pieces = _assemble(original.lines.text, _owned_edits(cases, chosen))
         self.places = Places(self.text)
         self.keys: list[str] = []
         self.edited: list[frozenset[int]] = []
@@ -143,12 +147,12 @@ class Variant:
         return None
 
 
-def _owned_edits(cases: Sequence[FixCase], leave_out: int | None) -> list[_Owned]:
-    """The edits of a variant, in order; what fixes share once, also when the fix left out shares it."""
+def _owned_edits(cases: Sequence[FixCase], chosen: Set[int]) -> list[_Owned]:
+    """The edits of a variant, in order; what fixes share once, also for fixes that are not chosen."""
     shared = dict.fromkeys(edit for case in cases for edit in case.shared)
     owned = [_Owned(edit, -1) for edit in shared]
     for index, case in enumerate(cases):
-        if index != leave_out:
+        if index in chosen:
             owned.extend(_Owned(edit, index) for edit in case.edits)
     # A stable sort: at one offset, what is shared (imports, definitions) comes before what uses it.
     return sorted(owned, key=lambda each: (each.edit.start, each.edit.end))

@@ -13,6 +13,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Literal, TypeAlias
@@ -108,7 +109,7 @@ class Recorder:
         """Whether a source file is the user's."""
         if filename.startswith("<"):
             return filename in ("<stdin>", "<string>") and not self.user_roots
-        path = os.path.realpath(filename)
+        path = _real_path(filename)
         if path.startswith(_DEVLINT) or f"{os.sep}site-packages{os.sep}" in path:
             return False
         if f"{os.sep}dist-packages{os.sep}" in path:
@@ -201,6 +202,10 @@ class Recorder:
         )
 
 
+# Many recorders ask about the same files, and each answer costs a look at every folder above.
+_real_path = lru_cache(maxsize=None)(os.path.realpath)
+
+
 def _line_at(code: CodeType, offset: int) -> int:
     for start, end, line in code.co_lines():
         if start <= offset < end and line is not None:
@@ -208,6 +213,7 @@ def _line_at(code: CodeType, offset: int) -> int:
     return code.co_firstlineno
 
 
+@lru_cache(maxsize=1)
 def _library_roots() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     roots = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib") if name in paths}

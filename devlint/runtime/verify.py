@@ -47,6 +47,8 @@ DEVICES = "auto, cpu, cuda, mps, xpu, or simulated: sim, sim:2, sim:xpu, sim:cud
 _REAL = ("cuda", "mps", "xpu")
 _MOST_ROUNDS = 5
 
+_LEFT = "the program left processes running; they were ended"
+_ALSO = "another fix removes the same fault"
 _OVERLAPS = "it changes the same text as another fix; apply that one, then verify again"
 
 Finder = Callable[[str], list[FixCase]]
@@ -143,6 +145,8 @@ class Runner:
         for note in report.get("notes", ()):
             if note not in self.notes:
                 self.notes.append(note)
+        if ended.left_behind and _LEFT not in self.notes:
+            self.notes.append(_LEFT)
         run = observed(ended, variant, self.path, self.request)
         self._made[variant.text, self.chosen[device], forgiving] = run
         return run
@@ -407,6 +411,7 @@ class _Bench:
         }
         for index, claim in enumerate(self._claims):
             self._variants[self._label(index)] = Variant(original, fixes, leave_out=claim.index)
+            self._variants[self._alone(index)] = Variant(original, fixes, only=claim.index)
         self._corrected = list(self._variants)[1]
         self._listed: set[str] = set()
         first = self._run("original", request.device)
@@ -415,8 +420,14 @@ class _Bench:
         self._run(self._corrected, self._device)
 
     def _label(self, index: int) -> str:
+        return f"corrected without {self._name(index)}"
+
+    def _alone(self, index: int) -> str:
+        return f"original with {self._name(index)} corrected"
+
+    def _name(self, index: int) -> str:
         claim = self._claims[index]
-        return f"corrected without {claim.code} at line {claim.line}" + self._twin(index)
+        return f"{claim.code} at line {claim.line}" + self._twin(index)
 
     def _twin(self, index: int) -> str:
         """What tells apart two fixes of one rule on one line."""
@@ -454,6 +465,10 @@ class _Bench:
         original, corrected = self._run("original", device), self._run(self._corrected, device)
         without = self._run(self._label(index), device)
         judgement = judge(claim, without, corrected, original, _tolerance(device))
+        if judgement.verdict is Verdict.NOT_REPRODUCED and original.stop is not None:
+            alone = judge(claim, original, self._run(self._alone(index), device), None, _tolerance(device))
+            if alone.verdict is Verdict.CONFIRMED:
+                return replace(alone, evidence=(*alone.evidence, _ALSO), then=judgement.then)
         suspect = judgement.then
         if (
             judgement.verdict is Verdict.CONFIRMED

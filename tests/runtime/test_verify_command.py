@@ -68,6 +68,14 @@ def test_confirmed_fix_exits_0(program: Path, capsys: pytest.CaptureFixture[str]
     assert text.endswith("1 fix: 1 confirmed.\n")
 
 
+def test_fault_that_two_fixes_remove_confirms_both(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = {"code": "DEV101", "at": "weight + shift", "replace": [["shift", "shift.to(device)"]]}
+    assert verify(program, RIGHT, other) == 0
+    text = capsys.readouterr().out
+    assert text.count("another fix removes the same fault") == 2
+    assert text.endswith("2 fixes: 2 confirmed.\n")
+
+
 def test_refuted_fix_exits_1(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(program, WRONG) == 1
     assert "REFUTED on simulated cuda" in capsys.readouterr().out
