@@ -16,7 +16,7 @@ from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
     from devlint.facts.calls import Arguments
-    from devlint.facts.machine import Machine
+    from devlint.facts.devices import Devices
     from devlint.knowledge import Version
 
 # Modules that torch gets from a plug-in of their vendor: without it the name itself does not exist.
@@ -60,8 +60,8 @@ def describe(qualname: str) -> Api | None:
     parts = qualname.split(".")
     if len(parts) < 2:
         return None
-    if parts[1] in PLUGINS and len(parts) > 2:
-        return Api(None, (), None, None, None, None, None, "", True)
+    if parts[1] in PLUGINS:
+        return Api(None, (), None, None, None, None, None, "", True) if len(parts) > 2 else None
     namespace, _, name = qualname.rpartition(".")
     life = knowledge.lifetime(qualname)
     if life is None:
@@ -88,7 +88,7 @@ def describe(qualname: str) -> Api | None:
     )
 
 
-def note_api(machine: Machine, node: ast.Call | ast.Attribute, qualname: str, arguments: Arguments | None) -> None:
+def note_api(machine: Devices, node: ast.Call | ast.Attribute, qualname: str, arguments: Arguments | None) -> None:
     """Emit an `ApiCall` for a name below `torch.` about which a rule may have a question. `arguments`: None for a read."""
     api = describe(qualname)
     if api is None:
