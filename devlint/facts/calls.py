@@ -88,6 +88,7 @@ _FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "tor
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
 #: Factories whose results are mostly indices, which may stay on the CPU.
 _INDICES = frozenset({"torch.arange", "torch.randperm", "torch.tril_indices", "torch.triu_indices", "torch.range"})
+_BOUNDS = frozenset({"clamp", "clip", "clamp_", "clip_"})
 _INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "long", "short", "uint8", "bool"})
 #: Calls that wrap a module and put it where it was; inputs may come from anywhere and are scattered.
 _SCATTERING = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
@@ -288,6 +289,11 @@ class Calls(Devices):
             for index, operand in enumerate(operands):
                 if operand.node is out[0] or any(operand.value is o for o in outs):
                     written = index
+        if record.qualname.rsplit(".", 1)[-1] in _BOUNDS and any(
+            v.kind in ("number", "extent") for v in arguments.values
+        ):
+            # a number beside it makes a 0-dim bound a number too [torch's argument parser: clamp(Tensor, Number, Number)]
+            operands = [o for i, o in enumerate(operands) if i == 0 or o.value.zero_dim is False]
         if record.mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
             self.meet(node, operands, "inplace" if record.inplace else how, operation, record.mixing, written)
         if record.sync in ("always", "maybe") and any(may_be_accelerator(o.value.device) for o in operands):
@@ -388,7 +394,7 @@ class Calls(Devices):
                 made = (Creation(span, qualname, node, self.scope(), zero_dim, takes_device),)
             result = Value(kind, default.device, zero_dim, because=(origin,), made=made)
             given = None
-            if made:
+            if made and device is None:
                 self.note_size(made[0], arguments)
         self.emit(Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result))
         return result
@@ -466,6 +472,8 @@ class Calls(Devices):
             self.note_literal(device[0], device[1], "argument", qualname, "device")
             self.emit_call(node, qualname, None, arguments, exists=True)
             return Value("tensor", UNKNOWN, False)
+        if not node.args and not node.keywords:
+            return Value("tensor", UNKNOWN)  # without elements: a placeholder
         result = Value("tensor", CPU, False, because=because, made=made)
         self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))
         return result

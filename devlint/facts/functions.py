@@ -452,8 +452,16 @@ class Functions(Registration):
             is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
             forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
             nodes = self.scan.functions[id(node)].nodes if id(node) in self.scan.functions else ()
-            evidence = self.evidence[id(node)] = Evidence(node, nodes, self.imports.names, forward)
+            evidence = self.evidence[id(node)] = Evidence(
+                node, nodes, self.imports.names, forward, self.method_names(owner)
+            )
         return evidence
+
+    def method_names(self, owner: ClassFacts | None) -> set[str]:
+        """The methods of a class and of its bases in this file."""
+        if owner is None:
+            return set()
+        return set(owner.methods).union(*(self.method_names(base) for base in owner.local_bases))
 
     def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""

@@ -117,7 +117,7 @@ class Operations(Machine):
                     continue
                 if other.value.zero_dim is True and mixing == "scalar" and other.value.device == CPU:
                     continue
-                if mixing == "index" and off_index != 0 and off.value.device == CPU:
+                if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
                 culprits.append((off, other, level))
         if not culprits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from types import MappingProxyType
 
 from devlint.facts.values import Value
@@ -27,6 +27,7 @@ _NOT_EVIDENCE = frozenset(
         "torch.device", "torch.save", "torch.load", "torch.manual_seed", "torch.Size", "torch.stack", "torch.cat",
     }
 )  # fmt: skip
+_CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
 _ANNOTATIONS = frozenset(
     {"Tensor", "torch.Tensor", "FloatTensor", "LongTensor", "torch.FloatTensor", "torch.LongTensor"}
 )
@@ -65,12 +66,15 @@ class Evidence:
         nodes: Iterable[ast.AST],
         names: dict[str, str],
         forward: bool,
+        own_methods: Container[str] = (),
     ) -> None:
+        self.own_methods = own_methods
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
-        self.arrays: set[str] = set()
+        self.arrays: set[str] = set()  # given to numpy
+        self.converted: set[str] = set()  # made into a tensor here, so no tensor before
         self.containers: set[str] = set()  # a tensor, or a sequence of tensors
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -97,7 +101,7 @@ class Evidence:
                 key = child.slice
                 if child.value.id in open_ and isinstance(key, ast.Tuple):
                     self.tensors.add(child.value.id)
-        self.tensors -= self.modules
+        self.tensors -= self.modules | (self.converted & open_)
         self.narrowed |= (self.arrays & open_) - self.tensors  # given to numpy: host data
 
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
@@ -125,7 +129,8 @@ class Evidence:
             return
         first = call.args[0] if call.args else None
         if root.id == "self":
-            if forward and isinstance(first, ast.Name) and first.id in open_ and len(chain) == 1:
+            is_submodule = len(chain) == 1 and chain[0] not in self.own_methods
+            if forward and is_submodule and isinstance(first, ast.Name) and first.id in open_:
                 self.tensors.add(first.id)
             return
         target = names.get(root.id)
@@ -140,6 +145,12 @@ class Evidence:
         elif qualname == "torch.is_tensor":
             if isinstance(first, ast.Name):
                 self.narrowed.add(first.id)
+        elif qualname in _CONVERSIONS:
+            while isinstance(first, (ast.Subscript, ast.Attribute)):
+                first = first.value
+            if isinstance(first, ast.Name):
+                self.arrays.add(first.id)
+                self.converted.add(first.id)
         elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
             if isinstance(first, ast.Name) and first.id in open_:
                 self.tensors.add(first.id)

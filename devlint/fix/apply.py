@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from devlint.model import Span, TextEdit, TextFix
 
@@ -56,21 +57,27 @@ def splice(text: str, edits: Sequence[TextEdit]) -> str:
     return "".join(pieces)
 
 
-def moved(span: Span, edits: Sequence[TextEdit]) -> Span:
-    """Where a range of the old text stands after sorted edits; a border inside an edit moves to that edit's border."""
+class Moves:
+    """Where places of the old text stand after sorted edits that do not overlap."""
 
-    def place(offset: int, is_end: bool) -> int:
-        shift = 0
-        for edit in edits:
-            if edit.start > offset or (edit.start == offset and is_end):
-                break
-            if edit.end > offset:  # inside
-                return edit.start + shift + (len(edit.text) if is_end else 0)
-            shift += len(edit.text) - (edit.end - edit.start)
-        return offset + shift
+    def __init__(self, edits: Sequence[TextEdit]) -> None:
+        self._edits = edits
+        self._starts = [edit.start for edit in edits]
+        grown = (len(edit.text) - (edit.end - edit.start) for edit in edits)
+        self._shifts = list(accumulate(grown, initial=0))
 
-    start = place(span.start, False)
-    return Span(start, max(start, place(span.end, True)))
+    def span(self, span: Span) -> Span:
+        """The range after the edits; a border inside an edit moves to that edit's border."""
+        start = self._place(span.start, bisect_right(self._starts, span.start), False)
+        end = self._place(span.end, bisect_left(self._starts, span.end), True)
+        return Span(start, max(start, end))
+
+    def _place(self, offset: int, before: int, is_end: bool) -> int:
+        """`before`: how many edits count as before the offset."""
+        if before and self._edits[before - 1].end > offset:
+            edit = self._edits[before - 1]
+            return edit.start + self._shifts[before - 1] + (len(edit.text) if is_end else 0)
+        return offset + self._shifts[before]
 
 
 def _touches(taken: Sequence[TextEdit], edit: TextEdit) -> bool:

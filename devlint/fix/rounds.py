@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from devlint.engine import Linter
 from devlint.errors import SourceError
-from devlint.fix.apply import choose, moved, splice
+from devlint.fix.apply import Moves, choose, splice
 from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Safety, Span, TextEdit
 from devlint.source import Source, decode
 
@@ -68,7 +68,8 @@ def fix_source(
         if failed:
             continue
         for edits in attempt.steps:
-            withdrawn = {(code, moved(span, edits)): why for (code, span), why in withdrawn.items()}
+            moves = Moves(edits)
+            withdrawn = {(code, moves.span(span)): why for (code, span), why in withdrawn.items()}
         source = attempt.source
         seen.add(source.text)
         outcome.text, outcome.result = source.text, attempt.result
@@ -127,8 +128,9 @@ def _try(
         after, result = fresh, linter.check(fresh)
         steps.append(edits)
         fixed += batch
-        stay = [(code, moved(span, edits)) for code, span in stay]
-        gone = [(code, moved(span, edits)) for code, span in (*gone, *((d.code, d.span) for d in batch))]
+        moves = Moves(edits)
+        stay = [(code, moves.span(span)) for code, span in stay]
+        gone = [(code, moves.span(span)) for code, span in (*gone, *((d.code, d.span) for d in batch))]
         crashes = [crash for crash in result.crashes if crash not in before.crashes]
         if len(result.crashes) > len(before.crashes):
             return attempt(f"devlint fails on the fixed file: {crashes[0]}")

@@ -30,7 +30,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         conv_transpose2d conv_transpose3d conv_tbc convolution batch_norm layer_norm group_norm instance_norm rms_norm
         F:batch_norm F:layer_norm F:group_norm F:instance_norm F:rms_norm F:cross_entropy F:nll_loss
         F:linear_cross_entropy F:multilabel_margin_loss F:triplet_margin_loss F:triplet_margin_with_distance_loss
-        triplet_margin_loss F:scaled_dot_product_attention F:multi_head_attention_forward F:embedding F:embedding_bag
+        triplet_margin_loss F:scaled_dot_product_attention F:embedding F:embedding_bag
         embedding embedding_bag F:grid_sample grid_sampler F:max_unpool1d F:local_response_norm lstm gru rnn_tanh
         rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell .cross .cholesky_solve .lu_solve .lstsq .orgqr .prelu
         F:prelu .take_along_dim .put .index_fill Tensor:index_fill_ .masked_scatter .diagonal_scatter .slice_scatter

@@ -23,6 +23,7 @@ from devlint.runtime.correction import FixCase, Variant, carried_back, choose, o
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Ended, Launcher
 from devlint.runtime.verdict import (
+    NOT_COMPARED,
     REAL_CARD,
     SAME_KERNELS,
     Caught,
@@ -38,6 +39,7 @@ from devlint.runtime.verdict import (
     brought,
     combine,
     differ,
+    differing_losses,
     exit_code,
     is_device_fault,
     judge,
@@ -47,6 +49,7 @@ DEVICES = "auto, cpu, cuda, mps, xpu, or simulated: sim, sim:2, sim:xpu, sim:cud
 _REAL = ("cuda", "mps", "xpu")
 _MOST_ROUNDS = 5
 
+_VARIES = "losses differ from run to run under one seed, so they were not compared"
 _LEFT = "the program left processes running; they were ended"
 _ALSO = "another fix removes the same fault"
 _OVERLAPS = "it changes the same text as another fix; apply that one, then verify again"
@@ -112,14 +115,14 @@ class Runner:
         self._say = say
         self._made: dict[tuple[str, str, bool], Run] = {}
 
-    def run(self, variant: Variant, device: str, label: str, forgiving: bool = False) -> Run:
-        """One run of a variant on a device; see `launch.Job` for `forgiving`.
+    def run(self, variant: Variant, device: str, label: str, forgiving: bool = False, again: bool = False) -> Run:
+        """One run of a variant on a device; see `launch.Job` for `forgiving`. `again`: even if it was run before.
 
         Raises UsageError when torch or the device is missing, DevlintError when devlint itself fails.
         """
         device = self.chosen.get(device, device)
         known = self._made.get((variant.text, device, forgiving))
-        if known is not None:
+        if known is not None and not again:
             return known
         self._say(label)
         request = self.request
@@ -351,7 +354,6 @@ def verify(request: Request, text: str, cases: Sequence[FixCase], runner: Runner
     except SyntaxError as error:
         raise SourceError(f"cannot parse: {error.msg}", error.lineno or 1, error.offset or 1) from error
     report = Report(request.script)
-    report.hints = [(case, _position(original, case.span.start)) for case in cases if case.is_hint]
     fixes, waiting = choose([case for case in cases if not case.is_hint])
     if find is not None:
         fixes, waiting = _more_rounds(original, fixes, waiting, find)
@@ -363,6 +365,9 @@ def verify(request: Request, text: str, cases: Sequence[FixCase], runner: Runner
             report.fixes.append(_judged(original, case, bench.judge(index)))
     for case in waiting:
         report.fixes.append(_judged(original, case, Judgement(Verdict.COULD_NOT_JUDGE, (_OVERLAPS,))))
+    judged = {(fix.case.code, fix.start) for fix in report.fixes}  # a hint may become a fix in a later round
+    hints = [(case, _position(original, case.span.start)) for case in cases if case.is_hint]
+    report.hints = [(case, at) for case, at in hints if (case.code, at) not in judged]
     report.fixes.sort(key=lambda fix: (fix.case.span, fix.case.code))
     report.torch, report.notes = runner.torch, list(runner.notes)
     return report
@@ -414,6 +419,7 @@ class _Bench:
             self._variants[self._alone(index)] = Variant(original, fixes, only=claim.index)
         self._corrected = list(self._variants)[1]
         self._listed: set[str] = set()
+        self._repeats: dict[str, bool] = {}
         first = self._run("original", request.device)
         report.device = first.device
         self._device = runner.chosen.get(request.device, request.device)
@@ -464,9 +470,10 @@ class _Bench:
         claim = claim or self._claims[index]
         original, corrected = self._run("original", device), self._run(self._corrected, device)
         without = self._run(self._label(index), device)
-        judgement = judge(claim, without, corrected, original, _tolerance(device))
+        judgement = judge(claim, without, corrected, original, self._tolerance(device, without, corrected))
         if judgement.verdict is Verdict.NOT_REPRODUCED and original.stop is not None:
-            alone = judge(claim, original, self._run(self._alone(index), device), None, _tolerance(device))
+            only = self._run(self._alone(index), device)
+            alone = judge(claim, original, only, None, self._tolerance(device, original, only))
             if alone.verdict is Verdict.CONFIRMED:
                 return replace(alone, evidence=(*alone.evidence, _ALSO), then=judgement.then)
         suspect = judgement.then
@@ -490,18 +497,28 @@ class _Bench:
     def _from_the_original(self, device: str, index: int) -> Judgement:
         """Where original and corrected program do the same, the original stands for the one without this fix."""
         original, corrected = self._run("original", device), self._run(self._corrected, device)
-        return judge(self._claims[index], original, corrected, None, _tolerance(device))
+        return judge(self._claims[index], original, corrected, None, self._tolerance(device, original, corrected))
 
     def _differ_on(self, device: str) -> bool:
         """Whether the fixes together change what the program does there, so that each must be looked at by itself."""
         original, corrected = self._run("original", device), self._run(self._corrected, device)
-        if differ(original, corrected, _tolerance(device)):
+        if differ(original, corrected, self._tolerance(device, original, corrected)):
             return True
         return device != "cpu" and not (original.complete and corrected.complete)
 
-
-def _tolerance(device: str) -> Tolerance:
-    return REAL_CARD if device in _REAL else SAME_KERNELS
+    def _tolerance(self, device: str, a: Run, b: Run) -> Tolerance:
+        """How losses are compared. If two runs differ, the corrected one is repeated: it must agree with itself."""
+        tolerance = REAL_CARD if device in _REAL else SAME_KERNELS
+        if not differing_losses(a, b, tolerance):
+            return tolerance
+        if device not in self._repeats:
+            once = self._run(self._corrected, device)
+            label = f"{self._corrected}, repeated"
+            twice = self._runner.run(self._variants[self._corrected], device, label, again=True)
+            self._repeats[device] = not differing_losses(once, twice, tolerance)
+            if not self._repeats[device] and _VARIES not in self._runner.notes:
+                self._runner.notes.append(_VARIES)
+        return tolerance if self._repeats[device] else NOT_COMPARED
 
 
 def _claim(index: int, case: FixCase, original: Places) -> Claim:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from devlint.api import CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
+from devlint.api import ApiCall, CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
 
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
 _KERNELS = (
@@ -36,7 +36,7 @@ def _occurs(pattern: re.Pattern[str], text: str) -> bool:
     return pattern.search(text) is not None
 
 
-def is_guarded(event: CudaMethod | DeviceLiteral) -> bool:
+def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
     """Whether the place only runs where the accelerator is meant to be used.
 
     True under a proved guard for its type, and under a condition that names it: `if use_cuda`,

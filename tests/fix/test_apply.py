@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlint.fix.apply import apply, choose, moved, splice
+from devlint.fix.apply import Moves, apply, choose, splice
 from devlint.model import Safety, Span, TextEdit, TextFix
 
 
@@ -95,13 +95,13 @@ def test_place_outside_the_edits_keeps_its_text(fixes: list[TextFix], one: int, 
     edits, _ = choose(fixes)
     text = splice(TEXT, edits)
     if all(edit.end <= span.start or edit.start >= span.end for edit in edits):
-        where = moved(span, edits)
+        where = Moves(edits).span(span)
         assert text[where.start : where.end] == TEXT[span.start : span.end]
 
 
 def test_place_around_an_edit_grows_with_it() -> None:
-    assert moved(Span(2, 8), [TextEdit(4, 5, "abc")]) == Span(2, 10)
+    assert Moves([TextEdit(4, 5, "abc")]).span(Span(2, 8)) == Span(2, 10)
 
 
 def test_place_that_an_edit_cuts_moves_to_the_border_of_the_new_text() -> None:
-    assert moved(Span(4, 8), [TextEdit(2, 6, "a")]) == Span(2, 5)
+    assert Moves([TextEdit(2, 6, "a")]).span(Span(4, 8)) == Span(2, 5)

@@ -76,6 +76,15 @@ def test_fault_that_two_fixes_remove_confirms_both(program: Path, capsys: pytest
     assert text.endswith("2 fixes: 2 confirmed.\n")
 
 
+def test_losses_that_vary_by_themselves_are_not_compared(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = PROGRAM.replace("device = ", "torch.seed()\ndevice = ").replace("arange(3.0)", "rand(3)")
+    program.write_text(text, encoding="utf-8")
+    assert verify(program, {"code": "DEV102", "at": "torch.rand(3)", "replace": [["(3)", "(3, device=device)"]]}) == 0
+    out = capsys.readouterr().out
+    assert "1 confirmed" in out
+    assert "note: losses differ from run to run under one seed" in out
+
+
 def test_refuted_fix_exits_1(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify(program, WRONG) == 1
     assert "REFUTED on simulated cuda" in capsys.readouterr().out

@@ -1,0 +1,111 @@
+"""What the rules about torch's interface share: who asks for the accelerator, how to ask, and statements under a guard."""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import (
+    ACCELERATORS,
+    ApiCall,
+    Edit,
+    Facts,
+    ImportNeed,
+    InsertStatement,
+    Operand,
+    Site,
+    cst,
+)
+from devlint_rules._calls import may_precede
+from devlint_rules._run_device import is_for_accelerator, is_guarded
+
+#: How a program asks for a type of accelerator.
+AVAILABLE = {
+    "cuda": "torch.cuda.is_available",
+    "xpu": "torch.xpu.is_available",
+    "mps": "torch.backends.mps.is_available",
+    "mtia": "torch.mtia.is_available",
+    "accelerator": "torch.accelerator.is_available",
+}
+#: The types' names in a message.
+NAMES = {
+    "cuda": "CUDA", "xpu": "XPU", "mps": "MPS", "mtia": "MTIA", "npu": "the NPU plug-in", "hpu": "the HPU plug-in",
+    "accelerator": "an accelerator",
+}  # fmt: skip
+
+_LEGACY = re.compile(r"torch\.(cuda|xpu)\.(sparse\.)?[A-Za-z0-9]+(Tensor|Storage)\Z")
+_DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8",
+    "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
+}  # fmt: skip
+_ACCELERATOR_WORDS = re.compile(r"(?i)cuda|gpu|nvidia")
+
+
+def is_legacy_type(qualname: str) -> bool:
+    """Whether a name is a tensor or storage type of an accelerator, `torch.cuda.FloatTensor`."""
+    return _LEGACY.match(qualname) is not None
+
+
+def dtype_of(type_name: str) -> str | None:
+    """The dtype of a legacy tensor type by its name, `torch.float32` for `torch.cuda.FloatTensor`."""
+    name = type_name.rpartition(".")[2]
+    if not name.endswith("Tensor"):
+        return None
+    dtype = _DTYPES.get(name.removesuffix("Tensor"))
+    return None if dtype is None else f"torch.{dtype}"
+
+
+def serves_accelerator(event: ApiCall, facts: Facts) -> bool:
+    """Whether the place runs only where the accelerator is: under a guard, or in code that is written for it alone.
+
+    Such code says so by the name of the function, class or file, or loads kernels.
+    """
+    if event.type == "accelerator":
+        if event.under.holds & (ACCELERATORS | {"accelerator"}) or any("accel" in t for t in event.under.tests):
+            return True
+        return is_guarded(event)
+    if is_guarded(event) or is_for_accelerator(facts):
+        return True
+    pattern = _ACCELERATOR_WORDS if event.type == "cuda" else re.compile(rf"(?i){event.type}")
+    file = facts.path.replace("\\", "/").rpartition("/")[2]
+    return pattern.search(event.function) is not None or pattern.search(file) is not None
+
+
+def guarded_statement(event: ApiCall, site: Site, test: str, call: cst.BaseExpression | None = None) -> list[Edit | InsertStatement] | None:
+    """The edits that put the statement, or `call` in its place, under `if test:`; None where the call is no statement."""
+    statement = site.statement
+    if not event.discarded or not isinstance(statement, cst.Expr) or not may_precede(statement):
+        return None
+    if site.has_comment(statement):
+        return None
+    kept = statement if call is None else statement.with_changes(value=call)
+    body = cst.IndentedBlock([cst.SimpleStatementLine([kept])])
+    return [InsertStatement(event.span, cst.If(test=site.expression(test), body=body)), Edit(statement, None)]
+
+
+def argument(event: ApiCall, name: str, position: int | None = None) -> Operand | None:
+    """An argument by its name, or by its position."""
+    found = event.arguments.get(name)
+    if found is None and position is not None and not event.star:
+        found = event.arguments.get(str(position))
+    return found
+
+
+def spelled(event: ApiCall, site: Site) -> str:
+    """The name as the code writes it."""
+    node = site.node
+    return site.code(node.func) if isinstance(node, cst.Call) else site.code(node)
+
+
+def is_called(event: ApiCall, site: Site) -> bool:
+    """Whether a name that is read is the function of a call, which has an event of its own."""
+    text = site.facts.text
+    return text[event.span.end : event.span.end + 1] == "("
+
+
+def needs_torch(facts: Facts) -> tuple[ImportNeed, ...]:
+    """`import torch` for a fix that writes a name of torch, in a file that has no such import."""
+    return () if "torch" in facts.imports.values() else (ImportNeed("torch"),)
+
+
+def version(minor: tuple[int, int]) -> str:
+    return f"{minor[0]}.{minor[1]}"

@@ -1,0 +1,218 @@
+"""Mixed precision is tied to CUDA, whatever device the run has.
+
+## What it flags
+`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which torch 2.4
+deprecates; `torch.autocast("cuda")`; `torch.amp.GradScaler` for CUDA where the run's device is in scope; an
+autocast whose type or switch is `torch.cuda.is_available()`, which says nothing of where the tensors are. Quiet for the new
+names under a guard for CUDA, with `enabled=False` or an `enabled` that asks for the device, and in files that load kernels.
+
+## Why it matters
+On another device an autocast for CUDA does nothing but warn, and the run loses its precision setting without an
+error. The names in `torch.cuda.amp` warn at every use.
+
+## Example
+    import torch
+
+    def step(model, batch):
+        with torch.cuda.amp.autocast():
+            return model(batch)
+
+Use instead:
+
+    import torch
+
+    def step(model, batch):
+        with torch.autocast("cuda"):
+            return model(batch)
+
+## Fix safety
+Safe where the new name keeps `"cuda"`: it is what the old name does, with its arguments by keyword. Unsafe where the type
+follows the run's device, which is done when one is in scope; a scaler is then enabled on CUDA alone, as before. A name that
+the lowest torch of the project lacks is not used.
+
+## Known limits
+An old name imported from `torch.cuda.amp` leaves its import behind. An autocast for CUDA without a variable for the
+device in scope is reported, for the device of the tensors may vary, unless the old name is replaced by it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._api import argument, is_called, needs_torch, spelled, version
+from devlint_rules._calls import path_to
+from devlint_rules._run_device import is_for_accelerator
+
+_OLD = re.compile(r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler|custom_fwd|custom_bwd)\Z")
+_AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
+_SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})
+#: Positional parameters of the old names, and the first torch with the new ones.
+_PARAMETERS = {
+    "autocast": ("enabled", "dtype", "cache_enabled"),
+    "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
+}
+_NEW = {
+    "autocast": ("torch.autocast", (2, 2)),
+    "GradScaler": ("torch.amp.GradScaler", (2, 3)),
+    "custom_fwd": ("torch.amp.custom_fwd", (2, 4)),
+    "custom_bwd": ("torch.amp.custom_bwd", (2, 4)),
+}
+_ASKS_DEVICE = re.compile(r"(?i)cuda|gpu|device|\bFalse\b|amp")
+
+
+class AmpDeviceType(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV209",
+        name="amp-device-type",
+        summary="mixed precision is tied to CUDA",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("amp", "autocast", "GradScaler", "custom_fwd", "custom_bwd"),
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if _OLD.match(event.qualname):
+            return True
+        if event.qualname in _AUTOCAST:
+            given = argument(event, "device_type", 0)
+            if given is None or not event.is_call or is_for_accelerator(facts):
+                return False
+            return _is_cuda(given.value.constant) and not _is_meant(event) or _by_availability(given.text)
+        if event.qualname in _SCALER and event.is_call and not event.star:
+            given = argument(event, "device", 0)
+            fixed = given is None or _is_cuda(given.value.constant)
+            return fixed and _varies(event) and not _is_meant(event)
+        return False
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call and is_called(event, site):
+            return None
+        old = _OLD.match(event.qualname)
+        if old is not None:
+            message = f"`{spelled(event, site)}` is deprecated since torch 2.4 and tied to {old['type'].upper()}"
+            return Finding(event.span, message, self._modern(event, old, site), event.because)
+        given = argument(event, "device_type", 0) or argument(event, "device", 0)
+        if given is not None and _by_availability(given.text):
+            message = "the type follows whether CUDA is there, not where the tensors are"
+            return Finding(event.span, message, Fix("Take the type from the device of the run", Safety.HINT))
+        message = f"`{spelled(event, site)}` is tied to CUDA"
+        if event.run_device is not None:
+            message += f"; the run's device is `{event.run_device}`"
+        return Finding(event.span, message, self._follow(event, site), event.because)
+
+    def _modern(self, event: ApiCall, old: re.Match[str], site: Site) -> Fix:
+        """The new name: for the type of the run's device where that varies, else for the type of the old one."""
+        new, since = _NEW[old["name"]]
+        hint = Fix(f"Use `{new}`", Safety.HINT)
+        if site.facts.torch_version < since:
+            return Fix(f"Use `{new}` from torch {version(since)} on", Safety.HINT)
+        name = site.expression(site.spell(new))
+        node = site.node
+        if old["name"].startswith("custom"):
+            return self._decorator(event, old, name, site) or hint
+        if not isinstance(node, cst.Call) or event.star or any(a.star for a in node.args):
+            return hint
+        parameters = _PARAMETERS[old["name"]]
+        given: dict[str, cst.Arg] = {}
+        for position, arg in enumerate(node.args):
+            keyword = arg.keyword.value if arg.keyword is not None else None
+            if keyword is None and position >= len(parameters):
+                return hint
+            given[keyword or parameters[position]] = arg if keyword else _named(arg, parameters[position])
+        follows = old["type"] == "cuda" and _varies(event) and not _is_meant(event)
+        type = f"{_type_of(event, site)}" if follows else f'"{old["type"]}"'
+        first = cst.Arg(site.expression(type))
+        arguments = list(given.values())
+        if follows and old["name"] == "GradScaler":
+            arguments = _only_on_cuda(arguments, type, site)
+        elif follows and "enabled" in given and _by_availability(site.code(given["enabled"].value)):
+            arguments = [a for a in arguments if a is not given["enabled"]]
+        if arguments and isinstance(node.whitespace_before_args, cst.ParenthesizedWhitespace):
+            first = first.with_changes(comma=cst.Comma(whitespace_after=node.whitespace_before_args))
+        replaced = node.with_changes(func=name, args=[first, *arguments])
+        edit = Edit(node, replaced)
+        safety = Safety.UNSAFE if follows else Safety.SAFE
+        return Fix(f"Use `{site.code(name)}({type}, ...)`" if arguments else f"Use `{site.code(name)}({type})`", safety, (edit,), needs_torch(site.facts))
+
+    def _decorator(self, event: ApiCall, old: re.Match[str], name: cst.BaseExpression, site: Site) -> Fix | None:
+        """`@custom_fwd` and `@custom_fwd(cast_inputs=...)` with the type as a keyword."""
+        node = site.node
+        keyword = _named(cst.Arg(site.expression(f'"{old["type"]}"')), "device_type")
+        title = f"Use `{site.code(name)}(device_type=...)`"
+        if isinstance(node, cst.Call):
+            if event.star or any(a.keyword is None for a in node.args):
+                return None
+            edit = Edit(node, node.with_changes(func=name, args=[*node.args, keyword]))
+            return Fix(title, Safety.SAFE, (edit,), needs_torch(site.facts))
+        above = path_to(site, node)
+        if len(above) < 2 or not isinstance(above[-2], cst.Decorator) or not isinstance(node, cst.BaseExpression):
+            return None
+        return Fix(title, Safety.SAFE, (Edit(node, cst.Call(name, [keyword])),), needs_torch(site.facts))
+
+    def _follow(self, event: ApiCall, site: Site) -> Fix:
+        node = site.node
+        if not isinstance(node, cst.Call) or event.run_device is None:
+            return Fix("Take the type from the device of the run", Safety.HINT)
+        type = _type_of(event, site)
+        arguments = list(node.args)
+        first = next((i for i, a in enumerate(arguments) if a.keyword is None or a.keyword.value in ("device_type", "device")), None)
+        if first is None:
+            arguments.insert(0, cst.Arg(site.expression(type)))
+        else:
+            arguments[first] = arguments[first].with_changes(value=site.expression(type))
+        if event.qualname in _SCALER:
+            arguments = _only_on_cuda(arguments, type, site)
+        return Fix(f"Use `{type}`", Safety.UNSAFE, (Edit(node, node.with_changes(args=arguments)),))
+
+
+def _is_cuda(constant: object) -> bool:
+    return isinstance(constant, str) and constant.partition(":")[0] == "cuda"
+
+
+def _varies(event: ApiCall) -> bool:
+    """Whether a device is in scope that need not be CUDA."""
+    return event.run_device is not None and not event.run_device_is_proved
+
+
+def _is_meant(event: ApiCall) -> bool:
+    """Whether CUDA is asked for around the call, or by its `enabled` argument."""
+    guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
+    enabled = event.arguments.get("enabled")
+    return guard or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
+
+
+def _by_availability(text: str) -> bool:
+    """Whether an expression is about CUDA being there: `torch.cuda.is_available()`, alone or choosing a type."""
+    return "cuda.is_available()" in text
+
+
+def _type_of(event: ApiCall, site: Site) -> str:
+    """The type of the run's device, whether that is a `torch.device` or a string."""
+    assert event.run_device is not None
+    value = event.scope.get(event.run_device)
+    if value is not None and value.kind == "device" and (value.type_name or "").startswith("chosen"):
+        return f"{event.run_device}.type"
+    return f"{site.spell('torch.device')}({event.run_device}).type"
+
+
+def _named(arg: cst.Arg, name: str) -> cst.Arg:
+    none = cst.SimpleWhitespace("")
+    return arg.with_changes(keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=none, whitespace_after=none))
+
+
+def _only_on_cuda(arguments: list[cst.Arg], type: str, site: Site) -> list[cst.Arg]:
+    """The arguments of a scaler with `enabled` true on CUDA alone, where a scaler for CUDA was on."""
+    test = f'{type} == "cuda"'
+    for index, arg in enumerate(arguments):
+        if arg.keyword is not None and arg.keyword.value == "enabled":
+            old = site.code(arg.value)
+            old = old if re.fullmatch(r"[\w.()]+", old) else f"({old})"
+            text = test if old == "True" else f"{old} and {test}"
+            return [*arguments[:index], arg.with_changes(value=site.expression(text)), *arguments[index + 1 :]]
+    return [*arguments, _named(cst.Arg(site.expression(test)), "enabled")]
+
+

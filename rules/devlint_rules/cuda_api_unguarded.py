@@ -1,0 +1,92 @@
+"""A function of one accelerator's module is called without asking whether the accelerator is there.
+
+## What it flags
+Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that accelerator
+(`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a module that only a vendor's
+plug-in brings (`torch.npu`). Quiet under a guard (`if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`),
+in a `try` that catches errors, in functions, classes and files that carry the accelerator in their name, and in files that
+load kernels. Calls that do nothing without the accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are
+no finding.
+
+## Why it matters
+The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator, although the
+rest of the program may run there.
+
+## Example
+    import torch
+
+    def finish(step):
+        step()
+        torch.cuda.synchronize()
+
+Use instead:
+
+    import torch
+
+    def finish(step):
+        step()
+        if torch.accelerator.is_available():
+            torch.accelerator.synchronize()
+
+## Fix safety
+Unsafe: the call is skipped where it raised before. A call that is a statement is put under a guard, as its counterpart
+in `torch.accelerator` where the lowest torch of the project has one. Only a hint where the result is used.
+
+## Known limits
+A function that is only ever called under a guard is not recognised, unless its name says so.
+"""
+
+from __future__ import annotations
+
+from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._agnostic import replacement_call
+from devlint_rules._api import AVAILABLE, NAMES, guarded_statement, is_legacy_type, needs_torch, serves_accelerator, spelled
+
+# These take a device, and do nothing for one that is not theirs.
+_TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
+
+
+class CudaApiUnguarded(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV205",
+        name="cuda-api-unguarded",
+        summary="accelerator's function is called without asking for the accelerator",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("cuda", "mps", "xpu", "mtia", "npu", "hpu"),
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if not (event.raises and event.is_call) or event.type in ("", "accelerator") or event.under.excepts:
+            return False
+        if is_legacy_type(event.qualname) or event.deprecated is not None:
+            return False
+        if event.qualname in _TAKE_DEVICE and not _names_card(event):
+            return False
+        if event.type in ("npu", "hpu") and any(event.type in name for name in facts.imports.values()):
+            return False
+        return not serves_accelerator(event, facts)
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        message = f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and nothing here asks for it"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: ApiCall, site: Site) -> Fix:
+        hint = Fix("Ask for the accelerator first", Safety.HINT)
+        if not isinstance(site.node, cst.Call) or event.type not in AVAILABLE:
+            return hint
+        agnostic = replacement_call(event, site)
+        test = f"{site.spell(AVAILABLE['accelerator' if agnostic is not None else event.type])}()"
+        edits = guarded_statement(event, site, test, agnostic)
+        if edits is None:
+            return hint
+        return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+
+
+def _names_card(event: ApiCall) -> bool:
+    """Whether the argument is a card by number or by a literal."""
+    given = event.arguments.get("0") or event.arguments.get("device")
+    return given is not None and given.value.constant is not None

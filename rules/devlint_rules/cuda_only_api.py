@@ -1,0 +1,158 @@
+"""A name of `torch.cuda` is used where torch has one for every accelerator.
+
+## What it flags
+Functions, classes and exceptions of `torch.cuda` (and of `torch.xpu`, `torch.mps`, `torch.mtia`) with a counterpart in the
+lowest torch of the project: `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream`, `torch.OutOfMemoryError` and
+so on. Off by default. A call that raises because nothing asks for CUDA is DEV205's, a choice of device DEV211's. Quiet
+are calls without a counterpart, such as `get_device_name`, guards around those, and files that load kernels.
+
+## Why it matters
+The code serves one vendor's cards, although nothing in it needs them: XPU, MPS and others have the same function.
+
+## Example
+    import torch
+
+    def cards() -> int:
+        return torch.cuda.device_count()
+
+Use instead:
+
+    import torch
+
+    def cards() -> int:
+        return torch.accelerator.device_count()
+
+## Fix safety
+Unsafe: on a machine with another accelerator the code starts to use it. A call that would raise without an accelerator is
+only replaced under a guard, or gets one. `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)` is dropped, which seeds
+every device. The test `torch.cuda.is_available()` is replaced last, when nothing under it is CUDA's. Only a hint where
+the counterpart takes other arguments, and for `torch.cuda.stream`, seeds and RNG states, which need a look.
+
+## Known limits
+`torch.cuda.is_available()` in a variable or a class is not followed to what depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import (
+    ACCELERATORS,
+    ApiCall,
+    CudaMethod,
+    DeviceLiteral,
+    Edit,
+    Event,
+    Facts,
+    Finding,
+    Fix,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules._agnostic import has_replacement, replacement_call
+from devlint_rules._api import AVAILABLE, guarded_statement, is_called, is_legacy_type, needs_torch, spelled
+from devlint_rules._run_device import is_for_accelerator
+from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
+from devlint_rules.cuda_only_selection import is_selection
+
+_SEEDS = frozenset({"torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.xpu.manual_seed", "torch.xpu.manual_seed_all"})
+
+
+class CudaOnlyApi(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV206",
+        name="cuda-only-api",
+        summary="name of one accelerator's module where `torch.accelerator` has it for all",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.INFO,
+        fix="sometimes",
+        words=("cuda", "xpu", "mps", "mtia"),
+        opt_in=True,
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if event.type not in ACCELERATORS or event.remedy not in ("A", "G", "U") or is_legacy_type(event.qualname):
+            return False
+        if not has_replacement(event, facts.torch_version) or ".nvtx." in event.qualname:
+            return False
+        return not (is_for_accelerator(facts) or _unguarded.suspects(event, facts))
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call and is_called(event, site):
+            return None
+        if event.qualname.endswith(".is_available") and (is_selection(event, site) or _guards_more(event, site.facts)):
+            return None
+        message = f"`{spelled(event, site)}` serves one type of accelerator, `{event.replacement}` every one"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: ApiCall, site: Site) -> Fix:
+        assert event.replacement is not None
+        new = site.spell(event.replacement)
+        hint = Fix(f"Use `{new}`", Safety.HINT)
+        call = site.node
+        if not isinstance(call, cst.Call):
+            if event.remedy != "A":
+                return hint
+            return Fix(hint.title, Safety.UNSAFE, (Edit(call, site.expression(new)),), needs_torch(site.facts))
+        if event.qualname in _SEEDS:
+            return _seed(event, site) or hint
+        if event.qualname.endswith(".is_available"):
+            if any(_depends(other, site.code(call)) for other in site.facts.events) or not _is_test(site):
+                return hint
+            return Fix(hint.title, Safety.UNSAFE, (Edit(call, call.with_changes(func=site.expression(new))),))
+        replaced = replacement_call(event, site)
+        if replaced is None or event.remedy == "U":
+            return hint
+        if event.remedy == "A" or event.under.holds & (ACCELERATORS | {"accelerator"}):
+            return Fix(hint.title, Safety.UNSAFE, (Edit(call, replaced),), needs_torch(site.facts))
+        test = f"{site.spell(AVAILABLE['accelerator'])}()"
+        edits = guarded_statement(event, site, test, replaced)
+        return hint if edits is None else Fix(hint.title, Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+
+
+_unguarded = CudaApiUnguarded()
+
+
+def _is_test(site: Site) -> bool:
+    """Whether the call is the condition of an `if`, or a part of it."""
+    return isinstance(site.statement, cst.If)
+
+
+def _depends(event: Event, test: str) -> bool:
+    """Whether a use of CUDA stands under this test."""
+    if not any(test in t for t in event.under.tests):
+        return False
+    if isinstance(event, CudaMethod | DeviceLiteral):
+        return event.type in ACCELERATORS
+    return isinstance(event, ApiCall) and event.type in ACCELERATORS and not event.qualname.endswith(".is_available")
+
+
+def _guards_more(event: ApiCall, facts: Facts) -> bool:
+    """Whether something that has no counterpart stands under this test."""
+    test = facts.source(event.span)
+    return any(
+        _depends(other, test) and not (isinstance(other, ApiCall) and has_replacement(other, facts.torch_version))
+        for other in facts.events
+    )
+
+
+def _seed(event: ApiCall, site: Site) -> Fix | None:
+    """Drop a seed that `torch.manual_seed` with the same argument has set just before."""
+    call = site.node
+    assert isinstance(call, cst.Call)
+    if not event.discarded or len(call.args) != 1:
+        return None
+    seed = site.code(call.args[0].value)
+    before = site.facts.text[: event.span.start].splitlines()[-6:]
+    pattern = re.compile(rf"\s*{re.escape(site.spell('torch.manual_seed'))}\({re.escape(seed)}\)")
+    if not any(pattern.match(line) for line in before) or site.has_comment(site.statement):
+        return None
+    return Fix("Drop it: `torch.manual_seed` seeds every device", Safety.UNSAFE, (Edit(site.statement, None),))
+
+
