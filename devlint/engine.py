@@ -184,6 +184,8 @@ class _Check:
             self.crash("the analysis", _row_in(error, 1), error)
             return
         self.result.statistics.budget_hits = facts.budget_hits
+        for span in facts.too_deep:
+            self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
         for event in facts.events:
             for rule in self.linter.rules_for(event):

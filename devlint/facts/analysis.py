@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -20,6 +21,8 @@ from devlint.settings import Settings
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
 BUDGET_FACTOR = 60
 BUDGET_LEAST = 20_000
+#: Python frames that the analysis may nest. Several stand for one level of an expression.
+RECURSION = 4000
 _DATASET_LIKE = frozenset({"__getitem__", "__len__"})
 
 
@@ -28,6 +31,15 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
 
     Events come sorted by span. Functions whose budget ran out are counted in `budget_hits`, and nothing more is said.
     """
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        return _analyse(tree, source, settings)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     imports = collect_imports(tree)
     facts = Facts(
         source.path,
@@ -139,7 +151,7 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
     flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * flow.scan.size)
     try:
         flow.block(tree.body)
-    except (OutOfBudget, RecursionError):
+    except OutOfBudget:
         facts.budget_hits += 1
         flow.reset()
     flow.globals = flow.state.env
@@ -181,7 +193,7 @@ def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], objec
     flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * flow.size_of(node))
     try:
         action()
-    except (OutOfBudget, RecursionError):
+    except OutOfBudget:
         facts.budget_hits += 1
         flow.reset()
 

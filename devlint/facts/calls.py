@@ -518,6 +518,9 @@ class Calls(Devices):
         kind = FAMILY_KIND.get(class_.family, "object")
         home = class_.qualname
         origin = Origin(self.span(node), "created here")
+        if kind == "loader" or home.endswith("DataParallel"):
+            self.watched[node] = {str(i): v for i, v in enumerate(arguments.values)}
+            self.watched[node].update({k: v for k, (_, v) in arguments.keywords.items()})
         if kind == "module":
             return self.construct_module(node, qualname, class_, arguments)
         if kind == "optimizer":

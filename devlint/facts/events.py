@@ -313,6 +313,165 @@ class Load(Event):
     run_device: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ColdTimer(Event):
+    """An elapsed time whose region holds the first device work of its function. `start`: the first reading."""
+
+    clock: str
+    start: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LoopWait(Event):
+    """A call that makes the host wait for the device in every pass of a training loop. `operation`: ".item()", "print"."""
+
+    operation: str
+    loop: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LoopEmpty(Event):
+    """`empty_cache()` in every pass of an innermost loop. `qualname`: as the imports resolve it."""
+
+    qualname: str
+    loop: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LoopMove(Event):
+    """A move in a loop whose receiver and target are the same in every pass.
+
+    `kind`: "module", or "tensor" where each pass copies. `whole`: the move is a statement of its own, or assigns the module
+    to its own name. `alone`: that statement is the whole body. `loop`: the loop's header, `body`: its first statement.
+    """
+
+    kind: Literal["module", "tensor"]
+    receiver: Operand
+    device: Device
+    loop: Span
+    whole: bool
+    alone: bool
+    free_name: str  # a name that the function does not use, for the moved tensor
+
+
+@dataclass(frozen=True, slots=True)
+class UnpinnedCopy(Event):
+    """A non-blocking copy to an accelerator from memory that is surely pageable.
+
+    `source`: "factory" (a tensor made without pinning) or "loader" (a batch of a DataLoader that does not pin).
+    """
+
+    source: Literal["factory", "loader"]
+    made: Span
+    text: str  # what is copied
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyRead(Event):
+    """A non-blocking copy to the host whose result is read before anything waited. `flag`: the argument to drop."""
+
+    flag: Span
+    read: Span
+    reader: str  # what reads it
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip(Event):
+    """Values that leave an accelerator and come back. `left`: the call that took them to the host."""
+
+    left: Span
+    steps: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Retained(Event):
+    """A loss, still part of its graph, that is added to or kept in something that outlives the step.
+
+    `span` and `operand` are the kept expression; `keeper` what keeps it. `loop`: the training loop.
+    """
+
+    operand: Operand
+    keeper: str
+    how: Literal["append", "add"]
+    loop: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pin(Event):
+    """Pinned memory that cannot be had.
+
+    `problem`: "on-device" (`pin_memory()` of an accelerator's tensor), "loader" (a DataLoader pins what is on an
+    accelerator already), "no-accelerator" (`pin_memory()` where the run device may be the CPU). `receiver`: what is pinned.
+    """
+
+    problem: Literal["on-device", "loader", "no-accelerator"]
+    receiver: Operand
+    flag: Span | None  # the argument `pin_memory=True`
+
+
+@dataclass(frozen=True, slots=True)
+class StreamUse(Event):
+    """A tensor made on one stream and used on another with no wait in between. `stream`: "" for the current one."""
+
+    made: Span
+    path: str
+    stream: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel(Event):
+    """A module wrapped by DataParallel or DistributedDataParallel with devices that do not fit.
+
+    `problem`: "literal" (ids written as numbers), "module-elsewhere" (module not on the first id), "target-elsewhere" (a loss
+    gets targets on another card than the output), "several" (more than one id), "cpu-module" (ids for a module on the
+    CPU), "same-card" (each process is given one fixed card). `ids`: the argument; `flag`: its place with the keyword.
+    """
+
+    wrapper: Literal["DataParallel", "DistributedDataParallel"]
+    problem: Literal["literal", "module-elsewhere", "target-elsewhere", "several", "cpu-module", "same-card"]
+    ids: Operand
+    numbers: tuple[int, ...]
+    expected: str  # where it should be, or what the ids are
+    found: str
+    flag: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankIndex(Event):
+    """A rank and the card that a process uses.
+
+    `problem`: "global-rank" (a rank among all processes used as the index of a card), "no-set-device" (the process never
+    makes its card the current one). `local`: an expression for the local rank, `device`: one for the device.
+    """
+
+    problem: Literal["global-rank", "no-set-device"]
+    text: str
+    local: str
+    before: bool  # the missing call belongs before the statement
+
+
+@dataclass(frozen=True, slots=True)
+class LateSetting(Event):
+    """CUDA is touched too early. `problem`: "late" (the visible devices are set after that), "import" (at import).
+
+    `touch`: the call that touches it, `text` its name; `where`: "a default", "a class body" for "import".
+    """
+
+    problem: Literal["late", "import"]
+    touch: Span
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDevice(Event):
+    """Device tensors in a worker process. `place`: "__getitem__", "collate" or "fork"; `text`: the class or function."""
+
+    place: Literal["__getitem__", "collate", "fork"]
+    text: str
+
+
 def device_of(value: Value | None) -> Device:
     """The device of a value, UNKNOWN for None."""
     return value.device if value is not None else UNKNOWN

@@ -520,6 +520,10 @@ class Expressions(Methods):
                 second.pending is None, first.pending is None, second.level, second.device_type,
             )
         )  # fmt: skip
+        if not first.works:
+            self.emit(
+                ColdTimer(second.span, node, because, self.guards, {}, self.name, second.clock, first.span)
+            )  # fmt: skip
 
     def call(self, node: ast.Call) -> Value:
         function = node.func

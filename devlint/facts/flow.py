@@ -35,7 +35,10 @@ class Flow(Functions):
             self.step(statement)
             handler = _STATEMENTS.get(type(statement))
             if handler is not None:
-                handler(self, statement)
+                try:
+                    handler(self, statement)
+                except RecursionError:
+                    self.facts.too_deep.append(self.span(statement))
         self.guards = saved
 
     def assign(self, node: ast.Assign) -> None:

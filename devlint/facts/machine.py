@@ -183,6 +183,7 @@ class Machine:
         self.ready: set[str] = set()  # classes whose `__init__` was run
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
+        self.watched: dict[ast.AST, dict[str, Value]] = {}  # arguments of loaders and parallel wrappers, by call
         self.module_level = False  # module-level code is being run
         self.in_init = False  # an `__init__`, or a method it calls, is being run
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated

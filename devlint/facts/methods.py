@@ -377,6 +377,8 @@ class Methods(Calls):
             return NONE
         if name in _SYNCING:
             self.wait_for(receiver)
+        if name == "pin_memory":
+            self.watched[node] = {"self": receiver}
         if name == "size":
             if arguments.values:
                 return Value(

@@ -16,7 +16,7 @@ class Facts:
     those of them that are bound at module level.
 
     `probes` holds each `reveal_device(x)` call's span with the value of `x`. `budget_hits` counts functions that were
-    not analysed to the end because they exceeded the budget.
+    not analysed to the end because they exceeded the budget; `too_deep` are statements nested too deeply to be analysed.
     """
 
     path: str
@@ -26,6 +26,7 @@ class Facts:
     module_imports: Mapping[str, str] = field(default_factory=dict)
     probes: list[tuple[Span, Value]] = field(default_factory=list)
     budget_hits: int = 0
+    too_deep: list[Span] = field(default_factory=list)
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
 
     def source(self, span: Span) -> str:

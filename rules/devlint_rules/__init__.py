@@ -5,21 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from devlint.api import Rule
+from devlint_rules.accelerator_api_unguarded import AcceleratorApiUnguarded
+from devlint_rules.amp_device_type import AmpDeviceType
 from devlint_rules.create_then_move import CreateThenMove
+from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
 from devlint_rules.cuda_method import CudaMethodCall
+from devlint_rules.cuda_only_api import CudaOnlyApi
+from devlint_rules.cuda_only_selection import CudaOnlySelection
+from devlint_rules.default_device_cuda import DefaultDeviceCuda
+from devlint_rules.default_tensor_type import DefaultTensorType
+from devlint_rules.deprecated_device_api import DeprecatedDeviceApi
+from devlint_rules.device_comparison import DeviceComparison
 from devlint_rules.discarded_transfer_result import DiscardedTransferResult
+from devlint_rules.float64_on_mps import Float64OnMps
+from devlint_rules.hardcoded_backend import HardcodedBackend
 from devlint_rules.hardcoded_device import HardcodedDevice
 from devlint_rules.host_conversion import HostConversion
 from devlint_rules.index_as_device import IndexAsDevice
+from devlint_rules.legacy_cuda_type import LegacyCudaType
 from devlint_rules.load_without_map_location import LoadWithoutMapLocation
 from devlint_rules.mixed_device_operands import MixedDeviceOperands
 from devlint_rules.module_input_device import ModuleInputDevice
 from devlint_rules.new_tensor_default_device import NewTensorDefaultDevice
+from devlint_rules.no_such_function import NoSuchFunction
 from devlint_rules.no_such_method import NoSuchMethod
+from devlint_rules.not_in_torch_version import NotInTorchVersion
 from devlint_rules.unregistered_module import UnregisteredModule
 from devlint_rules.unregistered_tensor import UnregisteredTensor
 from devlint_rules.unsynchronized_event import UnsynchronizedEvent
 from devlint_rules.unsynchronized_timing import UnsynchronizedTiming
+from devlint_rules.wrong_device_argument import WrongDeviceArgument
 
 RULES: tuple[type[Rule[Any]], ...] = (
     MixedDeviceOperands,
@@ -31,9 +46,24 @@ RULES: tuple[type[Rule[Any]], ...] = (
     HostConversion,
     HardcodedDevice,
     CudaMethodCall,
+    LegacyCudaType,
+    DefaultTensorType,
+    CudaApiUnguarded,
+    CudaOnlyApi,
+    DeviceComparison,
     LoadWithoutMapLocation,
+    AmpDeviceType,
+    HardcodedBackend,
+    CudaOnlySelection,
+    AcceleratorApiUnguarded,
+    DefaultDeviceCuda,
+    Float64OnMps,
     NoSuchMethod,
+    NoSuchFunction,
+    WrongDeviceArgument,
+    NotInTorchVersion,
     IndexAsDevice,
+    DeprecatedDeviceApi,
     UnsynchronizedTiming,
     UnsynchronizedEvent,
     CreateThenMove,

@@ -20,7 +20,12 @@ def replacement_call(event: ApiCall, site: Site) -> cst.Call | None:
     """The counterpart with the same arguments; None where there is none, torch lacks it, or it takes other arguments."""
     call = site.node
     new = event.replacement
-    if not isinstance(call, cst.Call) or new is None or event.star or not has_replacement(event, site.facts.torch_version):
+    if (
+        not isinstance(call, cst.Call)
+        or new is None
+        or event.star
+        or not has_replacement(event, site.facts.torch_version)
+    ):
         return None
     given = [(a.keyword.value if a.keyword is not None else None) for a in call.args]
     if new in _SAME_ARGUMENTS:

@@ -12,6 +12,7 @@ from devlint.api import (
     ImportNeed,
     InsertStatement,
     Operand,
+    Place,
     Site,
     cst,
 )
@@ -70,7 +71,9 @@ def serves_accelerator(event: ApiCall, facts: Facts) -> bool:
     return pattern.search(event.function) is not None or pattern.search(file) is not None
 
 
-def guarded_statement(event: ApiCall, site: Site, test: str, call: cst.BaseExpression | None = None) -> list[Edit | InsertStatement] | None:
+def guarded_statement(
+    event: ApiCall, site: Site, test: str, call: cst.BaseExpression | None = None
+) -> list[Edit | InsertStatement] | None:
     """The edits that put the statement, or `call` in its place, under `if test:`; None where the call is no statement."""
     statement = site.statement
     if not event.discarded or not isinstance(statement, cst.Expr) or not may_precede(statement):
@@ -109,3 +112,16 @@ def needs_torch(facts: Facts) -> tuple[ImportNeed, ...]:
 
 def version(minor: tuple[int, int]) -> str:
     return f"{minor[0]}.{minor[1]}"
+
+
+def is_device_object(operand: Operand) -> bool:
+    """Whether a value is proved to be a `torch.device`, and not a string or a number.
+
+    `args.device` may be anything. A tensor's `.device`, what `torch.device(...)` gives and a choice between those are sure.
+    """
+    value = operand.value
+    if value.kind != "device" or not value.device or (value.type_name or "").startswith("index:"):
+        return False
+    if (value.type_name or "").startswith("chosen"):
+        return True
+    return all(isinstance(place, Place) or place.name == "home" for place in value.device)

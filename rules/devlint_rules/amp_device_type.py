@@ -44,7 +44,9 @@ from devlint_rules._api import argument, is_called, needs_torch, spelled, versio
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import is_for_accelerator
 
-_OLD = re.compile(r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler|custom_fwd|custom_bwd)\Z")
+_OLD = re.compile(
+    r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler|custom_fwd|custom_bwd)\Z"
+)
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})
 #: Positional parameters of the old names, and the first torch with the new ones.
@@ -136,7 +138,12 @@ class AmpDeviceType(Rule[ApiCall]):
         replaced = node.with_changes(func=name, args=[first, *arguments])
         edit = Edit(node, replaced)
         safety = Safety.UNSAFE if follows else Safety.SAFE
-        return Fix(f"Use `{site.code(name)}({type}, ...)`" if arguments else f"Use `{site.code(name)}({type})`", safety, (edit,), needs_torch(site.facts))
+        return Fix(
+            f"Use `{site.code(name)}({type}, ...)`" if arguments else f"Use `{site.code(name)}({type})`",
+            safety,
+            (edit,),
+            needs_torch(site.facts),
+        )
 
     def _decorator(self, event: ApiCall, old: re.Match[str], name: cst.BaseExpression, site: Site) -> Fix | None:
         """`@custom_fwd` and `@custom_fwd(cast_inputs=...)` with the type as a keyword."""
@@ -159,7 +166,10 @@ class AmpDeviceType(Rule[ApiCall]):
             return Fix("Take the type from the device of the run", Safety.HINT)
         type = _type_of(event, site)
         arguments = list(node.args)
-        first = next((i for i, a in enumerate(arguments) if a.keyword is None or a.keyword.value in ("device_type", "device")), None)
+        first = next(
+            (i for i, a in enumerate(arguments) if a.keyword is None or a.keyword.value in ("device_type", "device")),
+            None,
+        )
         if first is None:
             arguments.insert(0, cst.Arg(site.expression(type)))
         else:
@@ -201,7 +211,9 @@ def _type_of(event: ApiCall, site: Site) -> str:
 
 def _named(arg: cst.Arg, name: str) -> cst.Arg:
     none = cst.SimpleWhitespace("")
-    return arg.with_changes(keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=none, whitespace_after=none))
+    return arg.with_changes(
+        keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=none, whitespace_after=none)
+    )
 
 
 def _only_on_cuda(arguments: list[cst.Arg], type: str, site: Site) -> list[cst.Arg]:
@@ -214,5 +226,3 @@ def _only_on_cuda(arguments: list[cst.Arg], type: str, site: Site) -> list[cst.A
             text = test if old == "True" else f"{old} and {test}"
             return [*arguments[:index], arg.with_changes(value=site.expression(text)), *arguments[index + 1 :]]
     return [*arguments, _named(cst.Arg(site.expression(test)), "enabled")]
-
-

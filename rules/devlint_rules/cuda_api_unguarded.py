@@ -40,7 +40,15 @@ from __future__ import annotations
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._agnostic import replacement_call
-from devlint_rules._api import AVAILABLE, NAMES, guarded_statement, is_legacy_type, needs_torch, serves_accelerator, spelled
+from devlint_rules._api import (
+    AVAILABLE,
+    NAMES,
+    guarded_statement,
+    is_legacy_type,
+    needs_torch,
+    serves_accelerator,
+    spelled,
+)
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})

@@ -59,7 +59,9 @@ from devlint_rules._run_device import is_for_accelerator
 from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
 from devlint_rules.cuda_only_selection import is_selection
 
-_SEEDS = frozenset({"torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.xpu.manual_seed", "torch.xpu.manual_seed_all"})
+_SEEDS = frozenset(
+    {"torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.xpu.manual_seed", "torch.xpu.manual_seed_all"}
+)
 
 
 class CudaOnlyApi(Rule[ApiCall]):
@@ -154,5 +156,3 @@ def _seed(event: ApiCall, site: Site) -> Fix | None:
     if not any(pattern.match(line) for line in before) or site.has_comment(site.statement):
         return None
     return Fix("Drop it: `torch.manual_seed` seeds every device", Safety.UNSAFE, (Edit(site.statement, None),))
-
-

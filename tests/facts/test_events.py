@@ -237,7 +237,9 @@ def test_a_literal_as_a_default() -> None:
 
 
 def test_a_literal_bound_to_a_name() -> None:
-    assert roles(Program('import torch\nplace = "cuda"\nx = torch.zeros(3, device=place)\n')) == [("assigned", "cuda", None)]
+    assert roles(Program('import torch\nplace = "cuda"\nx = torch.zeros(3, device=place)\n')) == [
+        ("assigned", "cuda", None)
+    ]
 
 
 def test_a_literal_as_map_location() -> None:
@@ -279,7 +281,11 @@ def test_a_place_in_a_try_says_so() -> None:
 def test_a_device_is_compared() -> None:
     compare = function('return device == "cuda"', parameters="device: torch.device").one(Compare)
     assert compare.right is not None
-    assert (compare.left.text, compare.operator, compare.right.value.device) == ("device", "==", frozenset({Place("cuda")}))
+    assert (compare.left.text, compare.operator, compare.right.value.device) == (
+        "device",
+        "==",
+        frozenset({Place("cuda")}),
+    )
 
 
 NET = """\
@@ -310,7 +316,11 @@ def test_an_unregistered_tensor_knows_where_it_is_used() -> None:
 
 def timed(*wait: str) -> Program:
     return function(
-        "start = time.perf_counter()", "y = x @ x", *wait, "return time.perf_counter() - start", imports="import time, torch"
+        "start = time.perf_counter()",
+        "y = x @ x",
+        *wait,
+        "return time.perf_counter() - start",
+        imports="import time, torch",
     )
 
 
@@ -329,7 +339,9 @@ def test_a_clock_is_read_after_waiting() -> None:
 
 def events_timed(start: str, *lines: str) -> Program:
     made = "torch.cuda.Event(enable_timing=True)"
-    return Program("\n".join(["import torch", f"start = {start}", f"end = {made}", *lines, "start.elapsed_time(end)"]) + "\n")
+    return Program(
+        "\n".join(["import torch", f"start = {start}", f"end = {made}", *lines, "start.elapsed_time(end)"]) + "\n"
+    )
 
 
 TIMED = "torch.cuda.Event(enable_timing=True)"

@@ -3,7 +3,7 @@
 A file's functions and methods are called with arguments made from their annotations, tensors and modules on the
 accelerator where there is one; names without an annotation stand for tensors, `device` and `helper` for what they say.
 `reveal_device` records where its argument is. A claim holds when every device that a probe saw is one of those claimed;
-a symbol stands for one device as long as one call lasts, except where it is bound again.
+a symbol stands for one device as long as one call lasts.
 """
 
 from __future__ import annotations
@@ -184,18 +184,17 @@ def contradictions(run: Run, claims: list[tuple[int, Value]]) -> list[str]:
             continue
         if value.device:
             for call, devices in seen.devices:
-                found += [
-                    f"{row}: claimed {reveal(value)}, seen {device}" for device in devices if not admits(value.device, device)
-                ]
+                refuted = [device for device in devices if not admits(value.device, device)]
+                found += [f"{row}: claimed {reveal(value)}, seen {device}" for device in refuted]
                 place = next(iter(value.device))
                 if len(value.device) == 1 and isinstance(place, Symbol):
                     for device in devices:
                         first = symbols.setdefault((call, place), (row, device))
                         if first[1] != device:
                             found.append(f"{row}: `{place}` is {device}, and {first[1]} in line {first[0]}")
-        if value.kind in ("tensor", "parameter", "buffer") and value.zero_dim is not None:
-            if seen.zero_dim - {value.zero_dim}:
-                found.append(f"{row}: claimed {'' if value.zero_dim else 'not '}0-dim, seen otherwise")
+        known = value.kind in ("tensor", "parameter", "buffer") and value.zero_dim is not None
+        if known and seen.zero_dim - {value.zero_dim}:
+            found.append(f"{row}: claimed {'' if value.zero_dim else 'not '}0-dim, seen otherwise")
     return found
 
 

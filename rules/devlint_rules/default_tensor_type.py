@@ -1,0 +1,82 @@
+"""`torch.set_default_tensor_type` sets dtype and device of new tensors at once, and is deprecated.
+
+## What it flags
+Every call of `torch.set_default_tensor_type`.
+
+## Why it matters
+torch has deprecated it since 2.1. With a CUDA type it raises on a machine without CUDA, and it does not reach `torch.arange`
+of integers, buffers made by a library, or generators in the way that a reader expects. Two functions say the two things:
+`torch.set_default_dtype` and `torch.set_default_device`.
+
+## Example
+    import torch
+
+    torch.set_default_tensor_type(torch.DoubleTensor)
+
+Use instead:
+
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+
+## Fix safety
+Unsafe: `set_default_device` also reaches integer factories, and breaks a `DataLoader` that shuffles without a
+generator of that device. A CUDA type becomes the device of the run, which is introduced where none is in scope; under a guard for
+CUDA it stays `"cuda"`. Only a hint for a type that is not written out.
+
+## Known limits
+The old default of the device is not undone where a CPU type follows a CUDA type: that needs `set_default_device("cpu")`.
+"""
+
+from __future__ import annotations
+
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, InsertStatement, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._api import argument, dtype_of, is_called, serves_accelerator, spelled
+from devlint_rules._run_device import run_device
+
+
+class DefaultTensorType(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV204",
+        name="default-tensor-type",
+        summary="`torch.set_default_tensor_type` is deprecated",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("set_default_tensor_type",),
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        return event.qualname == "torch.set_default_tensor_type"
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call and is_called(event, site):
+            return None
+        message = f"`{spelled(event, site)}` is deprecated since torch 2.1"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: ApiCall, site: Site) -> Fix:
+        given = argument(event, "t", 0)
+        text = "" if given is None else given.value.type_name or given.value.constant or ""
+        dtype = dtype_of(text) if isinstance(text, str) else None
+        call = site.node
+        title = "Use `torch.set_default_dtype` and `torch.set_default_device`"
+        if dtype is None or not isinstance(call, cst.Call) or not event.discarded or site.has_comment(site.statement):
+            return Fix(title, Safety.HINT)
+        assert isinstance(text, str)
+        new = cst.Call(
+            site.expression(site.spell("torch.set_default_dtype")), [cst.Arg(site.expression(site.spell(dtype)))]
+        )
+        edits: list[Edit | InsertStatement] = [Edit(call, new)]
+        if ".cuda." not in text:
+            return Fix("Use `torch.set_default_dtype`", Safety.UNSAFE, tuple(edits))
+        if serves_accelerator(event, site.facts) or event.under.allow("cuda"):
+            where, needs = '"cuda"', ()
+        else:
+            device = run_device(event.run_device, site)
+            where, needs = device.text, device.needs
+        place = cst.Call(site.expression(site.spell("torch.set_default_device")), [cst.Arg(site.expression(where))])
+        edits.append(InsertStatement(event.span, cst.Expr(place), after=True))
+        return Fix(title, Safety.UNSAFE, tuple(edits), needs)

@@ -1,0 +1,107 @@
+"""A name about devices that torch itself has deprecated.
+
+## What it flags
+Names about devices that warn, or that torch documents as deprecated: `torch.cuda.memory_cached`,
+`torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`, `torch.has_cuda`,
+`DataLoader(pin_memory_device=...)` and others. Mixed precision is DEV209's, `set_default_tensor_type` DEV204's.
+
+## Why it matters
+The name warns at every use, and a later torch may remove it.
+
+## Example
+    import torch
+
+    def used() -> int:
+        return torch.cuda.memory_cached() if torch.cuda.is_available() else 0
+
+Use instead:
+
+    import torch
+
+    def used() -> int:
+        return torch.cuda.memory_reserved() if torch.cuda.is_available() else 0
+
+## Fix safety
+Safe where the new name does the same. Unsafe for `pin_memory_device`, which torch ignores from 2.9 on. A hint where
+there is no equal name, or where the lowest torch of the project lacks it.
+
+## Known limits
+Deprecated names that have nothing to do with devices are left to other tools.
+"""
+
+from __future__ import annotations
+
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._agnostic import has_replacement
+from devlint_rules._api import is_called, needs_torch, spelled, version
+
+_BELOW = ("torch.cuda.", "torch.accelerator.", "torch.xpu.", "torch.mps.", "torch.mtia.", "torch.backends.cuda.")
+# Values that became functions [torch/__init__.py, _deprecated_attrs].
+_FLAGS = {
+    "torch.has_cuda": "torch.backends.cuda.is_built",
+    "torch.has_cudnn": "torch.backends.cudnn.is_available",
+    "torch.has_mps": "torch.backends.mps.is_built",
+    "torch.has_mkldnn": "torch.backends.mkldnn.is_available",
+}
+_OTHERS = frozenset({"torch.nn.parallel.DistributedDataParallelCPU"})
+
+
+class DeprecatedDeviceApi(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV306",
+        name="deprecated-device-api",
+        summary="name about devices that torch has deprecated",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if event.qualname in _FLAGS:
+            return True
+        if event.qualname == "torch.utils.data.DataLoader":
+            given = event.arguments.get("pin_memory_device")
+            return given is not None and given.value.constant != ""
+        if ".amp." in event.qualname or not (event.deprecated is not None or event.remedy == "D"):
+            return False
+        return event.qualname.startswith(_BELOW) or event.qualname in _OTHERS
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call and is_called(event, site):
+            return None
+        given = event.arguments.get("pin_memory_device")
+        if event.qualname == "torch.utils.data.DataLoader" and given is not None:
+            return Finding(
+                given.span, "`pin_memory_device` is deprecated: the accelerator is taken", _drop(event, site)
+            )
+        since = f" since torch {version(event.deprecated)}" if event.deprecated is not None else ""
+        return Finding(
+            event.span, f"`{spelled(event, site)}` is deprecated{since}", self._fix(event, site), event.because
+        )
+
+    def _fix(self, event: ApiCall, site: Site) -> Fix:
+        node = site.node
+        flag = _FLAGS.get(event.qualname)
+        if flag is not None:
+            new = cst.Call(site.expression(site.spell(flag)))
+            return Fix(f"Use `{site.code(new)}`", Safety.SAFE, (Edit(node, new),), needs_torch(site.facts))
+        if event.replacement is None:
+            return Fix("Use what torch names in its warning", Safety.HINT)
+        name = site.spell(event.replacement)
+        if event.remedy != "D" or not has_replacement(event, site.facts.torch_version):
+            return Fix(f"Use `{name}`", Safety.HINT)
+        old = node.func if isinstance(node, cst.Call) else node
+        return Fix(f"Use `{name}`", Safety.SAFE, (Edit(old, site.expression(name)),), needs_torch(site.facts))
+
+
+def _drop(event: ApiCall, site: Site) -> Fix:
+    call = site.node
+    title = "Drop `pin_memory_device`"
+    if isinstance(call, cst.Call):
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value == "pin_memory_device":
+                return Fix(title, Safety.UNSAFE, (Edit(arg, None),))
+    return Fix(title, Safety.HINT)

@@ -1,0 +1,163 @@
+"""A device is compared in a way that does not say what it seems to say.
+
+## What it flags
+A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an index:
+`x.device == torch.device("cuda")`; a device or an index tested for truth: `if device:`, `device.index or -1`. Quiet are
+comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and of devices that both lack an index.
+
+## Why it matters
+A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
+`torch.device("cuda")`: the branch is dead. Index 0, the first card, is false, so that the truth test takes it for no
+device.
+
+## Example
+    import torch
+
+    def pinned(x: torch.Tensor):
+        return x.device == "cuda"
+
+Use instead:
+
+    import torch
+
+    def pinned(x: torch.Tensor):
+        return x.device.type == "cuda"
+
+## Fix safety
+Safe where the comparison is always false today, whatever the machine: `.type` is compared. Unsafe for a string with an index,
+for the result of a function, and for truth tests, which become `is not None`.
+
+## Known limits
+Silent where the device may be a string: arguments without annotation, options, attributes set elsewhere. `x.is_cuda` in
+place of "is on the device of the run" is not recognised.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import (
+    ACCELERATORS,
+    Compare,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Operand,
+    Place,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules._api import is_device_object
+from devlint_rules._shared import parenthesized
+
+_EQUALITY = frozenset({"==", "!="})
+
+
+class DeviceComparison(Rule[Compare]):
+    meta = RuleMeta(
+        code="DEV207",
+        name="device-comparison",
+        summary="comparison of a device that is never true, or its truth test",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("device", ".index"),
+    )
+    event = Compare
+
+    def suspects(self, event: Compare, facts: Facts) -> bool:
+        if event.operator == "truth":
+            return True
+        return event.operator in _EQUALITY and _sides(event) is not None
+
+    def judge(self, event: Compare, site: Site) -> Finding | None:
+        always = "True" if event.operator == "!=" else "False"
+        if event.right is None:
+            return self._truth(event, site)
+        sides = _sides(event)
+        assert sides is not None
+        device, other = sides
+        (place,) = other.value.device
+        assert isinstance(place, Place)
+        if other.value.kind == "string":
+            message = f"a `torch.device` never equals the string {other.text}: this is always {always}"
+        else:
+            message = f"a tensor's device has an index, so it never equals `{other.text}`: this is always {always}"
+        try:
+            left, right = site.at(device.span), site.at(other.span)
+        except LookupError:
+            return Finding(event.span, message, Fix("Compare the type", Safety.HINT), event.because)
+        if not isinstance(left, cst.BaseExpression) or not isinstance(right, cst.BaseExpression):
+            return None
+        if place.card is not None:
+            new = site.expression(f"{site.spell('torch.device')}({other.text})")
+            return Finding(
+                event.span, message, Fix("Compare with a `torch.device`", Safety.UNSAFE, (Edit(right, new),))
+            )
+        edits = [Edit(left, cst.Attribute(parenthesized(left), cst.Name("type")))]
+        if other.value.kind != "string":
+            edits.append(Edit(right, site.expression(f'"{place.type}"')))
+        sure = is_device_object(device)
+        fix = Fix("Compare the type", Safety.SAFE if sure else Safety.UNSAFE, tuple(edits))
+        return Finding(event.span, message, fix, event.because)
+
+    def _truth(self, event: Compare, site: Site) -> Finding | None:
+        message = f"index 0, the first card, is false: `{event.left.text}` is tested for truth"
+        hint = Fix("Compare with None", Safety.HINT)
+        if event.span != event.left.span:
+            return Finding(event.left.span, message, hint, event.because)
+        node = site.node
+        if not isinstance(node, cst.BaseExpression):
+            return None
+        test = site.expression(f"{site.code(node)} is not None")
+        return Finding(event.span, message, Fix("Compare with None", Safety.UNSAFE, (Edit(node, test),)), event.because)
+
+
+def _sides(event: Compare) -> tuple[Operand, Operand] | None:
+    """The device, and what it never equals: a string, or a device without an index; None for a comparison that can hold."""
+    if event.right is None:
+        return None
+    for device, other in ((event.left, event.right), (event.right, event.left)):
+        if len(other.value.device) != 1:
+            continue
+        (place,) = other.value.device
+        if not isinstance(place, Place):
+            continue
+        if other.value.kind == "string" and other.value.constant is not None:
+            if is_device_object(device) or _calls_device(device.node):
+                return device, other
+        elif other.value.kind == "device" and place.card is None and place.type in ACCELERATORS - {"mps"}:
+            if _is_tensors(device) and _is_written_out(other.node):
+                return device, other
+    return None
+
+
+def _is_tensors(operand: Operand) -> bool:
+    """Whether it is the device of a tensor, `x.device` of a tensor `x`."""
+    return (
+        isinstance(operand.node, ast.Attribute)
+        and operand.node.attr == "device"
+        and is_device_object(operand)
+        and (not operand.text.startswith(("self.", "cls.", "args.", "cfg.", "config.")))
+    )
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """Whether a device is made where it is compared: `torch.device("cuda")`."""
+    return isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Constant)
+
+
+def _calls_device(node: ast.expr) -> bool:
+    """Whether it is the result of a function named `device`, `idist.device()`, which gives a `torch.device`."""
+    return (
+        isinstance(node, ast.Call)
+        and not node.args
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "device"
+    )

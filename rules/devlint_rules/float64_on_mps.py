@@ -1,0 +1,82 @@
+"""A float64 tensor is made on a device that may be MPS, which has no float64.
+
+## What it flags
+Factories with `dtype=torch.float64` or `torch.double` on a device that may be MPS, and `.to(torch.float64)` of such a tensor. A
+device may be MPS when the code names it, chooses among all accelerators, or takes it from its arguments in a file that
+mentions MPS. Off by default.
+
+## Why it matters
+MPS raises `TypeError` for float64, so code that runs on the CPU and on CUDA stops there.
+
+## Example
+    import torch
+
+    def steps(n):
+        return torch.ones(n, dtype=torch.float64, device="mps:0" if torch.backends.mps.is_available() else "cpu")
+
+Use instead:
+
+    import torch
+
+    def steps(n):
+        return torch.ones(n, dtype=torch.float32, device="mps:0" if torch.backends.mps.is_available() else "cpu")
+
+## Fix safety
+No fix: whether float32 is enough, or the tensor belongs on the CPU, is for a reader to say.
+
+## Known limits
+`.double()` and float64 data from NumPy are not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from devlint.api import Create, Event, Facts, Finding, Fix, Move, Place, Rule, RuleMeta, Safety, Severity, Site, Value
+
+_FLOAT64 = re.compile(r"(float64|double)\Z")
+_TESTED = re.compile(r"(?i)mps|cpu|cuda")
+
+
+class Float64OnMps(Rule[Event]):
+    meta = RuleMeta(
+        code="DEV214",
+        name="float64-on-mps",
+        summary="float64 on a device that may be MPS",
+        since="0.1.0",
+        level="assume",
+        severity=Severity.INFO,
+        fix="hint",
+        words=("mps", "accelerator"),
+        opt_in=True,
+    )
+    event = Event
+
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        if any(_TESTED.search(test) for test in event.under.tests) and not event.under.allow("mps"):
+            return False
+        if isinstance(event, Create):
+            return event.device is not None and _has_float64(event.node) and _may_be_mps(event.device, facts)
+        if isinstance(event, Move) and event.receiver.value.is_tensor:
+            where = event.target or event.receiver.value
+            return _has_float64(event.node) and _may_be_mps(where, facts)
+        return False
+
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        message = "this tensor is float64 on a device that may be MPS, which has none"
+        return Finding(event.span, message, Fix("Use float32, or keep it on the CPU", Safety.HINT), event.because)
+
+
+def _has_float64(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    given = [*node.args, *(k.value for k in node.keywords if k.arg == "dtype")]
+    return any(isinstance(a, ast.Attribute | ast.Name) and _FLOAT64.search(ast.unparse(a)) for a in given)
+
+
+def _may_be_mps(value: Value, facts: Facts) -> bool:
+    if value.type_name == "chosen:accelerator":
+        return True
+    mentioned = "mps" in facts.text
+    return mentioned and any(p.type == "mps" if isinstance(p, Place) else True for p in value.device)

@@ -1,0 +1,78 @@
+"""The backend of the process group is fixed to NCCL, which only CUDA has.
+
+## What it flags
+`init_process_group("nccl")` and `backend="nccl"`. Off by default. Quiet under a guard for CUDA or for NCCL, in a `try`, and in
+files that load kernels.
+
+## Why it matters
+On a machine without CUDA the call raises, although the rest of the program may run there with `gloo`, and on XPU with
+`xccl`.
+
+## Example
+    import torch
+    import torch.distributed as dist
+
+    def join():
+        dist.init_process_group("nccl")
+
+Use instead:
+
+    import torch
+    import torch.distributed as dist
+
+    def join():
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+## Fix safety
+Unsafe: the program runs where it stopped before. Where the run's device is in scope its own backend is asked for, from torch 2.6
+on.
+
+## Known limits
+A backend that comes through a variable or an option is not followed.
+"""
+
+from __future__ import annotations
+
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
+from devlint_rules._api import argument, needs_torch
+from devlint_rules._run_device import is_for_accelerator
+
+_ASKED_SINCE = (2, 6)  # torch.distributed.get_default_backend_for_device
+
+
+class HardcodedBackend(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV210",
+        name="hardcoded-backend",
+        summary="process group is fixed to NCCL",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="always",
+        words=("nccl",),
+        opt_in=True,
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if not event.qualname.endswith(".init_process_group") or event.under.excepts or event.under.allow("cuda"):
+            return False
+        given = argument(event, "backend", 0)
+        if given is None or given.value.constant != "nccl" or not given.text.strip("rb").startswith(("'", '"')):
+            return False
+        asks = ("cuda", "nccl", "gpu")
+        return not any(word in test.lower() for test in event.under.tests for word in asks) and not is_for_accelerator(
+            facts
+        )
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        given = argument(event, "backend", 0)
+        assert given is not None
+        value = event.scope.get(event.run_device) if event.run_device is not None else None
+        if value is not None and value.kind == "device" and site.facts.torch_version >= _ASKED_SINCE:
+            text = f"{site.spell('torch.distributed.get_default_backend_for_device')}({event.run_device})"
+        else:
+            text = f'"nccl" if {site.spell("torch.cuda.is_available")}() else "gloo"'
+        edit = Edit(site.at(given.span), site.expression(text))
+        fix = Fix(f"Use `{text}`", Safety.UNSAFE, (edit,), needs_torch(site.facts))
+        return Finding(given.span, "the process group is fixed to NCCL, which only CUDA has", fix, event.because)

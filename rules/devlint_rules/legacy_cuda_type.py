@@ -1,0 +1,148 @@
+"""A tensor type of CUDA stands for a dtype and a device at once.
+
+## What it flags
+`torch.cuda.FloatTensor` and its siblings as constructors, as an argument of `.type`, or kept in a variable,
+`.type("torch.cuda.FloatTensor")`, and the storages of `torch.cuda`. Quiet under a guard for CUDA, which includes
+the choice `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`, in `isinstance` and comparisons, as the argument of
+`torch.set_default_tensor_type` (DEV204's), and in files that load kernels.
+
+## Why it matters
+On a build without CUDA the constructor raises `TypeError`. On others the tensor is on the current card, whatever device the
+run has. Without data the constructor gives memory as it is, and one number means a size.
+
+## Example
+    import torch
+
+    def weights():
+        return torch.cuda.FloatTensor([0.1, 0.9])
+
+Use instead:
+
+    import torch
+
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+    def weights():
+        return torch.tensor([0.1, 0.9], dtype=torch.float32, device=device)
+
+## Fix safety
+Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and arrays become
+`torch.tensor`, numbers the sizes of `torch.empty`. Only a hint where the argument may be data or a size, and for
+types that are kept in a variable.
+
+## Known limits
+A type that is put together from text is not recognised.
+"""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import ApiCall, Edit, Event, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._api import dtype_of, is_called, is_legacy_type, serves_accelerator, spelled
+from devlint_rules._calls import path_to
+from devlint_rules._legacy import modern_tensor
+from devlint_rules._run_device import is_for_accelerator, run_device
+
+_QUIET_CALLS = frozenset(
+    {"isinstance", "issubclass", "torch.set_default_tensor_type", "set_default_tensor_type", "hasattr"}
+)
+
+
+class LegacyCudaType(Rule[Event]):
+    meta = RuleMeta(
+        code="DEV203",
+        name="legacy-cuda-type",
+        summary="tensor type of CUDA instead of a dtype and a device",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("cuda.", "xpu."),
+    )
+    event = Event
+
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        if isinstance(event, ApiCall):
+            return is_legacy_type(event.qualname) and not serves_accelerator(event, facts) and not event.under.excepts
+        if isinstance(event, Move) and event.method == "type":
+            text = _given_text(event)
+            if text is None or not is_legacy_type(text) or event.under.excepts or event.under.allow("cuda"):
+                return False
+            asks = any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
+            return not asks and "cuda" not in event.function.lower() and not is_for_accelerator(facts)
+        return False
+
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, Move):
+            name = _given_text(event)
+            assert name is not None
+            message = f"`.type` with `{name}` moves the tensor to CUDA"
+            expression, _ = _in_scope(event, site.facts)
+            return Finding(event.span, message, _move(name, site.node, expression, site), event.because)
+        assert isinstance(event, ApiCall)
+        if not event.is_call and is_called(event, site):
+            return None
+        around = _argument_of(site)
+        if around is not None and site.code(around.func) in _QUIET_CALLS:
+            return None
+        above = path_to(site, site.node)
+        if any(isinstance(node, cst.Comparison | cst.Annotation) for node in above):
+            return None
+        message = f"`{spelled(event, site)}` only exists where CUDA does"
+        return Finding(event.span, message, self._fix(event, around, site), event.because)
+
+    def _fix(self, event: ApiCall, around: cst.Call | None, site: Site) -> Fix:
+        if not event.is_call:
+            if around is not None and isinstance(around.func, cst.Attribute) and around.func.attr.value == "type":
+                return _move(event.qualname, around, event.run_device, site)
+            return Fix("Keep a dtype and a device instead", Safety.HINT)
+        device = run_device(event.run_device, site)
+        new = modern_tensor(event, site.expression(device.text), site)
+        if new is None or not isinstance(site.node, cst.Call):
+            return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)
+        return Fix(
+            f"Use `{site.code(new.func)}` with a dtype and a device",
+            Safety.UNSAFE,
+            (Edit(site.node, new),),
+            device.needs,
+        )
+
+
+def _given_text(event: Move) -> str | None:
+    node = event.target_node
+    value = getattr(node, "value", None)
+    return value if isinstance(value, str) else None
+
+
+def _in_scope(event: Move, facts: Facts) -> tuple[str | None, bool]:
+    """The device of the run as another event of the same function knows it."""
+    for other in facts.events:
+        if isinstance(other, ApiCall) and other.function == event.function and other.run_device is not None:
+            return other.run_device, other.run_device_is_proved
+    return None, False
+
+
+def _move(type_name: str, call: cst.CSTNode, in_scope: str | None, site: Site) -> Fix:
+    """`x.type(...)` as `x.to(device, dtype)`."""
+    dtype = dtype_of(type_name)
+    if (
+        dtype is None
+        or not isinstance(call, cst.Call)
+        or not isinstance(call.func, cst.Attribute)
+        or len(call.args) != 1
+    ):
+        return Fix("Move with `.to(device, dtype)`", Safety.HINT)
+    device = run_device(in_scope, site)
+    moved = call.with_changes(
+        func=call.func.with_changes(attr=cst.Name("to")),
+        args=[cst.Arg(site.expression(device.text)), cst.Arg(site.expression(site.spell(dtype)))],
+    )
+    return Fix(f"Use `.to({device.text}, {site.spell(dtype)})`", Safety.UNSAFE, (Edit(call, moved),), device.needs)
+
+
+def _argument_of(site: Site) -> cst.Call | None:
+    """The call whose argument the name is."""
+    above = path_to(site, site.node)
+    call = above[-3] if len(above) > 2 else None
+    return call if isinstance(call, cst.Call) and isinstance(above[-2], cst.Arg) else None

@@ -1,0 +1,76 @@
+"""A module of torch has no such name, in any version.
+
+## What it flags
+Calls and readings of names that a module of torch has in no known version, with the names that look like it. Quiet in a `try`
+that catches errors, under `hasattr`, and for modules that make up their names.
+
+## Why it matters
+The line raises `AttributeError` as soon as it runs. Often the name is one of another module or another library, or was
+removed long ago.
+
+## Example
+    import torch
+
+    def wait():
+        if torch.cuda.is_available():
+            torch.cuda.synchronise()
+
+Use instead:
+
+    import torch
+
+    def wait():
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+## Fix safety
+No fix, as the nearest name may not be what was meant.
+
+## Known limits
+Names that the program itself adds to torch are reported where it does so in another file. Private names are not.
+"""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
+from devlint_rules._api import is_called
+
+
+class NoSuchFunction(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV302",
+        name="no-such-function",
+        summary="torch has no such name in any version",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="hint",
+        words=("torch",),
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if event.exists is not False or event.under.excepts:
+            return False
+        name = event.qualname.rpartition(".")[2]
+        if any(name in test or "hasattr" in test or "version" in test.lower() for test in event.under.tests):
+            return False
+        return not _is_added(name, facts)
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call and is_called(event, site):
+            return None
+        module, _, name = event.qualname.rpartition(".")
+        message = f"`{module}` has no `{name}`"
+        if event.nearest:
+            message += "; there is " + ", ".join(f"`{near}`" for near in event.nearest[:2])
+        title = f"Use `{event.nearest[0]}`" if event.nearest else "Remove it"
+        return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
+
+
+def _is_added(name: str, facts: Facts) -> bool:
+    """Whether the file itself gives torch this name, or asks whether it has it."""
+    pattern = rf"\.{name}\s*=(?!=)|(setattr|hasattr|getattr)\([^\n]*[\"']{name}[\"']"
+    return re.search(pattern, facts.text) is not None

@@ -1,0 +1,75 @@
+"""A name of torch exists, but not in every version that the project supports.
+
+## What it flags
+Names that came after the lowest torch of the project (the setting `torch-version`), and names that a later torch has removed.
+Quiet in a `try` that catches errors, and under a test of the version or of the name.
+
+## Why it matters
+The code works on the machine where it was written, and raises `AttributeError` where another torch is installed.
+
+## Example
+    import torch
+
+    def free() -> None:
+        if torch.accelerator.is_available():
+            torch.accelerator.empty_cache()
+
+Use instead:
+
+    import torch
+
+    def free() -> None:
+        if torch.accelerator.is_available() and hasattr(torch.accelerator, "empty_cache"):
+            torch.accelerator.empty_cache()
+
+## Fix safety
+No fix: raise the lowest torch of the project, or ask for the name first.
+
+## Known limits
+Versions outside 2.2 to 2.15 are not known.
+"""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
+from devlint_rules._api import is_called, version
+
+_ASKS_VERSION = re.compile(r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch")
+
+
+class NotInTorchVersion(Rule[ApiCall]):
+    meta = RuleMeta(
+        code="DEV304",
+        name="not-in-torch-version",
+        summary="name is missing in some torch that the project supports",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="hint",
+        words=("torch",),
+    )
+    event = ApiCall
+
+    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        late = event.since is not None and event.since > facts.torch_version
+        if not (late or event.removed is not None) or event.under.excepts:
+            return False
+        name = event.qualname.rpartition(".")[2]
+        if any(_ASKS_VERSION.search(test) or name in test for test in event.under.tests):
+            return False
+        return re.search(rf"hasattr\([^\n]*[\"']{name}[\"']", facts.text) is None
+
+    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call and is_called(event, site):
+            return None
+        lowest = site.facts.torch_version
+        if event.since is not None and event.since > lowest:
+            when = f"is new in torch {version(event.since)}, the project supports {version(lowest)}"
+            title = f"Require torch {version(event.since)}, or ask for the name first"
+        else:
+            assert event.removed is not None
+            when = f"is gone from torch {version(event.removed)} on"
+            title = "Use what replaces it"
+        return Finding(event.span, f"`{event.qualname}` {when}", Fix(title, Safety.HINT), event.because)

@@ -1,0 +1,160 @@
+"""A function that takes a device, or its type, gets an argument of another kind.
+
+## What it flags
+- `.cuda(True)`: the first argument is the device, `non_blocking` was meant
+- `torch.device(True)`
+- `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
+- `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
+- `torch.autocast()` without a type, `torch.get_device()` without a tensor
+- `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
+
+## Why it matters
+Most of these raise at once or on the first accelerator. The scaler accepts anything, and then stays enabled where it should
+switch itself off.
+
+## Example
+    import torch
+
+    def step(model, x: torch.Tensor):
+        with torch.autocast(x.device):
+            return model(x)
+
+Use instead:
+
+    import torch
+
+    def step(model, x: torch.Tensor):
+        with torch.autocast(x.device.type):
+            return model(x)
+
+## Fix safety
+Safe for `.cuda(True)` and `autocast(device)`, which raise on every machine. Unsafe for the scaler, the old constructors and the
+statement `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
+
+## Known limits
+Silent where the argument may be of the right kind: an option, an argument without annotation.
+"""
+
+from __future__ import annotations
+
+from devlint.api import (
+    CPU,
+    ApiCall,
+    CudaMethod,
+    Edit,
+    Event,
+    Facts,
+    Finding,
+    Fix,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules._api import argument, is_device_object, spelled
+from devlint_rules._legacy import keyword, modern_tensor
+from devlint_rules._shared import parenthesized
+
+_OLD = frozenset(
+    f"torch.{kind}Tensor"
+    for kind in ("", "Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+)
+_AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
+_SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})
+_STATEMENTS = {
+    "torch.cuda.device": "torch.cuda.set_device",
+    "torch.accelerator.device_index": "torch.accelerator.set_device_index",
+}
+
+
+class WrongDeviceArgument(Rule[Event]):
+    meta = RuleMeta(
+        code="DEV303",
+        name="wrong-device-argument",
+        summary="argument is of the wrong kind for a device",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=(".cuda(", "Tensor(", "device(", "autocast", "GradScaler", "device_index", ".xpu("),
+    )
+    event = Event
+
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        if isinstance(event, CudaMethod):
+            return _flag(event) is not None
+        return isinstance(event, ApiCall) and event.is_call and not event.under.excepts and self._what(event) != ""
+
+    def _what(self, event: ApiCall) -> str:
+        """Which of the mistakes it is, "" for none."""
+        name = event.qualname
+        if name == "torch.device":
+            given = argument(event, "type", 0) or argument(event, "device", 0)
+            return "bool" if given is not None and isinstance(given.value.constant, bool) else ""
+        if name in _OLD:
+            given = event.arguments.get("device")
+            return "old" if given is not None and given.value.kind != "none" and given.value.device != CPU else ""
+        if name in _AUTOCAST or name in _SCALER:
+            given = argument(event, "device_type" if name in _AUTOCAST else "device", 0)
+            if given is None:
+                return "missing" if name in _AUTOCAST and not event.star else ""
+            return "device" if is_device_object(given) else ""
+        if name == "torch.get_device":
+            return "missing" if not event.arguments and not event.star else ""
+        return "statement" if name in _STATEMENTS and event.discarded else ""
+
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, CudaMethod):
+            return self._flagged(event, site)
+        assert isinstance(event, ApiCall)
+        what, name, call = self._what(event), spelled(event, site), site.node
+        if not isinstance(call, cst.Call):
+            return None
+        if what == "bool":
+            return Finding(
+                event.span, f"`{name}` takes a type or an index, not a flag", Fix("Name the device", Safety.HINT)
+            )
+        if what == "missing":
+            text = "the type of the device" if event.qualname in _AUTOCAST else "a tensor"
+            return Finding(event.span, f"`{name}` needs {text} as its argument", Fix(f"Give it {text}", Safety.HINT))
+        if what == "statement":
+            new = site.spell(_STATEMENTS[event.qualname])
+            fix = Fix(f"Use `{new}`, or a `with` statement", Safety.UNSAFE, (Edit(call.func, site.expression(new)),))
+            return Finding(event.span, f"`{name}` is a context manager, as a statement it does nothing", fix)
+        if what == "device":
+            given = argument(event, "device_type" if event.qualname in _AUTOCAST else "device", 0)
+            assert given is not None
+            node = site.at(given.span)
+            assert isinstance(node, cst.BaseExpression)
+            safety = Safety.SAFE if event.qualname in _AUTOCAST else Safety.UNSAFE
+            edit = Edit(node, cst.Attribute(parenthesized(node), cst.Name("type")))
+            message = f"`{name}` takes the type of a device, a string, not a `torch.device`"
+            return Finding(given.span, message, Fix("Give it `.type`", safety, (edit,)), given.value.because)
+        device = site.at(event.arguments["device"].span)
+        assert isinstance(device, cst.BaseExpression)
+        modern = modern_tensor(event, device, site)
+        fix = Fix("Use `torch.tensor` or `torch.empty` with a dtype", Safety.HINT)
+        if modern is not None:
+            fix = Fix(f"Use `{site.code(modern.func)}` with a dtype", Safety.UNSAFE, (Edit(call, modern),))
+        message = f"`{name}` makes CPU tensors only and raises for another `device`"
+        return Finding(event.span, message, fix, event.because)
+
+    def _flagged(self, event: CudaMethod, site: Site) -> Finding | None:
+        call = site.node
+        if not isinstance(call, cst.Call) or not call.args:
+            return None
+        flag = _flag(event)
+        first = call.args[0]
+        message = f"the first argument of `.{event.type}` is the device, not `non_blocking`"
+        if first.keyword is not None:
+            return Finding(event.span, message, Fix("Name the device", Safety.HINT))
+        new = keyword("non_blocking", first.value).with_changes(comma=first.comma)
+        fix = Fix(f"Say `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
+        return Finding(event.span, message, fix)
+
+
+def _flag(event: CudaMethod) -> bool | None:
+    value = getattr(event.argument, "value", None)
+    return value if isinstance(value, bool) else None
