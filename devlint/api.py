@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from devlint.facts import Facts
 from devlint.facts.events import (
+    STALE,
     ApiCall,
     Call,
     Clock,
@@ -81,10 +82,11 @@ else:
     cst = _LazyLibcst()
 
 __all__ = [
-    "ACCELERATORS", "CPU", "HOME", "UNKNOWN", "ApiCall", "Call", "Clock", "ColdTimer", "Compare", "Create",
+    "ACCELERATORS", "CPU", "HOME", "STALE", "UNKNOWN", "ApiCall", "Call", "Clock", "ColdTimer", "Compare", "Create",
     "Creation", "CudaMethod", "Device", "DeviceLiteral", "EarlyRead", "Edit", "Event", "EventTimer", "Facts",
-    "Finding", "Fix", "Guards", "ImportNeed", "InsertStatement", "LateSetting", "Load", "LoopEmpty", "LoopMove",
-    "LoopWait", "Meet", "Move", "Operand", "Origin", "Parallel", "Pin", "Place", "RankIndex", "Register", "Retained",
-    "RoundTrip", "Rule", "RuleMeta", "RunDeviceNeed", "Safety", "Severity", "Site", "Span", "StreamUse", "Symbol",
-    "UnpinnedCopy", "Use", "Value", "WorkerDevice", "cst", "describe", "is_surely_accelerator", "may_be_accelerator",
+    "Finding", "Fix", "GeneratorMeet", "Guards", "ImportNeed", "InsertStatement", "LateSetting", "Lengths", "Load",
+    "LoopEmpty", "LoopMove", "LoopWait", "Meet", "Move", "Operand", "OptimizerOrder", "Origin", "Parallel", "Pin",
+    "Place", "RankIndex", "Register", "Retained", "RoundTrip", "Rule", "RuleMeta", "RunDeviceNeed", "Safety",
+    "Severity", "Site", "Span", "StreamUse", "Symbol", "UnpinnedCopy", "Use", "Value", "WorkerDevice", "cst",
+    "describe", "is_surely_accelerator", "may_be_accelerator",
 ]  # fmt: skip

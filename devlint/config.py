@@ -17,6 +17,7 @@ from typing import Any
 
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
+from devlint.settings import MovingFunction
 
 DEFAULT_EXCLUDE = (
     ".bzr", ".devlint_cache", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
@@ -88,9 +89,22 @@ def _one_of(choices: tuple[str, ...]) -> Kind:
     return Kind(" or ".join(_quote(choice) for choice in choices), read)
 
 
+def _moving_functions(value: object) -> tuple[tuple[str, MovingFunction], ...]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a table of function = {{moves = 0, to = 1}}, not {_show(value)}")
+    rows = []
+    for name, given in value.items():
+        numbers = isinstance(given, dict) and all(type(v) is int and v >= 0 for v in given.values())
+        if not numbers or not {"moves"} <= given.keys() <= {"moves", "to"}:
+            raise ValueError(f"{_quote(name)}: expected {{moves = 0, to = 1}}, positions of arguments, not {_show(given)}")
+        rows.append((name, MovingFunction(given["moves"], given.get("to"))))
+    return tuple(rows)
+
+
 BOOLEAN = Kind("true or false", _boolean)
 STRINGS = Kind("list of strings", _strings)
 VERSION = Kind("version", _version)
+FUNCTIONS = Kind("table of function = {moves = 0, to = 1}", _moving_functions)
 PER_FILE = Kind("table of pattern = [rules]", _table_of_strings)
 
 
@@ -108,6 +122,9 @@ class Config:
     select: tuple[str, ...] | None = _setting(None, STRINGS, "rules to use: codes, prefixes, names or ALL")
     extend_select: tuple[str, ...] = _setting((), STRINGS, "rules to use beside the selected ones")
     ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")
+    functions: tuple[tuple[str, MovingFunction], ...] = _setting(
+        (), FUNCTIONS, "functions of the project that move an argument to a device: the positions of both"
+    )
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = _setting(
         (), PER_FILE, "rules not to use in files that match a pattern"
     )

@@ -48,6 +48,7 @@ class Rulebook:
             ignore=() if codes else (ALL,),
             torch_version=config.torch_version,
             assume_accelerator=config.assume_accelerator,
+            functions=config.functions,
         )
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...]:

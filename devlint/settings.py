@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class MovingFunction(NamedTuple):
+    """A function of the project that moves one argument to a device: positions of both, `to` None for the run device."""
+
+    moves: int
+    to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +21,7 @@ class Settings:
     ignore: tuple[str, ...] = ()
     torch_version: tuple[int, int] = (2, 7)
     assume_accelerator: bool = True
+    functions: tuple[tuple[str, MovingFunction], ...] = ()  # by qualified name
 
     def selects(self, code: str, name: str, opt_in: bool) -> bool:
         """Whether a rule is on: the longest matching selector decides, `ignore` wins a tie."""

@@ -1,4 +1,5 @@
-"""Every fixture says what devlint finds in it, and every rule is on for every fixture."""
+"""Every fixture says what devlint finds in it. The rules that are on by default are on for every fixture; an opt-in rule
+is on for its own folder, and so are all opt-in rules together in `opt_in`."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ CASES = [path for path in case_files(FIXTURES) if path.relative_to(FIXTURES).par
 
 
 @cache
-def linter() -> Linter:
-    return Linter(tuple(rule() for rule in RULES), Settings(select=("ALL",)))
+def linter(folder: str) -> Linter:
+    codes = [rule.meta.code for rule in RULES if not rule.meta.opt_in or folder in (rule.meta.code, "opt_in")]
+    return Linter(tuple(rule() for rule in RULES), Settings(select=(*codes, "DEV9")))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.relative_to(FIXTURES).with_suffix("").as_posix())
 def test_fixture(path: Path) -> None:
-    failures = check_fixture(path, linter())
+    failures = check_fixture(path, linter(path.relative_to(FIXTURES).parts[0]))
     assert not failures, "\n" + "\n".join(failures)
 
 

@@ -46,13 +46,15 @@ def example(rule: type[Rule[Any]]) -> tuple[str, str]:
 
 
 @cache
-def linter() -> Linter:
-    return Linter(tuple(rule() for rule in RULES), Settings(select=("ALL",)))
+def linter(tested: type[Rule[Any]]) -> Linter:
+    """All rules that are on by default, and the one under test."""
+    codes = tuple(rule.meta.code for rule in RULES if rule is tested or not rule.meta.opt_in)
+    return Linter(tuple(rule() for rule in RULES), Settings(select=codes))
 
 
-def lint(code: str) -> tuple[Source, FileResult]:
+def lint(rule: type[Rule[Any]], code: str) -> tuple[Source, FileResult]:
     source = decode(code.encode(), "example.py")
-    result = linter().check(source)
+    result = linter(rule).check(source)
     assert not result.crashes, result.crashes
     return source, result
 
@@ -69,24 +71,24 @@ def test_documentation_has_its_sections(rule: type[Rule[Any]]) -> None:
 
 @each_rule
 def test_example_fires_its_rule_and_no_other_once(rule: type[Rule[Any]]) -> None:
-    _, result = lint(example(rule)[0])
+    _, result = lint(rule, example(rule)[0])
     assert [diagnostic.code for diagnostic in result.diagnostics] == [rule.meta.code]
 
 
 @each_rule
 def test_example_is_fixed_into_what_to_use_instead(rule: type[Rule[Any]]) -> None:
     bad, good = example(rule)
-    source, result = lint(bad)
+    source, result = lint(rule, bad)
     fix = result.diagnostics[0].fix
     if fix is None or fix.safety is Safety.HINT:
         assert rule.meta.fix in ("hint", "never", "sometimes")
     else:
-        assert fix_source(linter(), source, {Safety.SAFE, Safety.UNSAFE}).text == good
+        assert fix_source(linter(rule), source, {Safety.SAFE, Safety.UNSAFE}).text == good
 
 
 @each_rule
 def test_what_to_use_instead_is_clean(rule: type[Rule[Any]]) -> None:
-    _, result = lint(example(rule)[1])
+    _, result = lint(rule, example(rule)[1])
     assert not result.diagnostics
 
 
@@ -123,7 +125,7 @@ def test_fix_availability_is_what_the_fixtures_show(rule: type[Rule[Any]]) -> No
         from devlint.testing import read_fixture
 
         fixture = read_fixture(path.read_bytes(), path.name)
-        result = linter().check(decode(fixture.raw, path.name))
+        result = linter(rule).check(decode(fixture.raw, path.name))
         levels |= {d.fix.safety if d.fix else None for d in result.diagnostics if d.code == rule.meta.code}
     writes = levels & {Safety.SAFE, Safety.UNSAFE}
     if rule.meta.fix == "always":

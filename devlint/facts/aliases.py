@@ -10,7 +10,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from devlint.facts.operations import STALE
+from devlint.facts.events import STALE
 from devlint.facts.values import CPU, Value
 from devlint.model import Origin
 

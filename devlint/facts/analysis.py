@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,15 +32,20 @@ def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
 
     Events come sorted by span. Functions whose budget ran out are counted in `budget_hits`, and nothing more is said.
     """
+    return interpret(tree, source, settings, Flow)
+
+
+def interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpreter: Callable[..., Flow]) -> Facts:
+    """`analyse` with an interpreter of the caller's: `Flow`, or one that watches as well."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
-        return _analyse(tree, source, settings)
+        return _interpret(tree, source, settings, interpreter)
     finally:
         sys.setrecursionlimit(limit)
 
 
-def _analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
+def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpreter: Callable[..., Flow]) -> Facts:
     imports = collect_imports(tree)
     facts = Facts(
         source.path,
@@ -48,7 +54,9 @@ def _analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
         module_imports=imports.module_level,
         torch_version=settings.torch_version,
     )
-    flow = Flow(source, imports, facts, settings.assume_accelerator and not is_test(source.path))
+    flow = interpreter(source, imports, facts, settings.assume_accelerator and not is_test(source.path))
+    flow.intents = intents(source)
+    flow.helpers = dict(settings.functions)
     flow.scan = scan(tree)
     flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
     _collect(tree, flow, imports)
@@ -58,6 +66,17 @@ def _analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
     facts.events = sorted(_kept(flow), key=lambda event: event.span)
     facts.probes.sort(key=lambda probe: probe[0])
     return facts
+
+
+_INTENT = re.compile(r"#\s*devlint:\s*device\s*=\s*([\w:.]+)")
+
+
+def intents(source: SourceLike) -> dict[int, str]:
+    """Rows (1-based) with a comment `# devlint: device=cpu`, and the device that it names."""
+    text = source.text
+    if "devlint:" not in text:
+        return {}
+    return {text.count("\n", 0, m.start()) + 1: m[1] for m in _INTENT.finditer(text)}
 
 
 def is_test(path: str) -> bool:

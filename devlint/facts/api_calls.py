@@ -89,7 +89,7 @@ def describe(qualname: str) -> Api | None:
 
 
 def note_api(machine: Devices, node: ast.Call | ast.Attribute, qualname: str, arguments: Arguments | None) -> None:
-    """Emit an `ApiCall` for a name below `torch.` about which a rule may have a question. `arguments`: None for a read."""
+    """Emit an `ApiCall` for a name below `torch.` that a rule may have a question about. `arguments`: None for a read."""
     api = describe(qualname)
     if api is None:
         return

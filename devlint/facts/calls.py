@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
+from devlint.facts import ordering, randomness, sequences
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.operations import BATCH, CPU_PLACE, How, short
@@ -22,6 +23,7 @@ from devlint.facts.values import (
     Device,
     Kind,
     Value,
+    describe,
     is_surely_accelerator,
     may_be_accelerator,
     merge,
@@ -177,6 +179,7 @@ class Calls(Devices):
 
     def call_namespace(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """Call an imported name."""
+        randomness.note_sampling(self, node, qualname, arguments)
         special = SPECIAL.get(qualname)
         if special is not None:
             return special(self, node, qualname, arguments)
@@ -199,12 +202,27 @@ class Calls(Devices):
         record = knowledge.function(qualname)
         if record is not None:
             return self.call_record(node, record, arguments, "function", short(qualname))
+        helper = self.helpers.get(qualname)
+        if helper is not None:
+            return self.call_helper(node, helper, arguments)
         self.escape(node, arguments)
         if qualname.startswith("torch.") and class_ is None:
             root, _, name = qualname.rpartition(".")
             if knowledge.known_namespace(root) and knowledge.is_public_name(root, name) is False:
                 self.emit_call(node, qualname, None, arguments, exists=False)
         return NOTHING
+
+    def call_helper(self, node: ast.Call, helper: MovingFunction, arguments: Arguments) -> Value:
+        """A function that the settings say moves what it is given."""
+        if arguments.star or helper.moves >= len(arguments.values):
+            return NOTHING
+        given = arguments.values[helper.moves]
+        device = UNKNOWN
+        if helper.to is not None and helper.to < len(arguments.values):
+            device = self.device_of_argument(arguments.nodes[helper.to], arguments.values[helper.to]).device
+        origin = Origin(self.span(node), f"moved to {describe(device)} here")
+        kind: Kind = given.kind if given.is_tensor or given.kind == "module" else "tensors"
+        return replace(given, kind=kind, device=device, because=(origin,), made=(), moved=True, elements=None)
 
     def share(self, arguments: Arguments) -> None:
         """Another object got these modules and may move them with itself; containers may change in its hands."""
@@ -274,6 +292,8 @@ class Calls(Devices):
             operands = []  # a list of tensors is read value by value
         if receiver is not None:
             operands.insert(0, receiver)
+        if "generator" in record.accepts:
+            randomness.note_draw(self, node, record, arguments, operands)
         if record.host_only:
             self.note_use(node, record.qualname, operands)
             self.wait()
@@ -524,7 +544,8 @@ class Calls(Devices):
         if kind == "module":
             return self.construct_module(node, qualname, class_, arguments)
         if kind == "optimizer":
-            return Value("optimizer", self.parameters_device(arguments), type_name=home, because=(origin,))
+            made = Value("optimizer", self.parameters_device(arguments), type_name=home, because=(origin,))
+            return ordering.note_optimizer(self, node, qualname, arguments, made)
         if kind == "loader":
             collate = arguments.get("collate_fn")
             dataset = arguments.get("dataset", 0)
@@ -565,13 +586,7 @@ class Calls(Devices):
             if type_argument is not None:
                 self.note_literal(*type_argument, "autocast", qualname, "type")
         if kind == "generator":
-            device_argument = arguments.get("device", 0)
-            if device_argument is None:
-                return Value("generator", CPU, type_name=home, because=(origin,))
-            self.note_literal(*device_argument, "argument", qualname, "device")
-            return Value(
-                "generator", self.device_of_argument(*device_argument).device, type_name=home, because=(origin,)
-            )
+            return randomness.make_generator(self, node, qualname, home, arguments)
         return Value(kind, UNKNOWN, type_name=home, because=(origin,))
 
     def parameters_device(self, arguments: Arguments) -> Device:
@@ -636,7 +651,7 @@ class Calls(Devices):
                 expression,
             )
         )  # fmt: skip
-        return NOTHING
+        return randomness.loaded(self, place)
 
     # -- builtins -----------------------------------------------------------------------------------------------------
 
@@ -779,6 +794,7 @@ class Calls(Devices):
         return Value("autocast", type_name=qualname)
 
     def call_pack(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        sequences.note_lengths(self, node, arguments)
         first = arguments.get("input", 0)
         return Value("packed", first[1].device if first else UNKNOWN, because=first[1].because if first else ())
 
@@ -827,6 +843,7 @@ SPECIAL: dict[str, Special] = {
     "torch.utils.data.random_split": Calls.call_random_split,
     "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,
     "torch.nn.utils.rnn.pad_packed_sequence": Calls.call_unpack,
+    **randomness.CALLS,
 }
 
 

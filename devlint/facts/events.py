@@ -303,6 +303,53 @@ class ApiCall(Event):
         return part if part in ACCELERATORS or part == "accelerator" else ""
 
 
+#: `type_name` of a tensor that was a buffer of a module before that moved.
+STALE = "old tensor of a buffer"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorMeet(Event):
+    """A random draw and its generator, or a random state and who takes it, do not go together.
+
+    `how`: "draw" (the generator is of another device type than the draw), "shuffle" (a sampler draws with a generator of
+    the CPU under another default device; `generator` is None), "state" (a random state that is not on the CPU), "foreign"
+    (a state of another device's generator). `qualname`: the function that draws or takes the state. `generator`: the
+    generator, or the state. `place`: where the draw happens; `drawn`: the argument that decides it, None for the default
+    device. `generator.value.made` holds the `torch.Generator()` call to blame, if it names no device.
+    """
+
+    how: Literal["draw", "shuffle", "state", "foreign"]
+    qualname: str
+    generator: Operand | None
+    place: Device
+    drawn: Operand | None
+    level: Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerOrder(Event):
+    """A module moves to what may be an accelerator after an optimizer got its parameters. The event is the move.
+
+    `optimizer`: the call that makes it. `loaded`: its state was loaded before the move; `state_at_once`: its class makes
+    state when it is made. `may_swap`: both are simple statements of one block and nothing in between forbids to move first.
+    """
+
+    model: Operand
+    target: Value
+    optimizer: Creation
+    loaded: bool
+    state_at_once: bool
+    may_swap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths(Event):
+    """`pack_padded_sequence` gets its lengths as a tensor that is, or may be, on an accelerator."""
+
+    lengths: Operand
+    level: Conflict
+
+
 @dataclass(frozen=True, slots=True)
 class Load(Event):
     """`torch.load`, `torch.hub.load_state_dict_from_url`, `model_zoo.load_url`: `map_location` is its argument, or None."""

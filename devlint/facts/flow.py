@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from devlint.facts import guards as conditions
+from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.functions import Functions
 from devlint.facts.machine import State, join_states
@@ -18,6 +19,7 @@ from devlint.facts.values import (
     NOTHING,
     UNKNOWN,
     Value,
+    describe,
     merge,
 )
 from devlint.model import Origin
@@ -52,8 +54,21 @@ class Flow(Functions):
         if self.function is None and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "pytestmark":
             marks = self.text(node.value).lower()
             self.file_holds |= {type for type in ("cuda", "xpu", "mps", "npu") if type in marks}
+        stated = self.intents.get(node.end_lineno or 0) or self.intents.get(node.lineno) if self.intents else None
+        if stated is not None:
+            value = self.intended(value, stated, node)
         for target in node.targets:
             self.assign_target(target, value, node.value, node)
+
+    def intended(self, value: Value, stated: str, node: ast.Assign) -> Value:
+        """`# devlint: device=cpu`: the author says where the value is, and is believed."""
+        device = parse_device(stated)
+        if not device:
+            known = self.lookup(stated)
+            device = known.device if known is not None and known.device else symbol(stated, 0)
+        kind = value.kind if value.is_tensor or value.kind in ("module", "device") else "tensor"
+        origin = Origin(self.span(node), f"stated to be on {describe(device)} by a comment here")
+        return replace(value, kind=kind, device=device, because=(origin,), made=(), moved=True, split=None)
 
     def note_events(self, node: ast.Assign) -> None:
         """`start = torch.cuda.Event(...)`: the name stands for this very event, and nobody else has it yet."""

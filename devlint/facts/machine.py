@@ -16,6 +16,7 @@ from devlint.facts.names import Imports
 from devlint.facts.scan import Scan
 from devlint.facts.values import NOTHING, Device, Reading, Value, merge
 from devlint.model import Origin, Span
+from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
     from devlint.facts.classes import ClassFacts
@@ -162,6 +163,8 @@ class Machine:
         self.steps = 0
         self.budget = 0
         self.host = False  # the code under analysis runs on the host by contract
+        self.intents: dict[int, str] = {}  # rows whose comment states the device of what is assigned there
+        self.helpers: Mapping[str, MovingFunction] = {}  # the project's own functions that move what they are given
         self.scan = Scan()
         self.nonlocals: frozenset[str] = frozenset()  # names of the function that a nested one rebinds
         self.split_names: set[str] = set()  # names in conditions that told values apart

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
+from devlint.facts import aliases, ordering, randomness
 from devlint.facts.calls import Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
@@ -120,7 +121,7 @@ class Methods(Calls):
         if class_ is not None:
             found = class_.attribute(name)
             if found is not None:
-                return self.at_home(found, base)
+                return aliases.taken(self, node, self.at_home(found, base), base)
             if class_.method(name) is not None:
                 return NOTHING
             if name == "device" and class_.bases == ("torch.nn.Module",) and not sets(class_, name):
@@ -164,7 +165,11 @@ class Methods(Calls):
             return self.call_module_method(node, operand, name, arguments)
         if receiver.kind == "event":
             return self.call_event_method(node, operand, name, arguments)
+        if receiver.kind == "generator":
+            return randomness.call_generator(self, node, operand, name, arguments)
         if receiver.kind == "optimizer":
+            if name == "load_state_dict":
+                ordering.note_loaded(self, node, receiver)
             if name == "step":
                 self.work(node, "the optimizer's step is queued here", receiver.device)
             return NOTHING
@@ -227,6 +232,7 @@ class Methods(Calls):
             if class_ is not None and class_.method(name) is not None:
                 return NOTHING
         target, node_of, only = self.move_target(node, operand, name, arguments)
+        ordering.note_move(self, node, operand, target)
         if name == "type" and target is None:
             if kind == "module" or not receiver.is_tensor:
                 return receiver if kind == "module" else NOTHING
@@ -334,6 +340,7 @@ class Methods(Calls):
 
     def move_in_place(self, path: str, value: Value) -> None:
         """A module moved: so did every other name of it; what may be part of it, or hold it, is no longer known."""
+        aliases.leave_behind(self, path, value)
         env = self.state.env
         for other, known in env.items():
             if known.kind != "module" or other == path:

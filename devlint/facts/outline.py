@@ -9,7 +9,9 @@ import ast
 from collections.abc import Iterator
 from typing import TypeVar
 
+from devlint.facts.events import NO_GUARDS, Guards, Scope
 from devlint.facts.flow import Flow
+from devlint.model import Origin, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -138,6 +140,10 @@ class Outline:
                 found.append(self.flow.text(above))
             child = above
         return found
+
+    def head(self, node: ast.AST, *because: Origin) -> tuple[Span, ast.AST, tuple[Origin, ...], Guards, Scope, str]:
+        """The fields that every event starts with, for one at `node`."""
+        return self.flow.span(node), node, because, NO_GUARDS, {}, self.name(node)
 
     # -- names ----------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from devlint.facts import aliases
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts, Container, Unregistered, What
 from devlint.facts.expressions import Expressions
@@ -50,6 +51,10 @@ class Registration(Expressions):
             self.registered(owner, value)
             owner.set_attribute(name, replace(value, device=HOME if value.device else UNKNOWN, because=(), moved=False))
             self.unwrap(owner, source)
+            return
+        second = aliases.second_name(self, owner, name, value, target, source)
+        if second is not None:
+            owner.set_attribute(name, second)
             return
         if value.kind in ("parameter", "buffer") or (value.is_tensor and name in owner.buffers):
             self.registered(owner, value)

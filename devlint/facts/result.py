@@ -44,9 +44,9 @@ class Facts:
         return best
 
     def device_expression(self, scope: Scope, device: Device) -> str | None:
-        """An expression valid where `scope` holds whose device is `device`: a device variable, else a tensor's `.device`.
+        """An expression whose device is `device`, valid where `scope` holds; None when nothing there is known to be on it.
 
-        None when nothing in scope is known to be there.
+        A device variable first, then a tensor's `.device`, then that of the parameters of the module itself.
         """
         if len(device) != 1:
             return None
@@ -59,5 +59,8 @@ class Facts:
             if value.kind in TENSOR_KINDS:
                 tensors.append(path)
         if not tensors:
+            owner = scope.get("self")
+            if owner is not None and owner.kind == "module" and owner.device == device:
+                return "next(self.parameters()).device"
             return None
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"

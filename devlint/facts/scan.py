@@ -32,11 +32,12 @@ class Scan:
     collators: set[str] = field(default_factory=set)  # functions given as `collate_fn` or `worker_init_fn`
     called: set[str] = field(default_factory=set)  # last names of everything that is called inside a function
     size: int = 0
+    tree: ast.Module | None = None
 
 
 def scan(tree: ast.Module) -> Scan:
     """Walk the tree once."""
-    found = Scan()
+    found = Scan(tree=tree)
     stack: list[tuple[ast.AST, tuple[FunctionScan, ...]]] = [(tree, ())]
     pop, push = stack.pop, stack.append
     while stack:

@@ -18,11 +18,14 @@ from devlint_rules.deprecated_device_api import DeprecatedDeviceApi
 from devlint_rules.device_comparison import DeviceComparison
 from devlint_rules.discarded_transfer_result import DiscardedTransferResult
 from devlint_rules.float64_on_mps import Float64OnMps
+from devlint_rules.generator_device import GeneratorDevice
 from devlint_rules.hardcoded_backend import HardcodedBackend
 from devlint_rules.hardcoded_device import HardcodedDevice
 from devlint_rules.host_conversion import HostConversion
 from devlint_rules.index_as_device import IndexAsDevice
+from devlint_rules.index_device_mismatch import IndexDeviceMismatch
 from devlint_rules.legacy_cuda_type import LegacyCudaType
+from devlint_rules.lengths_on_device import LengthsOnDevice
 from devlint_rules.load_without_map_location import LoadWithoutMapLocation
 from devlint_rules.mixed_device_operands import MixedDeviceOperands
 from devlint_rules.module_input_device import ModuleInputDevice
@@ -30,6 +33,9 @@ from devlint_rules.new_tensor_default_device import NewTensorDefaultDevice
 from devlint_rules.no_such_function import NoSuchFunction
 from devlint_rules.no_such_method import NoSuchMethod
 from devlint_rules.not_in_torch_version import NotInTorchVersion
+from devlint_rules.optimizer_before_move import OptimizerBeforeMove
+from devlint_rules.stale_buffer_alias import StaleBufferAlias
+from devlint_rules.transferred_parameter import TransferredParameter
 from devlint_rules.unregistered_module import UnregisteredModule
 from devlint_rules.unregistered_tensor import UnregisteredTensor
 from devlint_rules.unsynchronized_event import UnsynchronizedEvent
@@ -40,10 +46,16 @@ RULES: tuple[type[Rule[Any]], ...] = (
     MixedDeviceOperands,
     NewTensorDefaultDevice,
     ModuleInputDevice,
+    IndexDeviceMismatch,
     DiscardedTransferResult,
     UnregisteredTensor,
     UnregisteredModule,
+    TransferredParameter,
     HostConversion,
+    GeneratorDevice,
+    OptimizerBeforeMove,
+    LengthsOnDevice,
+    StaleBufferAlias,
     HardcodedDevice,
     CudaMethodCall,
     LegacyCudaType,

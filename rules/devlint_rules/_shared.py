@@ -10,6 +10,7 @@ from typing import Literal
 from devlint.api import (
     CPU,
     HOME,
+    STALE,
     Edit,
     Event,
     Facts,
@@ -28,16 +29,40 @@ from devlint.api import (
     is_surely_accelerator,
 )
 
-Owner = Literal["DEV101", "DEV102", "DEV103", "DEV105", "DEV106"]
+Owner = Literal["DEV101", "DEV102", "DEV103", "DEV104", "DEV105", "DEV106", "DEV113"]
+
+# Functions that read or write by an index or a mask: the name and position of that argument, `self` counted.
+_INDEX_OF = {
+    "gather": ("index", 2),
+    "scatter": ("index", 2),
+    "scatter_add": ("index", 2),
+    "scatter_reduce": ("index", 2),
+    "index_select": ("index", 2),
+    "index_add": ("index", 2),
+    "index_copy": ("index", 2),
+    "index_fill": ("index", 2),
+    "index_reduce": ("index", 2),
+    "take": ("index", 1),
+    "take_along_dim": ("indices", 1),
+    "put": ("index", 1),
+    "masked_select": ("mask", 1),
+    "masked_fill": ("mask", 1),
+    "masked_scatter": ("mask", 1),
+    "embedding": ("input", 0),
+    "embedding_bag": ("input", 0),
+}
 
 
 def owner(meet: Meet) -> Owner:
     """The one rule that reports this meeting: that of its cause.
 
-    An attribute that does not move with its module is DEV106's, a move whose result was dropped DEV105's, a factory
-    call without a device DEV102's. What remains is DEV103's where an input meets a module, else DEV101's.
+    The old tensor of a buffer is DEV113's, an attribute that does not move with its module DEV106's, a move whose
+    result was dropped DEV105's, a factory call without a device DEV102's. What remains is DEV103's where an input meets a
+    module, DEV104's where an index or a mask meets what it reads, else DEV101's.
     """
     value = meet.off.value
+    if value.type_name == STALE:
+        return "DEV113"
     if value.attribute is not None:
         return "DEV106"
     if value.discarded is not None:
@@ -46,7 +71,30 @@ def owner(meet: Meet) -> Owner:
         return "DEV102"
     if meet.how == "module":
         return "DEV103"
-    return "DEV101"
+    return "DEV104" if index_of(meet) is not None else "DEV101"
+
+
+def index_of(meet: Meet) -> Operand | None:
+    """Which of the two operands is the index or mask by which the other is read or written; None if neither is."""
+    if meet.how == "index":
+        if meet.operation != "index" or not isinstance(meet.node, ast.Subscript):
+            return None
+        return meet.other if meet.off.node is meet.node.value else meet.off
+    name = meet.operation.rpartition(".")[2].removesuffix("_")
+    if name not in _INDEX_OF or not isinstance(meet.node, ast.Call):
+        return None
+    keyword, position = _INDEX_OF[name]
+    given = {k.arg: k.value for k in meet.node.keywords}.get(keyword)
+    if given is None:
+        position -= is_method(meet)
+        given = meet.node.args[position] if 0 <= position < len(meet.node.args) else None
+    return next((operand for operand in (meet.off, meet.other) if operand.node is given), None)
+
+
+def is_method(meet: Meet) -> bool:
+    """Whether the operation is written as a method of one of its operands: `x.gather(1, index)`."""
+    function = meet.node.func if isinstance(meet.node, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.value in (meet.off.node, meet.other.node)
 
 
 def row(facts: Facts, span: Span) -> int:

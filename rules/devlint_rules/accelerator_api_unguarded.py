@@ -1,14 +1,14 @@
 """A function of `torch.accelerator` that raises without an accelerator is called without asking for one.
 
 ## What it flags
-`torch.accelerator.synchronize`, `empty_cache`, `memory_allocated`, `current_stream`, `set_device_index` and the others that
-raise where there is no accelerator. Quiet under `if torch.accelerator.is_available()` and other guards for an
-accelerator, in a `try` that catches errors, and for `is_available`, `device_count` and `current_accelerator`, which answer
-on every machine.
+`torch.accelerator.synchronize`, `empty_cache`, `memory_allocated`, `current_stream`, `set_device_index` and
+the others that raise where there is no accelerator. Quiet under `if torch.accelerator.is_available()` and
+other guards for an accelerator, in a `try` that catches errors, and for `is_available`, `device_count` and
+`current_accelerator`, which answer on every machine.
 
 ## Why it matters
-`torch.cuda.empty_cache()` does nothing on a machine without a GPU, its counterpart in `torch.accelerator` raises
-`RuntimeError`: replacing the name alone turns code that worked on the CPU into code that does not.
+`torch.cuda.empty_cache()` does nothing on a machine without a GPU, its counterpart in `torch.accelerator`
+raises `RuntimeError`: replacing the name alone turns code that worked on the CPU into code that does not.
 
 ## Example
     import torch

@@ -1,14 +1,15 @@
 """Mixed precision is tied to CUDA, whatever device the run has.
 
 ## What it flags
-`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which torch 2.4
-deprecates; `torch.autocast("cuda")`; `torch.amp.GradScaler` for CUDA where the run's device is in scope; an
-autocast whose type or switch is `torch.cuda.is_available()`, which says nothing of where the tensors are. Quiet for the new
-names under a guard for CUDA, with `enabled=False` or an `enabled` that asks for the device, and in files that load kernels.
+`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which
+torch 2.4 deprecates; `torch.autocast("cuda")` where the run's device is in scope; `torch.amp.GradScaler` for CUDA where the run's device is in
+scope; an autocast whose type or switch is `torch.cuda.is_available()`, which says nothing of where the
+tensors are. Quiet for the new names under a guard for CUDA, with `enabled=False` or an `enabled` that asks
+for the device, and in files that load kernels.
 
 ## Why it matters
-On another device an autocast for CUDA does nothing but warn, and the run loses its precision setting without an
-error. The names in `torch.cuda.amp` warn at every use.
+On another device an autocast for CUDA does nothing but warn, and the run loses its precision setting without
+an error. The names in `torch.cuda.amp` warn at every use.
 
 ## Example
     import torch
@@ -26,21 +27,22 @@ Use instead:
             return model(batch)
 
 ## Fix safety
-Safe where the new name keeps `"cuda"`: it is what the old name does, with its arguments by keyword. Unsafe where the type
-follows the run's device, which is done when one is in scope; a scaler is then enabled on CUDA alone, as before. A name that
-the lowest torch of the project lacks is not used.
+Safe where the new name keeps `"cuda"`: it is what the old name does, with its arguments by keyword. Unsafe
+where the type follows the run's device, which is done when one is in scope; a scaler is then enabled on CUDA
+alone, as before. A name that the lowest torch of the project lacks is not used.
 
 ## Known limits
-An old name imported from `torch.cuda.amp` leaves its import behind. An autocast for CUDA without a variable for the
-device in scope is reported, for the device of the tensors may vary, unless the old name is replaced by it.
+An old name imported from `torch.cuda.amp` leaves its import behind. `torch.autocast("cuda")` in a function
+without a variable for the device is not reported.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import argument, is_called, needs_torch, spelled, version
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._api import argument, is_called, is_device_object, needs_torch, spelled, version
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import is_for_accelerator
 
@@ -60,6 +62,7 @@ _NEW = {
     "custom_fwd": ("torch.amp.custom_fwd", (2, 4)),
     "custom_bwd": ("torch.amp.custom_bwd", (2, 4)),
 }
+_DEVICE_NAMES = frozenset({"device", "dev"})
 _ASKS_DEVICE = re.compile(r"(?i)cuda|gpu|device|\bFalse\b|amp")
 
 
@@ -83,7 +86,9 @@ class AmpDeviceType(Rule[ApiCall]):
             given = argument(event, "device_type", 0)
             if given is None or not event.is_call or is_for_accelerator(facts):
                 return False
-            return _is_cuda(given.value.constant) and not _is_meant(event) or _by_availability(given.text)
+            if _by_availability(given.text) or _only_for_type(given, event, facts):
+                return True
+            return _is_cuda(given.value.constant) and _varies(event) and not _is_meant(event)
         if event.qualname in _SCALER and event.is_call and not event.star:
             given = argument(event, "device", 0)
             fixed = given is None or _is_cuda(given.value.constant)
@@ -98,12 +103,13 @@ class AmpDeviceType(Rule[ApiCall]):
             message = f"`{spelled(event, site)}` is deprecated since torch 2.4 and tied to {old['type'].upper()}"
             return Finding(event.span, message, self._modern(event, old, site), event.because)
         given = argument(event, "device_type", 0) or argument(event, "device", 0)
-        if given is not None and _by_availability(given.text):
+        if given is not None and not _is_cuda(given.value.constant):
             message = "the type follows whether CUDA is there, not where the tensors are"
             return Finding(event.span, message, Fix("Take the type from the device of the run", Safety.HINT))
         message = f"`{spelled(event, site)}` is tied to CUDA"
-        if event.run_device is not None:
-            message += f"; the run's device is `{event.run_device}`"
+        device = _device_in_scope(event)
+        if device is not None:
+            message += f"; the run's device is `{device}`"
         return Finding(event.span, message, self._follow(event, site), event.because)
 
     def _modern(self, event: ApiCall, old: re.Match[str], site: Site) -> Fix:
@@ -128,6 +134,7 @@ class AmpDeviceType(Rule[ApiCall]):
         follows = old["type"] == "cuda" and _varies(event) and not _is_meant(event)
         type = f"{_type_of(event, site)}" if follows else f'"{old["type"]}"'
         first = cst.Arg(site.expression(type))
+        given.pop("device_type", None)
         arguments = list(given.values())
         if follows and old["name"] == "GradScaler":
             arguments = _only_on_cuda(arguments, type, site)
@@ -162,7 +169,7 @@ class AmpDeviceType(Rule[ApiCall]):
 
     def _follow(self, event: ApiCall, site: Site) -> Fix:
         node = site.node
-        if not isinstance(node, cst.Call) or event.run_device is None:
+        if not isinstance(node, cst.Call) or _device_in_scope(event) is None:
             return Fix("Take the type from the device of the run", Safety.HINT)
         type = _type_of(event, site)
         arguments = list(node.args)
@@ -183,9 +190,27 @@ def _is_cuda(constant: object) -> bool:
     return isinstance(constant, str) and constant.partition(":")[0] == "cuda"
 
 
+def _device_in_scope(event: ApiCall) -> str | None:
+    """An expression for the device that the program was given: the run's, else a variable whose name says device."""
+    if event.run_device is not None:
+        return event.run_device
+    for path, value in event.scope.items():
+        if path.rpartition(".")[2] in _DEVICE_NAMES and value.kind in ("device", "string") and len(value.device) == 1:
+            return path
+    return None
+
+
 def _varies(event: ApiCall) -> bool:
     """Whether a device is in scope that need not be CUDA."""
-    return event.run_device is not None and not event.run_device_is_proved
+    return _device_in_scope(event) is not None and not event.run_device_is_proved
+
+
+def _only_for_type(given: Operand, event: ApiCall, facts: Facts) -> bool:
+    """Whether the type is a local choice by `torch.cuda.is_available()` that decides nothing else."""
+    if not event.function or given.value.type_name != "chosen:cuda" or not given.text.isidentifier():
+        return False
+    uses = re.findall(rf"\b{given.text}\b(?!\s*=[^=])", facts.text)
+    return len(uses) == 1
 
 
 def _is_meant(event: ApiCall) -> bool:
@@ -202,11 +227,12 @@ def _by_availability(text: str) -> bool:
 
 def _type_of(event: ApiCall, site: Site) -> str:
     """The type of the run's device, whether that is a `torch.device` or a string."""
-    assert event.run_device is not None
-    value = event.scope.get(event.run_device)
-    if value is not None and value.kind == "device" and (value.type_name or "").startswith("chosen"):
-        return f"{event.run_device}.type"
-    return f"{site.spell('torch.device')}({event.run_device}).type"
+    path = _device_in_scope(event)
+    assert path is not None
+    value = event.scope.get(path)
+    if value is not None and is_device_object(Operand(event.span, ast.Name(path), path, value)):
+        return f"{path}.type"
+    return f"{site.spell('torch.device')}({path}).type"
 
 
 def _named(arg: cst.Arg, name: str) -> cst.Arg:

@@ -1,16 +1,16 @@
 """A function of one accelerator's module is called without asking whether the accelerator is there.
 
 ## What it flags
-Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that accelerator
-(`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a module that only a vendor's
-plug-in brings (`torch.npu`). Quiet under a guard (`if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`),
-in a `try` that catches errors, in functions, classes and files that carry the accelerator in their name, and in files that
-load kernels. Calls that do nothing without the accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are
-no finding.
+Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that
+accelerator (`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a
+module that only a vendor's plug-in brings (`torch.npu`). Quiet under a guard (`if torch.cuda.is_available()`,
+`if device.type == "cuda"`, `if use_cuda`), in a `try` that catches errors, in functions, classes and files
+that carry the accelerator in their name, and in files that load kernels. Calls that do nothing without the
+accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding.
 
 ## Why it matters
-The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator, although the
-rest of the program may run there.
+The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
+although the rest of the program may run there.
 
 ## Example
     import torch
@@ -29,8 +29,9 @@ Use instead:
             torch.accelerator.synchronize()
 
 ## Fix safety
-Unsafe: the call is skipped where it raised before. A call that is a statement is put under a guard, as its counterpart
-in `torch.accelerator` where the lowest torch of the project has one. Only a hint where the result is used.
+Unsafe: the call is skipped where it raised before. A call that is a statement is put under a guard, as its
+counterpart in `torch.accelerator` where the lowest torch of the project has one. Only a hint where the result
+is used.
 
 ## Known limits
 A function that is only ever called under a guard is not recognised, unless its name says so.

@@ -1,13 +1,15 @@
 """A name of `torch.cuda` is used where torch has one for every accelerator.
 
 ## What it flags
-Functions, classes and exceptions of `torch.cuda` (and of `torch.xpu`, `torch.mps`, `torch.mtia`) with a counterpart in the
-lowest torch of the project: `torch.accelerator.synchronize`, `torch.Event`, `torch.Stream`, `torch.OutOfMemoryError` and
-so on. Off by default. A call that raises because nothing asks for CUDA is DEV205's, a choice of device DEV211's. Quiet
-are calls without a counterpart, such as `get_device_name`, guards around those, and files that load kernels.
+Functions, classes and exceptions of `torch.cuda` (and of `torch.xpu`, `torch.mps`, `torch.mtia`) with a
+counterpart in the lowest torch of the project: `torch.accelerator.synchronize`, `torch.Event`,
+`torch.Stream`, `torch.OutOfMemoryError` and so on. Off by default. A call that raises because nothing asks
+for CUDA is DEV205's, a choice of device DEV211's. Quiet are calls without a counterpart, such as
+`get_device_name`, guards around those, and files that load kernels.
 
 ## Why it matters
-The code serves one vendor's cards, although nothing in it needs them: XPU, MPS and others have the same function.
+The code serves one vendor's cards, although nothing in it needs them: XPU, MPS and others have the same
+function.
 
 ## Example
     import torch
@@ -23,10 +25,11 @@ Use instead:
         return torch.accelerator.device_count()
 
 ## Fix safety
-Unsafe: on a machine with another accelerator the code starts to use it. A call that would raise without an accelerator is
-only replaced under a guard, or gets one. `torch.cuda.manual_seed(s)` after `torch.manual_seed(s)` is dropped, which seeds
-every device. The test `torch.cuda.is_available()` is replaced last, when nothing under it is CUDA's. Only a hint where
-the counterpart takes other arguments, and for `torch.cuda.stream`, seeds and RNG states, which need a look.
+Unsafe: on a machine with another accelerator the code starts to use it. A call that would raise without an
+accelerator is only replaced under a guard, or gets one. `torch.cuda.manual_seed(s)` after
+`torch.manual_seed(s)` is dropped, which seeds every device. The test `torch.cuda.is_available()` is replaced
+last, when nothing under it is CUDA's. Only a hint where the counterpart takes other arguments, and for
+`torch.cuda.stream`, seeds and RNG states, which need a look.
 
 ## Known limits
 `torch.cuda.is_available()` in a variable or a class is not followed to what depends on it.

@@ -1,8 +1,8 @@
 """The choice of a device knows CUDA and the CPU, and no other accelerator.
 
 ## What it flags
-`"cuda" if torch.cuda.is_available() else "cpu"`, also with `torch.device`. Off by default. Quiet where the other arm goes
-on to ask for MPS, XPU or another accelerator.
+`"cuda" if torch.cuda.is_available() else "cpu"`, also with `torch.device`. Off by default. Quiet where the
+other arm goes on to ask for MPS, XPU or another accelerator.
 
 ## Why it matters
 On a machine with another accelerator the program runs on the CPU.
@@ -19,8 +19,8 @@ Use instead:
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
 ## Fix safety
-Unsafe: on such a machine the program starts to use the accelerator, which may lack an operation or a dtype. A choice
-between strings stays a string. Needs torch 2.7, below it there is only a hint.
+Unsafe: on such a machine the program starts to use the accelerator, which may lack an operation or a dtype. A
+choice between strings stays a string. Needs torch 2.7, below it there is only a hint.
 
 ## Known limits
 A choice by `if` and `else` statements is not recognised.

@@ -1,11 +1,12 @@
 """An accelerator is the default of a parameter, an option or a field.
 
 ## What it flags
-`def f(device="cuda")`, `add_argument("--device", default="cuda")`, a dataclass field `device: str = "cuda"`. Off by
-default.
+`def f(device="cuda")`, `add_argument("--device", default="cuda")`, a dataclass field `device: str = "cuda"`.
+Off by default.
 
 ## Why it matters
-Who calls the function or the script without naming a device needs that accelerator, and learns it from an error.
+Who calls the function or the script without naming a device needs that accelerator, and learns it from an
+error.
 
 ## Example
     import argparse
@@ -13,9 +14,8 @@ Who calls the function or the script without naming a device needs that accelera
     import torch
 
     parser = argparse.ArgumentParser()
-    parser.add_argument("--device", default="cuda")
-    options = parser.parse_args()
-    x = torch.zeros(3, device=options.device)
+    add = parser.add_argument
+    X
 
 Use instead:
 
@@ -24,13 +24,16 @@ Use instead:
     import torch
 
     parser = argparse.ArgumentParser()
-    parser.add_argument("--device", default=(torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")).type)
-    options = parser.parse_args()
-    x = torch.zeros(3, device=options.device)
+    parser.add_argument(
+        "--device",
+        default=(torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")).type,
+    )
+    x = torch.zeros(3, device=parser.parse_args().device)
 
 ## Fix safety
-Unsafe: without the option the program runs on the accelerator that is there, or on the CPU. The default stays a string. Only a hint
-for parameters and fields: they may follow the device of an argument, or be None, which a reader must choose.
+Unsafe: without the option the program runs on the accelerator that is there, or on the CPU. The default stays
+a string. Only a hint for parameters and fields: they may follow the device of an argument, or be None, which
+a reader must choose.
 
 ## Known limits
 Needs torch 2.7 for other accelerators; below it the choice is between CUDA and the CPU.

@@ -4,9 +4,9 @@
 Every call of `torch.set_default_tensor_type`.
 
 ## Why it matters
-torch has deprecated it since 2.1. With a CUDA type it raises on a machine without CUDA, and it does not reach `torch.arange`
-of integers, buffers made by a library, or generators in the way that a reader expects. Two functions say the two things:
-`torch.set_default_dtype` and `torch.set_default_device`.
+torch has deprecated it since 2.1. With a CUDA type it raises on a machine without CUDA, and it does not reach
+`torch.arange` of integers, buffers made by a library, or generators in the way that a reader expects. Two
+functions say the two things: `torch.set_default_dtype` and `torch.set_default_device`.
 
 ## Example
     import torch
@@ -21,18 +21,19 @@ Use instead:
 
 ## Fix safety
 Unsafe: `set_default_device` also reaches integer factories, and breaks a `DataLoader` that shuffles without a
-generator of that device. A CUDA type becomes the device of the run, which is introduced where none is in scope; under a guard for
-CUDA it stays `"cuda"`. Only a hint for a type that is not written out.
+generator of that device. A CUDA type becomes the device of the run, which is introduced where none is in
+scope; under a guard for CUDA it stays `"cuda"`. Only a hint for a type that is not written out.
 
 ## Known limits
-The old default of the device is not undone where a CPU type follows a CUDA type: that needs `set_default_device("cpu")`.
+The old default of the device is not undone where a CPU type follows a CUDA type: that needs
+`set_default_device("cpu")`.
 """
 
 from __future__ import annotations
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, InsertStatement, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._api import argument, dtype_of, is_called, serves_accelerator, spelled
-from devlint_rules._run_device import run_device
+from devlint_rules._run_device import RunDevice, run_device
 
 
 class DefaultTensorType(Rule[ApiCall]):
@@ -73,10 +74,11 @@ class DefaultTensorType(Rule[ApiCall]):
         if ".cuda." not in text:
             return Fix("Use `torch.set_default_dtype`", Safety.UNSAFE, tuple(edits))
         if serves_accelerator(event, site.facts) or event.under.allow("cuda"):
-            where, needs = '"cuda"', ()
+            device = RunDevice('"cuda"')
         else:
             device = run_device(event.run_device, site)
-            where, needs = device.text, device.needs
-        place = cst.Call(site.expression(site.spell("torch.set_default_device")), [cst.Arg(site.expression(where))])
+        place = cst.Call(
+            site.expression(site.spell("torch.set_default_device")), [cst.Arg(site.expression(device.text))]
+        )
         edits.append(InsertStatement(event.span, cst.Expr(place), after=True))
-        return Fix(title, Safety.UNSAFE, tuple(edits), needs)
+        return Fix(title, Safety.UNSAFE, tuple(edits), device.needs)

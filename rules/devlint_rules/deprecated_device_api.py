@@ -3,7 +3,8 @@
 ## What it flags
 Names about devices that warn, or that torch documents as deprecated: `torch.cuda.memory_cached`,
 `torch.cuda.reset_max_memory_allocated`, `torch.accelerator.current_device_idx`, `torch.has_cuda`,
-`DataLoader(pin_memory_device=...)` and others. Mixed precision is DEV209's, `set_default_tensor_type` DEV204's.
+`DataLoader(pin_memory_device=...)` and others. Mixed precision is DEV209's, `set_default_tensor_type`
+DEV204's.
 
 ## Why it matters
 The name warns at every use, and a later torch may remove it.
@@ -22,8 +23,8 @@ Use instead:
         return torch.cuda.memory_reserved() if torch.cuda.is_available() else 0
 
 ## Fix safety
-Safe where the new name does the same. Unsafe for `pin_memory_device`, which torch ignores from 2.9 on. A hint where
-there is no equal name, or where the lowest torch of the project lacks it.
+Safe where the new name does the same. Unsafe for `pin_memory_device`, which torch ignores from 2.9 on. A hint
+where there is no equal name, or where the lowest torch of the project lacks it.
 
 ## Known limits
 Deprecated names that have nothing to do with devices are left to other tools.

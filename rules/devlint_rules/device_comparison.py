@@ -1,14 +1,15 @@
 """A device is compared in a way that does not say what it seems to say.
 
 ## What it flags
-A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an index:
-`x.device == torch.device("cuda")`; a device or an index tested for truth: `if device:`, `device.index or -1`. Quiet are
-comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and of devices that both lack an index.
+A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one
+without an index: `x.device == torch.device("cuda")`; a device or an index tested for truth: `if device:`,
+`device.index or -1`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and
+of devices that both lack an index.
 
 ## Why it matters
 A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
-`torch.device("cuda")`: the branch is dead. Index 0, the first card, is false, so that the truth test takes it for no
-device.
+`torch.device("cuda")`: the branch is dead. Index 0, the first card, is false, so that the truth test takes it
+for no device.
 
 ## Example
     import torch
@@ -24,12 +25,12 @@ Use instead:
         return x.device.type == "cuda"
 
 ## Fix safety
-Safe where the comparison is always false today, whatever the machine: `.type` is compared. Unsafe for a string with an index,
-for the result of a function, and for truth tests, which become `is not None`.
+Safe where the comparison is always false today, whatever the machine: `.type` is compared. Unsafe for a
+string with an index, for the result of a function, and for truth tests, which become `is not None`.
 
 ## Known limits
-Silent where the device may be a string: arguments without annotation, options, attributes set elsewhere. `x.is_cuda` in
-place of "is on the device of the run" is not recognised.
+Silent where the device may be a string: arguments without annotation, options, attributes set elsewhere.
+`x.is_cuda` in place of "is on the device of the run" is not recognised.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A float64 tensor is made on a device that may be MPS, which has no float64.
 
 ## What it flags
-Factories with `dtype=torch.float64` or `torch.double` on a device that may be MPS, and `.to(torch.float64)` of such a tensor. A
-device may be MPS when the code names it, chooses among all accelerators, or takes it from its arguments in a file that
-mentions MPS. Off by default.
+Factories with `dtype=torch.float64` or `torch.double` on a device that may be MPS, and `.to(torch.float64)`
+of such a tensor. A device may be MPS when the code names it, chooses among all accelerators, or takes it from
+its arguments in a file that mentions MPS. Off by default.
 
 ## Why it matters
 MPS raises `TypeError` for float64, so code that runs on the CPU and on CUDA stops there.

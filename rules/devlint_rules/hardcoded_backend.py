@@ -1,12 +1,12 @@
 """The backend of the process group is fixed to NCCL, which only CUDA has.
 
 ## What it flags
-`init_process_group("nccl")` and `backend="nccl"`. Off by default. Quiet under a guard for CUDA or for NCCL, in a `try`, and in
-files that load kernels.
+`init_process_group("nccl")` and `backend="nccl"`. Off by default. Quiet under a guard for CUDA or for NCCL,
+in a `try`, and in files that load kernels.
 
 ## Why it matters
-On a machine without CUDA the call raises, although the rest of the program may run there with `gloo`, and on XPU with
-`xccl`.
+On a machine without CUDA the call raises, although the rest of the program may run there with `gloo`, and on
+XPU with `xccl`.
 
 ## Example
     import torch
@@ -24,8 +24,8 @@ Use instead:
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 
 ## Fix safety
-Unsafe: the program runs where it stopped before. Where the run's device is in scope its own backend is asked for, from torch 2.6
-on.
+Unsafe: the program runs where it stopped before. Where the run's device is in scope its own backend is asked
+for, from torch 2.6 on.
 
 ## Known limits
 A backend that comes through a variable or an option is not followed.

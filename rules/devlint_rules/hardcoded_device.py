@@ -2,10 +2,10 @@
 
 ## What it flags
 A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
-`device=0`, `.to(0)`, the device type of `autocast`, a `map_location`. Quiet are comparisons,
+`device=0`, `.to(0)`, a `map_location`. The device type of `autocast` is DEV209's. Quiet are comparisons,
 dictionary keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice
 `"cuda" if torch.cuda.is_available() else "cpu"`, defaults of parameters and options (DEV213's),
-calls into `torch.cuda` itself, `autocast` with `enabled=False`, and files that load kernels. A condition that
+calls into `torch.cuda` itself, and files that load kernels. A condition that
 names the accelerator, such as `if args.gpu is not None`, is a guard.
 
 ## Why it matters
@@ -66,7 +66,7 @@ from devlint_rules._run_device import (
     run_device,
 )
 
-_ROLES = frozenset({"argument", "assigned", "autocast", "map"})
+_ROLES = frozenset({"argument", "assigned", "map"})
 _AVAILABLE = {
     "cuda": "torch.cuda.is_available",
     "xpu": "torch.xpu.is_available",
@@ -130,21 +130,15 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
 
 def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
-    """Whether the literal is compared, is a default, or stands in an autocast that is off or asks by itself."""
+    """Whether the literal is compared, or is a default."""
     whole = _device_call(event, site)
     above = path_to(site, whole)
     if any(isinstance(node, cst.Param) for node in above):
         return True
     parent = above[-2] if len(above) > 1 else None
-    if isinstance(parent, cst.Comparison | cst.ComparisonTarget) or (
+    return isinstance(parent, cst.Comparison | cst.ComparisonTarget) or (
         isinstance(parent, cst.Attribute) and parent.attr.value == "type"
-    ):
-        return True
-    call = above[-3] if event.role == "autocast" and len(above) > 2 else None
-    if not isinstance(call, cst.Call):
-        return False
-    enabled = [site.code(a.value) for a in call.args if a.keyword is not None and a.keyword.value == "enabled"]
-    return any(text == "False" or event.type in text for text in enabled)
+    )
 
 
 def _device_call(event: DeviceLiteral, site: Site) -> cst.CSTNode:

@@ -2,13 +2,13 @@
 
 ## What it flags
 `torch.cuda.FloatTensor` and its siblings as constructors, as an argument of `.type`, or kept in a variable,
-`.type("torch.cuda.FloatTensor")`, and the storages of `torch.cuda`. Quiet under a guard for CUDA, which includes
-the choice `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`, in `isinstance` and comparisons, as the argument of
-`torch.set_default_tensor_type` (DEV204's), and in files that load kernels.
+`.type("torch.cuda.FloatTensor")`, and the storages of `torch.cuda`. Quiet under a guard for CUDA, which
+includes the choice `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`, in `isinstance` and
+comparisons, as the argument of `torch.set_default_tensor_type` (DEV204's), and in files that load kernels.
 
 ## Why it matters
-On a build without CUDA the constructor raises `TypeError`. On others the tensor is on the current card, whatever device the
-run has. Without data the constructor gives memory as it is, and one number means a size.
+On a build without CUDA the constructor raises `TypeError`. On others the tensor is on the current card,
+whatever device the run has. Without data the constructor gives memory as it is, and one number means a size.
 
 ## Example
     import torch
@@ -26,9 +26,9 @@ Use instead:
         return torch.tensor([0.1, 0.9], dtype=torch.float32, device=device)
 
 ## Fix safety
-Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and arrays become
-`torch.tensor`, numbers the sizes of `torch.empty`. Only a hint where the argument may be data or a size, and for
-types that are kept in a variable.
+Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and
+arrays become `torch.tensor`, numbers the sizes of `torch.empty`. Only a hint where the argument may be data
+or a size, and for types that are kept in a variable.
 
 ## Known limits
 A type that is put together from text is not recognised.

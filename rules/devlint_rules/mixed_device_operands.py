@@ -34,8 +34,8 @@ errors, and for the target of an in-place operation. There is no fix where no ex
 
 ## Known limits
 Silent when one of the devices is not known, and where a CPU tensor may be 0-dim in an operation that takes one. A
-factory call without a device is reported as DEV102 where it is written, an input of a module as DEV103, an attribute
-that does not move with its module as DEV106.
+factory call without a device is reported as DEV102 where it is written, an input of a module as DEV103, an index or a
+mask as DEV104, an attribute that does not move with its module as DEV106.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MixedDeviceOperands(Rule[Meet]):
     def _refusal(self, event: Meet) -> str:
         """Why torch refuses it, said of the operation."""
         if event.how == "index":
-            return "an index must be on the CPU or on the device of the tensor that it reads"
+            return "what is written at an index must be on the device of the tensor, or be 0-dim"
         if event.how == "out":
             return f"the result of `{event.operation}` cannot be written to another device"
         return f"`{event.operation}` needs both on one device"

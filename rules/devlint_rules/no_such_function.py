@@ -1,12 +1,12 @@
 """A module of torch has no such name, in any version.
 
 ## What it flags
-Calls and readings of names that a module of torch has in no known version, with the names that look like it. Quiet in a `try`
-that catches errors, under `hasattr`, and for modules that make up their names.
+Calls and readings of names that a module of torch has in no known version, with the names that look like it.
+Quiet in a `try` that catches errors, under `hasattr`, and for modules that make up their names.
 
 ## Why it matters
-The line raises `AttributeError` as soon as it runs. Often the name is one of another module or another library, or was
-removed long ago.
+The line raises `AttributeError` as soon as it runs. Often the name is one of another module or another
+library, or was removed long ago.
 
 ## Example
     import torch
@@ -27,7 +27,8 @@ Use instead:
 No fix, as the nearest name may not be what was meant.
 
 ## Known limits
-Names that the program itself adds to torch are reported where it does so in another file. Private names are not.
+Names that the program itself adds to torch are reported where it does so in another file. Private names are
+not.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """A name of torch exists, but not in every version that the project supports.
 
 ## What it flags
-Names that came after the lowest torch of the project (the setting `torch-version`), and names that a later torch has removed.
-Quiet in a `try` that catches errors, and under a test of the version or of the name.
+Names that came after the lowest torch of the project (the setting `torch-version`), and names that a later
+torch has removed. Quiet in a `try` that catches errors, and under a test of the version or of the name.
 
 ## Why it matters
-The code works on the machine where it was written, and raises `AttributeError` where another torch is installed.
+The code works on the machine where it was written, and raises `AttributeError` where another torch is
+installed.
 
 ## Example
     import torch

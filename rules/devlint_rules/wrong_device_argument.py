@@ -9,8 +9,8 @@
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
 ## Why it matters
-Most of these raise at once or on the first accelerator. The scaler accepts anything, and then stays enabled where it should
-switch itself off.
+Most of these raise at once or on the first accelerator. The scaler accepts anything, and then stays enabled
+where it should switch itself off.
 
 ## Example
     import torch
@@ -28,8 +28,8 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)` and `autocast(device)`, which raise on every machine. Unsafe for the scaler, the old constructors and the
-statement `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
+Safe for `.cuda(True)` and `autocast(device)`, which raise on every machine. Unsafe for the scaler, the old
+constructors and the statement `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
 
 ## Known limits
 Silent where the argument may be of the right kind: an option, an argument without annotation.
