@@ -12,6 +12,8 @@ from devlint.errors import DevlintError
 COMMANDS = {
     "check": "check files for device problems (the default: `devlint src/`)",
     "rule": "explain a rule, or all rules",
+    "reveal": "show what is known of the values on one line",
+    "explain": "name the cause of a pasted device error",
     "verify": "run a script and confirm its fixes",
     "help": "show this help, or the help of a command",
     "version": "show the version",
@@ -57,7 +59,7 @@ def _dispatch(arguments: list[str]) -> int:
     if first == "verify":
         module = importlib.import_module("devlint.runtime.verify")
         return int(module.main(arguments[1:]))
-    if first in ("check", "rule"):
+    if first in ("check", "rule", "reveal", "explain"):
         module = importlib.import_module(f"devlint.commands.{first}")
         return int(module.main(arguments[1:]))
     from devlint.commands import check

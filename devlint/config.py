@@ -259,6 +259,12 @@ class Resolver:
 
 def to_toml(setting: Setting, value: object) -> str:
     """A value of a setting as TOML."""
+    if setting.kind is FUNCTIONS and isinstance(value, tuple):
+        rows = []
+        for name, helper in value:
+            to = "" if helper.to is None else f", to = {helper.to}"
+            rows.append(f"{_quote(name)} = {{ moves = {helper.moves}{to} }}")
+        return "{ " + ", ".join(rows) + " }" if rows else "{}"
     if setting.kind is PER_FILE and isinstance(value, tuple):
         rows = [f"{_quote(pattern)} = {_toml_list(selectors)}" for pattern, selectors in value]
         return "{ " + ", ".join(rows) + " }" if rows else "{}"

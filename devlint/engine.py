@@ -29,7 +29,7 @@ from devlint.model import (
 )
 from devlint.rule import Rule
 from devlint.settings import Settings
-from devlint.source import Source, decode, parse, read_source
+from devlint.source import Source, check_syntax, decode, parse, read_source
 from devlint.suppression import Suppressions
 from devlint.tree import Tree
 
@@ -132,6 +132,10 @@ class Linter:
         statistics.lines = source.rows
         if not self.may_fire(source.raw):
             statistics.gated = 1
+            try:
+                check_syntax(source)
+            except SourceError as error:
+                result.diagnostics.append(unreadable(source.path, error, source))
             return result
         with _collector_off():
             _Check(self, source, result).run()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devlint.api import Event, Facts, Finding, Rule, RuleMeta, Severity, Site
 from devlint.errors import RuleLoadError
-from devlint.registry import GROUP, check_rules, collect, load_rules
+from devlint.registry import BUILTIN, GROUP, SHIPPED, check_rules, collect, load_rules
 
 
 class Base(Rule[Event]):
@@ -105,10 +106,42 @@ def test_rule_cannot_take_the_code_of_the_engines_own_finding() -> None:
 
 
 def test_shipped_rules_load() -> None:
-    try:
-        rules = load_rules()
-    except RuleLoadError as error:
-        if "not installed" not in str(error):
-            raise
-        pytest.skip(str(error))
+    rules = load_rules()
+    assert rules
     assert rules == tuple(sorted(rules, key=lambda r: r.meta.code))
+
+
+def test_shipped_rules_are_where_the_package_declares_them() -> None:
+    declared = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'[project.entry-points."{GROUP}"]\n{BUILTIN} = "{SHIPPED}"\n' in declared
+
+
+PACKAGE = """
+from devlint.api import Event, Rule, RuleMeta, Severity
+
+class Silent(Rule[Event]):
+    meta = RuleMeta("ABC001", "silent", "says nothing", "1.0", "certain", Severity.INFO, "never", ())
+    event = Event
+
+    def suspects(self, event, facts):
+        return False
+
+    def judge(self, event, site):
+        return None
+
+RULES = (Silent,)
+"""
+
+
+def test_rules_of_an_installed_package_are_used_when_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pip leaves it: a package beside a `.dist-info` that declares the entry point."""
+    (tmp_path / "acme_rules.py").write_text(PACKAGE)
+    metadata = tmp_path / "acme_rules-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nacme = acme_rules:RULES\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "ABC001" in {r.meta.code for r in load_rules(["acme"])}
+    assert "ABC001" not in {r.meta.code for r in load_rules()}

@@ -16,6 +16,7 @@ from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.result import Facts
 from devlint.facts.scan import scan
+from devlint.facts.survey import survey
 from devlint.facts.values import Value
 from devlint.settings import Settings
 
@@ -63,6 +64,7 @@ def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpr
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
     _registers(flow)
+    survey(tree, flow)
     facts.events = sorted(_kept(flow), key=lambda event: event.span)
     facts.probes.sort(key=lambda probe: probe[0])
     return facts

@@ -10,7 +10,7 @@ from typing import Any
 
 from devlint.facts import guards as conditions
 from devlint.facts.devices import parse_device
-from devlint.facts.events import Clock, Compare, Guards
+from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
 from devlint.facts.operations import symbol
 from devlint.facts.values import (

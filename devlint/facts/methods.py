@@ -486,7 +486,7 @@ class Methods(Calls):
             chosen = self.combine([o for o in operands if o.value.device != CPU] or operands)
             return Value("tensor", chosen.device, True if reduced else None, because=chosen.because)
         because = value.because if value.device else (operands[0].value.because if operands else ())
-        if home.startswith("torch.nn.") and class_ is None and not home.endswith("DataParallel"):
+        if home.startswith("torch.nn.") and home != "torch.nn.Module" and class_ is None and not scatters:
             if name in ("LSTM", "GRU", "RNN"):
                 out = Value("tensor", device, False, because=because)
                 hidden = Value("tuple", elements=(out, out)) if name == "LSTM" else out

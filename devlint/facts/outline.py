@@ -1,4 +1,4 @@
-"""The shape of a file: what encloses a node, which loop repeats it, what a region binds. Built once, when a survey asks.
+"""The shape of a file: what encloses a node, which loop repeats it, what a region binds.
 
 Loops and conditions do not reach over function boundaries: a nested `def` in a loop is made there, not run there.
 """
@@ -16,6 +16,7 @@ from devlint.model import Origin, Span
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STORES = (ast.Store, ast.Del)
@@ -23,7 +24,7 @@ N = TypeVar("N", bound=ast.AST)
 
 
 class Outline:
-    """Look-ups on one file's tree. `flow` is the interpreter after its run: positions, imports and events come from it."""
+    """Look-ups on one file's tree. Positions, imports and events come from `flow`, the interpreter after its run."""
 
     def __init__(self, tree: ast.Module, flow: Flow) -> None:
         self.tree = tree
@@ -101,15 +102,16 @@ class Outline:
         """The innermost loop of the same function whose body holds the node."""
         child = node
         for above in self.above(node):
-            if isinstance(above, _FUNCTIONS + (ast.ClassDef,)):
+            if isinstance(above, _SCOPES):
                 return None
-            if isinstance(above, _LOOPS) and (child in above.body or (isinstance(above, ast.While) and child is above.test)):
-                return above
+            if isinstance(above, _LOOPS):
+                if child in above.body or (isinstance(above, ast.While) and child is above.test):
+                    return above
             child = above
         return None
 
     def conditional(self, node: ast.AST, top: ast.AST) -> bool:
-        """Whether a condition, a handler or a comprehension between `top` and a node decides if, or how often, it runs."""
+        """Whether a condition, a handler or a loop between `top` and a node decides if, or how often, it runs."""
         child = node
         for above in self.above(node):
             if above is top:
@@ -145,7 +147,7 @@ class Outline:
         """The fields that every event starts with, for one at `node`."""
         return self.flow.span(node), node, because, NO_GUARDS, {}, self.name(node)
 
-    # -- names ----------------------------------------------------------------------------------------------------------
+    # -- names --------------------------------------------------------------------------------------------------------
 
     def qualname(self, node: ast.expr) -> str | None:
         """The qualified name that a dotted path names by the file's imports; None when its root is not imported."""
@@ -204,7 +206,7 @@ def own_nodes(scope: ast.AST, through_functions: bool = False) -> Iterator[ast.A
     while stack:
         node = stack.pop()
         yield node
-        if not through_functions and isinstance(node, _FUNCTIONS + (ast.ClassDef,)):
+        if not through_functions and isinstance(node, _SCOPES):
             continue
         stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
@@ -213,7 +215,7 @@ def inside(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     """The nodes of some statements, nested functions and classes left out."""
     for statement in statements:
         yield statement
-        if not isinstance(statement, _FUNCTIONS + (ast.ClassDef,)):
+        if not isinstance(statement, _SCOPES):
             yield from own_nodes(statement)
 
 
@@ -265,9 +267,9 @@ def stored(statements: list[ast.stmt]) -> set[str]:
             path = dotted(base)
             if path is not None:
                 found.add(path)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or (
+            isinstance(node, ast.ExceptHandler) and node.name
+        ):
             found.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found |= {(alias.asname or alias.name).split(".", 1)[0] for alias in node.names}

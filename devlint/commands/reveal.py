@@ -1,0 +1,92 @@
+"""`devlint reveal FILE:LINE`: kind and device of every value on a line, with the trail, or why it is not known."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from devlint.cli import ExitCode
+from devlint.config import Resolver
+from devlint.errors import SourceError, UsageError
+from devlint.facts.reveal import Revealed, reveal
+from devlint.facts.values import describe
+from devlint.rulebook import Rulebook
+from devlint.source import Source, parse, read_source
+from devlint.terminal import Terminal
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command. Exit codes: 0, or 2 for a place that is none and for a file that cannot be read or parsed."""
+    parser = argparse.ArgumentParser(prog="devlint reveal", description=__doc__)
+    parser.add_argument("place", metavar="FILE:LINE")
+    parser.add_argument("--output-format", choices=("text", "json"), default="text")
+    options = parser.parse_args(argv)
+    path, row = _place(options.place)
+    try:
+        source = read_source(Path(path))
+        tree = parse(source)
+    except SourceError as error:
+        raise UsageError(f"{path}:{error.row}:{error.column}: {error}") from error
+    if not 1 <= row <= source.rows:
+        raise UsageError(f"{path} has {source.rows} lines, not {row}")
+    config = Resolver().for_directory(os.path.dirname(os.path.abspath(path)))
+    settings = Rulebook().settings(config, path)
+    found = reveal(tree, source, settings, row)
+    if options.output_format == "json":
+        sys.stdout.write(json.dumps([_row(r, source) for r in found], indent=2) + "\n")
+        return ExitCode.CLEAN
+    terminal = Terminal("auto")
+    terminal.print(f"{path}:{row}: {source.line_text(row).strip()}")
+    if not found:
+        terminal.print("  no value with a device on this line")
+    for revealed in found:
+        terminal.print(f"  {_text(revealed.text)}: {_what(revealed)}")
+        for origin in revealed.value.because:
+            where = source.position(origin.span.start)
+            terminal.print(f"      line {where.row}: {origin.text}")
+    terminal.flush()
+    return ExitCode.CLEAN
+
+
+def _place(text: str) -> tuple[str, int]:
+    path, colon, row = text.rpartition(":")
+    if not colon or not row.isdigit():
+        raise UsageError(f"expected FILE:LINE, not {text}")
+    return path, int(row)
+
+
+def _text(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 60 else flat[:57] + "..."
+
+
+def _what(revealed: Revealed) -> str:
+    value = revealed.value
+    if revealed.reason is not None:
+        kind = "" if value.kind == "unknown" else f"{value.kind}, "
+        return f"{kind}device unknown: {revealed.reason}"
+    zero = {True: ", 0-dim", False: ", not 0-dim", None: ""}[value.zero_dim] if value.is_tensor else ""
+    where = "names" if value.kind in ("device", "string") else "on"
+    return f"{value.kind} {where} {describe(value.device)}{zero}"
+
+
+def _row(revealed: Revealed, source: Source) -> dict[str, Any]:
+    start, end = source.position(revealed.span.start), source.position(revealed.span.end)
+    value = revealed.value
+    return {
+        "text": revealed.text,
+        "location": {"row": start.row, "column": start.column},
+        "end_location": {"row": end.row, "column": end.column},
+        "kind": value.kind,
+        "device": sorted(map(str, value.device)) or None,
+        "zero_dim": value.zero_dim,
+        "reason": revealed.reason,
+        "trail": [
+            {"row": source.position(o.span.start).row, "message": o.text} for o in value.because if o.path is None
+        ],
+    }

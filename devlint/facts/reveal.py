@@ -1,0 +1,100 @@
+"""What the analysis knows of every value on one line, and why it does not know the rest."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from devlint.facts.analysis import interpret
+from devlint.facts.flow import Flow
+from devlint.facts.machine import SourceLike
+from devlint.facts.values import TENSOR_KINDS, Value, merge
+from devlint.model import Span
+from devlint.settings import Settings
+
+_SHOWN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
+_PLAIN = frozenset({"namespace", "number", "string", "bool", "none", "function", "class", "dtype", "object"})
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """One expression of a line: where it stands, what is known of it, and the reason when nothing is."""
+
+    span: Span
+    text: str
+    value: Value
+    reason: str | None
+
+
+class _Watcher(Flow):
+    """The interpreter, noting what expressions of one row evaluate to; several runs of a place are joined."""
+
+    row = 0
+    seen: dict[Span, tuple[ast.expr, Value]]
+
+    def evaluate(self, node: ast.expr) -> Value:
+        value = super().evaluate(node)
+        if node.lineno == self.row and isinstance(node, _SHOWN):
+            self._note(node, value)
+        return value
+
+    def assign_target(
+        self, target: ast.expr, value: Value, source: ast.expr | None, statement: ast.stmt | None = None
+    ) -> None:
+        super().assign_target(target, value, source, statement)
+        if target.lineno == self.row and isinstance(target, (ast.Name, ast.Attribute)):
+            path = self.path(target)
+            self._note(target, (self.lookup(path) if path is not None else None) or value)
+
+    def _note(self, node: ast.expr, value: Value) -> None:
+        span = self.span(node)
+        known = self.seen.get(span)
+        self.seen[span] = (node, value if known is None else merge(known[1], value))
+
+
+def reveal(tree: ast.Module, source: SourceLike, settings: Settings, row: int) -> list[Revealed]:
+    """Every value on a 1-based row that has a device, or might have one, in the order of the text.
+
+    Modules, functions, numbers and strings are left out, except for device strings.
+    """
+    made: list[_Watcher] = []
+
+    def watcher(*arguments: object) -> Flow:
+        flow = _Watcher(*arguments)  # type: ignore[arg-type]
+        flow.row, flow.seen = row, {}
+        made.append(flow)
+        return flow
+
+    interpret(tree, source, settings, watcher)
+    (flow,) = made
+    found = []
+    for span, (node, value) in sorted(flow.seen.items()):
+        if value.kind in _PLAIN and not value.device:
+            continue
+        reason = None if value.device else why_unknown(node, value, flow)
+        found.append(Revealed(span, source.text[span.start : span.end], value, reason))
+    return found
+
+
+def why_unknown(node: ast.expr, value: Value, flow: Flow) -> str:
+    """The reason in a reader's words why nothing is known of an expression's device."""
+    if isinstance(node, ast.Call):
+        name = flow.text(node.func)
+        if value.kind in TENSOR_KINDS:
+            return f"what `{name}` is given is on an unknown device, or on different ones by the path taken"
+        return f"devlint does not know what `{name}` returns"
+    if isinstance(node, ast.BinOp):
+        return "one side is unknown"
+    if isinstance(node, ast.Name):
+        for function in flow.functions.values():
+            spec = function.node.args
+            for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+                if argument.arg == node.id and _inside(node, function.node):
+                    return f"`{node.id}` is an argument, and nothing shows that it is a tensor"
+        return f"`{node.id}` comes from something unknown, or is on different devices by the path taken"
+    return f"nothing binds `{flow.text(node)}` to something known"
+
+
+def _inside(node: ast.AST, function: ast.AST) -> bool:
+    first, last = getattr(function, "lineno", 0), getattr(function, "end_lineno", 0)
+    return bool(first <= getattr(node, "lineno", 0) <= last)

@@ -1,0 +1,156 @@
+"""A random draw and its generator, or a random state and its owner, are on different devices.
+
+## What it flags
+`torch.randn(..., generator=g)`, `x.normal_(generator=g)` and other draws whose generator is of another device type than
+the tensor; samplers, `random_split` and loaders with a generator of an accelerator, or with `shuffle=True` under
+`torch.set_default_device(...)`; a random state that is not on the CPU (`torch.load(..., map_location=device)` moves it), or
+that is one of another device's generator.
+
+## Why it matters
+A draw with the wrong generator stops with "Expected a 'cuda' device type for generator but found 'cpu'", a state on an
+accelerator with "RNG state must be a torch.ByteTensor".
+
+## Example
+    import torch
+
+
+    def noise(x: torch.Tensor) -> torch.Tensor:
+        generator = torch.Generator()
+        return torch.randn(x.shape, device=x.device, generator=generator)
+
+Use instead:
+
+    import torch
+
+
+    def noise(x: torch.Tensor) -> torch.Tensor:
+        generator = torch.Generator(device=x.device)
+        return torch.randn(x.shape, device=x.device, generator=generator)
+
+## Fix safety
+Safe: the generator is made for the device of the draw, the draw gets the device of its generator, or the state is copied
+to the CPU; where the devices are the same nothing changes, and where they differ the program stops today. The generator
+that a shuffling loader needs is unsafe where the default device may be the CPU, since the order of the batches changes. A
+hint where nothing in scope says the device.
+
+## Known limits
+Silent for a generator whose device is not known, which is that of most arguments, and for two cards of one type.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import (
+    HOME,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    GeneratorMeet,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+    describe,
+    is_surely_accelerator,
+)
+from devlint_rules import _shared as shared
+from devlint_rules._calls import keywords, with_keyword
+
+_DEFAULT_SINCE = (2, 3)  # the torch that has `torch.get_default_device`
+
+
+class GeneratorDevice(Rule[GeneratorMeet]):
+    meta = RuleMeta(
+        code="DEV110",
+        name="generator-device",
+        summary="a random draw and its generator, or a random state, are on different devices",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("enerator", "rng_state", "set_default_device", "manual_seed", "set_state"),
+    )
+    event = GeneratorMeet
+
+    def suspects(self, event: GeneratorMeet, facts: Facts) -> bool:
+        return not event.under.excepts
+
+    def judge(self, event: GeneratorMeet, site: Site) -> Finding | None:
+        message, fix = self._message(event), self._fix(event, site)
+        span = event.generator.span if event.how == "state" and event.generator is not None else event.span
+        return Finding(span, message, fix, shared.trail(event, span))
+
+    def _message(self, event: GeneratorMeet) -> str:
+        function = f"`{event.qualname}`"
+        if event.generator is None:
+            return (
+                f"{function} shuffles with a generator of the CPU, but draws on the default device, "
+                f"{describe(event.place)}: give it a `generator=` of that device"
+            )
+        name, device = shared.name(event.generator), event.generator.value.device
+        if event.how == "foreign":
+            return f"{name} is not a state of the generator that {function} sets: each device type has its own"
+        if event.how == "state":
+            return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes a state on the CPU only"
+        draws = "may draw on" if event.place == HOME else "draws on"
+        return (
+            f"{name} is a generator of {describe(device)}, {function} {draws} {describe(event.place)}: "
+            "a generator must be of the device type that it draws on"
+        )
+
+    def _fix(self, event: GeneratorMeet, site: Site) -> Fix:
+        if event.how == "foreign":
+            return Fix("Save and restore the state of each device by its own functions", Safety.HINT)
+        if event.generator is None:
+            return self._shuffle(event, site)
+        if event.how == "state":
+            node = site.at(event.generator.span)
+            title = f"Copy {shared.name(event.generator)} to the CPU"
+            if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
+                return Fix(title, Safety.HINT)
+            return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, "cpu")),))
+        return self._make_there(event, site) or self._draw_there(event, site) or self._hint(event)
+
+    def _make_there(self, event: GeneratorMeet, site: Site) -> Fix | None:
+        """`torch.Generator()` becomes `torch.Generator(device=...)`."""
+        assert event.generator is not None
+        made = event.generator.value.made
+        if len(made) != 1:
+            return None
+        device = site.facts.device_expression(made[0].scope, event.place)
+        call = site.at(made[0].span)
+        if device is None or not isinstance(call, cst.Call) or site.has_comment(call):
+            return None
+        edit = Edit(call, with_keyword(call, "device", site.expression(device)))
+        return Fix(f"Make the generator for `{device}`", Safety.SAFE, (edit,))
+
+    def _draw_there(self, event: GeneratorMeet, site: Site) -> Fix | None:
+        """A factory call without a device gets that of its generator."""
+        call = site.node
+        if event.drawn is not None or not isinstance(event.node, ast.Call) or not isinstance(call, cst.Call):
+            return None
+        assert event.generator is not None
+        if "device" in keywords(event.node) or event.qualname.startswith("torch.utils.") or site.has_comment(call):
+            return None
+        if not shared.is_path(event.generator.node):
+            return None
+        device = site.facts.device_expression(event.scope, event.generator.value.device)
+        device = device if device is not None else f"{event.generator.text}.device"
+        edit = Edit(call, with_keyword(call, "device", site.expression(device)))
+        return Fix(f"Draw on `{device}`", Safety.SAFE, (edit,))
+
+    def _hint(self, event: GeneratorMeet) -> Fix:
+        return Fix(f"Make the generator for {describe(event.place)}: `torch.Generator(device=...)`", Safety.HINT)
+
+    def _shuffle(self, event: GeneratorMeet, site: Site) -> Fix:
+        made = f"{site.spell('torch.Generator')}(device={site.spell('torch.get_default_device')}())"
+        title = f"Pass `generator={made}`"
+        call = site.node
+        if site.facts.torch_version < _DEFAULT_SINCE or not isinstance(call, cst.Call) or site.has_comment(call):
+            return Fix(title, Safety.HINT)
+        safety = Safety.SAFE if is_surely_accelerator(event.place) else Safety.UNSAFE
+        return Fix(title, safety, (Edit(call, with_keyword(call, "generator", site.expression(made))),))

@@ -1,0 +1,88 @@
+"""An index or a mask is on another device than the tensor that it reads.
+
+## What it flags
+`x[i]` where `x` is on the CPU and the index or mask `i` is, or may be, on an accelerator; and `gather`, `scatter`,
+`index_select`, `index_add`, `take`, `masked_select`, `masked_fill`, `embedding` and their relatives, whose index must be
+on the device of the tensor itself.
+
+## Why it matters
+`x[i]` stops with "indices should be either on cpu or on the same device as the indexed tensor (cpu)", the functions with
+"Expected all tensors to be on the same device". An index on the CPU may read an accelerator's tensor with `x[i]`, so that
+the mistake looks harmless from the other side.
+
+## Example
+    import torch
+
+
+    def confident(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        names = labels.cpu()
+        return names[scores > 0.5]
+
+Use instead:
+
+    import torch
+
+
+    def confident(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        names = labels.cpu()
+        return names[(scores > 0.5).cpu()]
+
+## Fix safety
+The index moves to the tensor that it reads, never the tensor to its index. Safe, since torch refuses the operation on
+every machine on which the devices differ, and the move changes nothing on all others; unsafe inside a `try` that catches
+errors. There is no fix across a comment, and where nothing in scope says the tensor's device.
+
+## Known limits
+Silent when one of the devices is not known, and for an index made by a factory call without a device, which is DEV102.
+The input of an `nn.Embedding` is an input of a module, which is DEV103.
+"""
+
+from __future__ import annotations
+
+from devlint.api import CPU, Edit, Facts, Finding, Fix, Meet, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules import _shared as shared
+
+
+class IndexDeviceMismatch(Rule[Meet]):
+    meta = RuleMeta(
+        code="DEV104",
+        name="index-device-mismatch",
+        summary="an index or mask is on another device than the tensor that it reads",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("torch",),
+    )
+    event = Meet
+
+    def suspects(self, event: Meet, facts: Facts) -> bool:
+        return shared.owner(event) == "DEV104"
+
+    def judge(self, event: Meet, site: Site) -> Finding | None:
+        index = shared.index_of(event)
+        assert index is not None
+        tensor = event.other if index is event.off else event.off
+        message = (
+            f"{shared.name(index)} {shared.whereabouts(index.value)}, {shared.name(tensor)} "
+            f"{shared.whereabouts(tensor.value)}: {self._refusal(event)}"
+        )
+        return Finding(event.span, message, self._fix(event, index, tensor, site), shared.trail(event, event.span))
+
+    def _refusal(self, event: Meet) -> str:
+        if event.how == "index":
+            return "an index must be on the CPU or on the device of the tensor that it reads"
+        return f"`{event.operation}` needs its index on the device of the tensor"
+
+    def _fix(self, event: Meet, index: Operand, tensor: Operand, site: Site) -> Fix | None:
+        node = site.at(index.span)
+        if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
+            return None
+        safety = Safety.UNSAFE if event.under.excepts else Safety.SAFE
+        if tensor.value.device == CPU:
+            return Fix(f"Move {shared.name(index)} to the CPU", safety, (Edit(node, shared.chain(node, "cpu")),))
+        device = shared.device_of(tensor, event.scope, site.facts)
+        if device is None:
+            return None
+        moved = shared.moved(node, site.expression(device))
+        return Fix(f"Move {shared.name(index)} to `{device}`", safety, (Edit(node, moved),))

@@ -1,0 +1,122 @@
+"""A new parameter is moved, and is no parameter any more.
+
+## What it flags
+`nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and the like.
+
+## Why it matters
+Moving to another device gives a new tensor, not a parameter: it is no leaf, so that no gradient gathers in it, the module
+does not register it, `parameters()` leaves it out, and an optimizer refuses it with "can't optimize a non-leaf Tensor".
+On a machine without an accelerator the same line gives the parameter back, and all is well.
+
+## Example
+    import torch
+    from torch import nn
+
+
+    class Scale(nn.Module):
+        def __init__(self, initial: torch.Tensor, device: torch.device) -> None:
+            super().__init__()
+            self.factor = nn.Parameter(initial).to(device)
+
+Use instead:
+
+    import torch
+    from torch import nn
+
+
+    class Scale(nn.Module):
+        def __init__(self, initial: torch.Tensor, device: torch.device) -> None:
+            super().__init__()
+            self.factor = nn.Parameter(initial.to(device))
+
+## Fix safety
+The data moves before the parameter is made: safe, since where the move did nothing the result is the same, and where it
+did the parameter was lost. For data that a factory call makes the call gets `device=`; that is unsafe where the values
+depend on the device, as random numbers do. A hint for moves with further arguments, and across a comment.
+
+## Known limits
+Silent for moves to the CPU, to a dtype, and where the target is not known to be a device. A parameter that was given a name
+first is not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.api import (
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Move,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+    describe,
+    may_be_accelerator,
+)
+from devlint_rules import _shared as shared
+from devlint_rules._calls import with_keyword
+
+_EXACT = frozenset("torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tensor"))
+
+
+class TransferredParameter(Rule[Move]):
+    meta = RuleMeta(
+        code="DEV108",
+        name="transferred-parameter",
+        summary="a new `nn.Parameter` is moved, which gives a plain tensor",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("Parameter",),
+    )
+    event = Move
+
+    def suspects(self, event: Move, facts: Facts) -> bool:
+        if event.target is None or not may_be_accelerator(event.target.device) or event.discarded:
+            return False
+        made = event.receiver.node
+        if event.receiver.value.kind != "parameter" or not isinstance(made, ast.Call) or not made.args:
+            return False
+        return ast.unparse(made.func).rpartition(".")[2].endswith("Parameter")
+
+    def judge(self, event: Move, site: Site) -> Finding | None:
+        assert event.target is not None
+        made = shared.short(event.receiver.text)
+        message = (
+            f"`{made}` moved to {describe(event.target.device)} is a plain tensor: no leaf, not registered, "
+            "and no optimizer takes it"
+        )
+        return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
+
+    def _fix(self, event: Move, site: Site) -> Fix:
+        call = site.node
+        title = "Move the data before the parameter is made"
+        hint = Fix(title, Safety.HINT)
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
+            return hint
+        made = call.func.value
+        if not event.only_device or not isinstance(made, cst.Call) or not made.args or made.args[0].star:
+            return hint
+        data = made.args[0].value
+        safety = Safety.SAFE
+        creation = next((c for c in event.receiver.value.made if c.span == site.span(data)), None)
+        if creation is not None and creation.takes_device and isinstance(data, cst.Call):
+            if event.method != "to":
+                return hint
+            moved: cst.BaseExpression = with_keyword(data, "device", call.args[0].value)
+            safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
+            title = "Make the data on its device"
+        else:
+            moved = call.with_changes(
+                func=call.func.with_changes(value=shared.parenthesized(data)), lpar=(), rpar=()
+            )
+        built = made.with_changes(
+            args=[made.args[0].with_changes(value=moved), *made.args[1:]], lpar=call.lpar, rpar=call.rpar
+        )
+        return Fix(title, safety, (Edit(call, built),))
