@@ -15,6 +15,8 @@ COMMANDS = {
     "reveal": "show what is known of the values on one line",
     "explain": "name the cause of a pasted device error",
     "verify": "run a script and confirm its fixes",
+    "run": "run a program on a simulated or real accelerator and report on it",
+    "doctor": "say what decides whether a program finds a GPU here",
     "help": "show this help, or the help of a command",
     "version": "show the version",
 }
@@ -56,8 +58,8 @@ def _dispatch(arguments: list[str]) -> int:
         first, arguments = arguments[1], [arguments[1], "--help"]
     if first in ("-h", "--help", "help"):
         return _show(overview())
-    if first == "verify":
-        module = importlib.import_module("devlint.runtime.verify")
+    if first in ("verify", "run", "doctor"):
+        module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
     if first in ("check", "rule", "reveal", "explain"):
         module = importlib.import_module(f"devlint.commands.{first}")

@@ -25,7 +25,9 @@ DEFAULT_EXCLUDE = (
     "_build", "build", "dist", "node_modules", "site-packages", "venv",
 )  # fmt: skip
 
-OUTPUT_FORMATS = ("full", "concise", "json")
+OUTPUT_FORMATS = (
+    "full", "concise", "grouped", "json", "json-lines", "github", "gitlab", "junit", "rdjson", "sarif", "azure", "pylint",
+)  # fmt: skip
 FILE_NAMES = (".devlint.toml", "devlint.toml", "pyproject.toml")
 
 _VERSION = re.compile(r"([1-9][0-9]*)\.([0-9]+)(?:\.[0-9]+)?\Z")

@@ -145,17 +145,22 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A second place of a diagnostic, with its text."""
+    """A second place of a diagnostic, with its text. `cell`: see `Diagnostic`."""
 
     path: str
     start: Position
     end: Position
     message: str
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding as it is reported: with rule, file, positions and the concrete fix."""
+    """A finding as it is reported: with rule, file, positions and the concrete fix.
+
+    `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
+    the cell. `context`: enclosing definitions and a hash of the statement, which stay when rows shift.
+    """
 
     path: str
     code: str
@@ -167,6 +172,8 @@ class Diagnostic:
     end: Position
     fix: TextFix | None = None
     related: tuple[Related, ...] = ()
+    cell: int | None = None
+    context: str = ""
 
 
 @dataclass(slots=True)

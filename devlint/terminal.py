@@ -22,13 +22,29 @@ def wants_color(choice: str, stream: TextIO, environ: Mapping[str, str]) -> bool
     return environ.get("TERM") != "dumb" and stream.isatty()
 
 
+def wants_links(color: bool, stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether to write hyperlinks (OSC 8): to a terminal in colour, with a person in front of it."""
+    unattended = any(environ.get(name) for name in ("CI", "PRE_COMMIT"))
+    return color and not unattended and environ.get("TERM") != "dumb" and stream.isatty()
+
+
 class Style:
-    """Colours for the parts of a report; plain text when `color` is off. No dataclass: `--version` imports this."""
+    """Colours and links for the parts of a report; plain text when they are off. No dataclass: `--version` imports
+    this."""
 
-    __slots__ = ("color",)
+    __slots__ = ("color", "links")
 
-    def __init__(self, color: bool = False) -> None:
+    def __init__(self, color: bool = False, links: bool = False) -> None:
         self.color = color
+        self.links = links
+
+    def link(self, text: str, path: str) -> str:
+        """`text`, which a click takes to a file of this machine."""
+        if not self.links:
+            return text
+        from pathlib import Path
+
+        return f"\x1b]8;;{Path(os.path.abspath(path)).as_uri()}\x1b\\{text}\x1b]8;;\x1b\\"
 
     def _paint(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color and text else text
@@ -73,6 +89,11 @@ def printable(text: str) -> str:
     )
 
 
+def _style(choice: str, stream: TextIO) -> Style:
+    color = wants_color(choice, stream, os.environ)
+    return Style(color, wants_links(color, stream, os.environ))
+
+
 class Terminal:
     """Standard output and error of one run. Once a reader has closed its end, the rest is dropped in silence."""
 
@@ -84,8 +105,8 @@ class Terminal:
             reconfigure = getattr(stream, "reconfigure", None)
             if reconfigure is not None:
                 reconfigure(errors="replace")
-        self.style = Style(wants_color(color, sys.stdout, os.environ))
-        self.error_style = Style(wants_color(color, sys.stderr, os.environ))
+        self.style = _style(color, sys.stdout)
+        self.error_style = _style(color, sys.stderr)
         if os.name == "nt" and (self.style.color or self.error_style.color):
             os.system("")  # makes the Windows console interpret escape sequences
         self._closed = False

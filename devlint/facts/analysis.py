@@ -17,7 +17,7 @@ from devlint.facts.names import Imports, collect_imports
 from devlint.facts.result import Facts
 from devlint.facts.scan import scan
 from devlint.facts.survey import survey
-from devlint.facts.values import Value
+from devlint.facts.values import Value, merge
 from devlint.settings import Settings
 
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
@@ -64,7 +64,7 @@ def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpr
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
     _registers(flow)
-    survey(tree, flow)
+    survey(tree, flow, is_test(source.path))
     facts.events = sorted(_kept(flow), key=lambda event: event.span)
     facts.probes.sort(key=lambda probe: probe[0])
     return facts
@@ -186,6 +186,7 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
     """Callers before callees: a function that another one calls with known tensors needs no assumptions of its own."""
     for class_ in flow.classes.values():
         _guarded(flow, facts, class_.node, partial(flow.prepare, class_))
+    _join_over_subclasses(flow)
     pending: list[Function] = list(flow.functions.values())
     for class_ in flow.classes.values():
         for name, node in class_.methods.items():
@@ -205,6 +206,19 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             _guarded(flow, facts, function.node, partial(flow.run, function, None))
         known = set(map(id, pending))
         pending += [f for f in flow.functions.values() if id(f) not in known]
+
+
+def _join_over_subclasses(flow: Flow) -> None:
+    """A base class's methods also run for its subclasses: what those bind under the same name counts there too."""
+    for class_ in flow.classes.values():
+        ancestors = list(class_.local_bases)
+        while ancestors:
+            base = ancestors.pop()
+            ancestors += base.local_bases
+            for name, value in class_.attributes.items():
+                known = base.attributes.get(name)
+                if known is not None and known is not value:
+                    base.attributes[name] = merge(known, value)
 
 
 def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], object]) -> None:

@@ -7,11 +7,12 @@ travels in the event, because rules do not read the knowledge.
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint import knowledge
-from devlint.facts.events import ApiCall, Operand
+from devlint.facts.events import ApiCall, Compare, Operand
 from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
@@ -110,3 +111,54 @@ def note_api(machine: Devices, node: ast.Call | ast.Attribute, qualname: str, ar
         ),
         isinstance(node, ast.Call),
     )  # fmt: skip
+
+
+_DEVICE_PATH = re.compile(r"(?:^|[._])dev(?:ice)?\Z")
+_MAY_BE_INDEX = re.compile(r"\bint\b|\bDevice(Like)?Type\b|\bUnion\b.*\bstr\b.*\bdevice\b|\bstr\b.*\|.*\bdevice\b")
+
+
+def note_truth(machine: Devices, node: ast.expr) -> None:
+    """Emit a `Compare` with the operator "truth" where a device, or its index, is tested for truth.
+
+    `node`: the condition of an `if`, `while` or conditional expression, an operand of `and`, `or` and `not`. Three forms
+    count: the `index` of a device, what `get_device()` gives, and a parameter `device` that may be an index, by its
+    annotation, or without one by its default None and a move to it.
+    """
+    if isinstance(node, ast.Attribute):
+        base = machine.path(node.value)
+        if node.attr != "index" or base is None or _DEVICE_PATH.search(base) is None:
+            return
+    elif isinstance(node, ast.Name):
+        if not _may_be_index(machine, node.id):
+            return
+    elif not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_device"):
+        return
+    operand = machine.operand(node, machine.evaluate(node))
+    machine.emit(
+        Compare(operand.span, node, (), machine.guards, {}, machine.name, operand, None, "truth"), "truth"
+    )  # fmt: skip
+
+
+def _may_be_index(machine: Devices, name: str) -> bool:
+    """Whether a name is a parameter for a device that may be given as an index."""
+    if name not in ("device", "dev"):
+        return False
+    functions = [machine.function, machine.functions.get(machine.name.rpartition(".")[0])]
+    for function in functions:
+        if function is None or isinstance(function.node, ast.Lambda):
+            continue
+        spec = function.node.args
+        arguments = [*spec.posonlyargs, *spec.args]
+        defaults: dict[str, ast.expr | None] = {a.arg: None for a in (*arguments, *spec.kwonlyargs)}
+        defaults.update(zip((a.arg for a in arguments[::-1]), spec.defaults[::-1], strict=False))
+        defaults.update(zip((a.arg for a in spec.kwonlyargs), spec.kw_defaults, strict=True))
+        for argument in (*arguments, *spec.kwonlyargs):
+            if argument.arg != name:
+                continue
+            if argument.annotation is not None:
+                return _MAY_BE_INDEX.search(machine.text(argument.annotation)) is not None
+            default = defaults[name]
+            is_none = isinstance(default, ast.Constant) and default.value is None
+            moves = re.search(rf"\.(to|cuda)\((device=)?{name}\b", machine.text(function.node)) is not None
+            return is_none and moves
+    return False

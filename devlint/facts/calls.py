@@ -30,6 +30,7 @@ from devlint.facts.values import (
     on,
 )
 from devlint.model import Origin
+from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
@@ -227,13 +228,17 @@ class Calls(Devices):
     def share(self, arguments: Arguments) -> None:
         """Another object got these modules and may move them with itself; containers may change in its hands."""
         for argument, value in arguments.every():
-            path = self.path(argument)
-            if path is None or path not in self.state.env:
-                continue
-            if value.kind == "module" and not value.shared:
-                self.state.env[path] = replace(value, shared=True)
-            elif value.kind in ("list", "dict") and value.elements is not None:
-                self.bind(path, replace(value, elements=None))
+            self.give(argument, value)
+
+    def give(self, node: ast.expr, value: Value) -> None:
+        """A value is handed to something that may move it, or change what is in it."""
+        path = self.path(node)
+        if path is None or path not in self.state.env:
+            return
+        if value.kind == "module" and not value.shared:
+            self.state.env[path] = replace(value, shared=True)
+        elif value.kind in ("list", "dict") and value.elements is not None:
+            self.bind(path, replace(value, elements=None))
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
@@ -690,6 +695,10 @@ class Calls(Devices):
             return replace(inner, zero_dim=None, made=()) if inner.is_tensor else NOTHING
         if name == "abs" and first.is_tensor:
             return first
+        if name == "setattr" and arguments.nodes:
+            path = self.path(arguments.nodes[0])
+            if path is not None and path in self.state.env:
+                self.bind(path, replace(first, device=UNKNOWN) if first.kind == "module" else first)
         if name == "getattr" and len(arguments.values) >= 2:
             return NOTHING
         if name not in _BUILTINS_QUIET:
@@ -745,7 +754,9 @@ class Calls(Devices):
 
     def call_set_default_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         first = arguments.get("device", 0)
-        if first is not None:
+        if first is not None and first[1].kind == "none":
+            self.state.default = None
+        elif first is not None:
             self.note_literal(*first, "argument", qualname, "device")
             self.state.default = self.device_of_argument(*first)
             if self.state.default.device == CPU:
@@ -784,6 +795,16 @@ class Calls(Devices):
     def call_same(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """A call that gives its first argument back, as far as devices go: `copy.deepcopy`, `torch.compile`."""
         return arguments.values[0] if arguments.values else NOTHING
+
+    def call_deepcopy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """A copy of its own: what moves the original leaves it where it is."""
+        first = arguments.values[0] if arguments.values else NOTHING
+        return replace(first, ident=self.span(node), shared=False, split=None) if first.kind == "module" else first
+
+    def call_copy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """A shallow copy: a module's parameters are those of the original."""
+        first = arguments.values[0] if arguments.values else NOTHING
+        return replace(first, device=UNKNOWN, ident=None, shared=True) if first.kind == "module" else first
 
     def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         first = arguments.values[0] if arguments.values else NOTHING
@@ -838,8 +859,8 @@ SPECIAL: dict[str, Special] = {
     "torch.npu.synchronize": Calls.call_wait,
     "torch.compile": Calls.call_same,
     "torch.autograd.Variable": Calls.call_same,
-    "copy.deepcopy": Calls.call_same,
-    "copy.copy": Calls.call_same,
+    "copy.deepcopy": Calls.call_deepcopy,
+    "copy.copy": Calls.call_copy,
     "torch.utils.data.random_split": Calls.call_random_split,
     "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,
     "torch.nn.utils.rnn.pad_packed_sequence": Calls.call_unpack,

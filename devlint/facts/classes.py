@@ -68,6 +68,10 @@ class ClassFacts:
                 return inherited
         return None
 
+    def has_buffer(self, name: str) -> bool:
+        """Whether `register_buffer` was called with that name, here or in a base of this file."""
+        return name in self.buffers or any(base.has_buffer(name) for base in self.local_bases)
+
     def method(self, name: str) -> tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef] | None:
         """The method by that name and the class that defines it."""
         own = self.methods.get(name)

@@ -200,13 +200,19 @@ class Expressions(Methods):
             for element in node.elts:
                 self.evaluate(element)
             return Value(kind)
-        return Value(kind, elements=tuple(self.evaluate(e) for e in node.elts))
+        values = tuple(self.evaluate(e) for e in node.elts)
+        for element, value in zip(node.elts, values, strict=True):
+            if value.kind == "module":
+                self.give(element, value)
+        return Value(kind, elements=values)
 
     def dict_(self, node: ast.Dict) -> Value:
         elements: dict[str, Value] = {}
         known = len(node.keys) <= ELEMENTS
         for key, value in zip(node.keys, node.values, strict=True):
             found = self.evaluate(value)
+            if found.kind == "module":
+                self.give(value, found)
             if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
                 elements[key.value if isinstance(key.value, str) else repr(key.value)] = found
             else:

@@ -24,6 +24,8 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
+PASSES = 6  # over a loop's body, at most; two or three are the rule
+
 
 class Flow(Functions):
     """The whole interpreter."""
@@ -135,8 +137,15 @@ class Flow(Functions):
                 self.bind(base, replace(known, device=value.device, because=value.because))
             if base is not None:
                 self.spoil_owners(base, value)
+            if known is not None and known.type_name == "borrowed":
+                # `for p in model.parameters(): p.data = ...` moves the model piece by piece
+                for other, module in self.state.env.items():
+                    if module.kind == "module" and module.device != value.device:
+                        self.state.env[other] = replace(module, device=UNKNOWN)
             return
         value = self.named(path, value, target)
+        if value.kind == "module" and source is not None:
+            self.give(source, value)
         if value.is_tensor or value.kind == "module":
             self.spoil_owners(path, value)
         self.bind(path, value)
@@ -338,7 +347,7 @@ class Flow(Functions):
         joined = entry
         self.loops += 1
         guards = self.guards
-        for attempt in range(3 if self.loops <= 3 else 1):
+        for attempt in range(PASSES if self.loops <= 3 else 1):
             self.state = joined.copy()
             self.breaks.append([])
             self.continues.append([])
@@ -360,6 +369,10 @@ class Flow(Functions):
                 for path, value in after.env.items():
                     known = joined.env.get(path)
                     if known is not None and known.device != value.device:
+                        after.env[path] = replace(value, device=UNKNOWN, made=(), split=None)
+                        widened = True
+                    elif attempt >= PASSES - 2 and value.device and entry.env.get(path) is not value:
+                        # values are handed along a chain of names: nothing the body touches is sure
                         after.env[path] = replace(value, device=UNKNOWN, made=(), split=None)
                         widened = True
                 if not widened:

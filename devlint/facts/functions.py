@@ -170,6 +170,9 @@ class Functions(Registration):
         if callee.kind == "namespace":
             return self.call_namespace(node, callee.type_name or "", arguments)
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
+            for argument, given in arguments.every():
+                if given.kind in ("list", "dict"):
+                    self.give(argument, given)
             keywords = {k: v for k, (_, v) in arguments.keywords.items()}
             return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
         if callee.kind == "class" and callee.type_name in self.classes:
@@ -317,11 +320,16 @@ class Functions(Registration):
         positional = spec.defaults
         for name, default in zip(names[len(names) - len(positional) :], positional, strict=True):
             if name not in bound:
-                bound[name] = self.evaluate(default)
+                bound[name] = self.default_value(default)
         for argument, keyword_default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
             if argument.arg not in bound and keyword_default is not None:
-                bound[argument.arg] = self.evaluate(keyword_default)
+                bound[argument.arg] = self.default_value(keyword_default)
         return bound
+
+    def default_value(self, node: ast.expr) -> Value:
+        """A default was evaluated at the `def`: only what cannot change since is known at the call."""
+        value = self.evaluate(node)
+        return value if isinstance(node, ast.Constant) or value.kind in ("namespace", "function", "class") else NOTHING
 
     def run(
         self, function: Function, bound: dict[str, Value] | None, attributes: dict[str, Value] | None = None

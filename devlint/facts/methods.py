@@ -247,8 +247,10 @@ class Methods(Calls):
         if name in ACCELERATORS:
             self.note_cuda_method(node, operand, name, arguments)
         path = self.path(operand.node)
-        if kind == "module" and path is not None and target is not None:
+        if kind == "module" and target is not None:
             self.move_in_place(path, result)
+            if self.in_init and self.owner is not None and path is not None and path.split(".", 1)[0] == "self":
+                self.built.setdefault(self.owner.name, []).append(target.device)
         if receiver.type_name == "moved" and discarded:
             # it moved before and may be a module, which moves in place
             if path is not None:
@@ -338,9 +340,10 @@ class Methods(Calls):
             return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True)
         return replace(receiver, moved=True)
 
-    def move_in_place(self, path: str, value: Value) -> None:
+    def move_in_place(self, path: str | None, value: Value) -> None:
         """A module moved: so did every other name of it; what may be part of it, or hold it, is no longer known."""
-        aliases.leave_behind(self, path, value)
+        if path is not None:
+            aliases.leave_behind(self, path, value)
         env = self.state.env
         for other, known in env.items():
             if known.kind != "module" or other == path:
@@ -348,10 +351,13 @@ class Methods(Calls):
             if known.ident is not None and known.ident == value.ident:
                 env[other] = replace(known, device=value.device, because=value.because)
             elif known.device != value.device and (
-                known.shared or known.ident is None or path.startswith(other + ".") or other.startswith(path + ".")
+                known.shared
+                or known.ident is None
+                or (path is not None and (path.startswith(other + ".") or other.startswith(path + ".")))
             ):
                 env[other] = replace(known, device=UNKNOWN)
-        env[path] = replace(value, split=None)
+        if path is not None:
+            env[path] = replace(value, split=None)
 
     def note_cuda_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> None:
         first = arguments.get("device", 0)
@@ -433,9 +439,7 @@ class Methods(Calls):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")
                 self.work(node, f"`{name}` runs on the module's device", receiver.device)
-                if not receiver.device:
-                    return NOTHING
-                return Value("tensors", receiver.device, None, because=receiver.because)
+                return NOTHING  # only `forward` has a result that is known to be where the module is
         if name in _SAME_MODULE:
             return receiver
         if name == "to_empty":
@@ -573,8 +577,12 @@ class Methods(Calls):
 
     def append(self, path: str, container: Value, given: Value) -> None:
         """A list grows: its elements are as many as before, or one more, of one of these values."""
-        known = container.elements if isinstance(container.elements, tuple) else ()
-        if (len(known) < 8 and not self.loops) or (given not in known and len(known) < 8):
+        known = container.elements
+        if not isinstance(known, tuple):
+            return
+        if len(known) >= ELEMENTS or (self.loops and len(known) >= 8):
+            self.state.env[path] = replace(container, elements=None)
+        elif not self.loops or given not in known:
             self.state.env[path] = replace(container, elements=(*known, given))
 
 

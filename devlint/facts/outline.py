@@ -26,9 +26,10 @@ N = TypeVar("N", bound=ast.AST)
 class Outline:
     """Look-ups on one file's tree. Positions, imports and events come from `flow`, the interpreter after its run."""
 
-    def __init__(self, tree: ast.Module, flow: Flow) -> None:
+    def __init__(self, tree: ast.Module, flow: Flow, test: bool = False) -> None:
         self.tree = tree
         self.flow = flow
+        self.test = test  # the file is a test: it runs in one process, on one machine
         self.parent: dict[ast.AST, ast.AST] = {}
         self.calls: list[ast.Call] = []
         self.functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
@@ -104,9 +105,8 @@ class Outline:
         for above in self.above(node):
             if isinstance(above, _SCOPES):
                 return None
-            if isinstance(above, _LOOPS):
-                if child in above.body or (isinstance(above, ast.While) and child is above.test):
-                    return above
+            if isinstance(above, _LOOPS) and (child in above.body or child is getattr(above, "test", None)):
+                return above
             child = above
         return None
 
@@ -267,10 +267,8 @@ def stored(statements: list[ast.stmt]) -> set[str]:
             path = dotted(base)
             if path is not None:
                 found.add(path)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or (
-            isinstance(node, ast.ExceptHandler) and node.name
-        ):
-            found.add(node.name)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
+            found.add(node.name or "")
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found |= {(alias.asname or alias.name).split(".", 1)[0] for alias in node.names}
     return found
@@ -307,10 +305,11 @@ def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
-    if position is not None and position < len(call.args):
-        if not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
-            return call.args[position]
-    return None
+    if position is None or position >= len(call.args):
+        return None
+    if any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
+        return None
+    return call.args[position]
 
 
 def is_open(call: ast.Call) -> bool:

@@ -125,6 +125,8 @@ def targets_elsewhere(o: Outline, wrapper: ast.Call, numbers: tuple[int, ...]) -
 
 def ranks(o: Outline) -> Iterator[RankIndex]:
     text = o.flow.source.text
+    if o.test:
+        return
     if not any(word in text for word in _SPAWNS):
         yield from global_ranks(o)
     if not any(word in text for word in _BINDS) and "LOCAL_RANK" in text and "nccl" in text:
@@ -232,9 +234,11 @@ def local_rank(o: Outline, node: ast.AST) -> str:
     """An expression for the rank within the machine: a name of the scope that holds it, else the variable itself."""
     for scope in (o.scope(node), o.tree):
         for child in own_nodes(scope):
-            if isinstance(child, ast.Assign) and len(child.targets) == 1 and isinstance(child.targets[0], ast.Name):
-                if child.targets[0].id.endswith("local_rank") and child.lineno < getattr(node, "lineno", 0):
-                    return child.targets[0].id
+            if not isinstance(child, ast.Assign) or child.lineno >= getattr(node, "lineno", 0):
+                continue
+            target = child.targets[0]
+            if isinstance(target, ast.Name) and target.id.endswith("local_rank"):
+                return target.id
     return 'int(os.environ["LOCAL_RANK"])'
 
 
@@ -248,18 +252,20 @@ def unbound(o: Outline) -> Iterator[RankIndex]:
     if isinstance(backend, ast.Constant) and backend.value != "nccl":
         return
     statement = o.statement(call)
-    if statement is None:
-        return
     scope = o.scope(call)
+    name = getattr(scope, "name", None)
+    if statement is None or (name is not None and name not in {getattr(c.func, "id", None) for c in o.calls}):
+        return  # who calls it may choose the card before or after
     for place in indices(o):
         holder = o.statement(place)
         if o.scope(place) is scope and holder is not None and isinstance(holder, ast.Assign) and is_local(o, place):
             target = dotted(holder.targets[0])
-            if target is not None and isinstance(holder.value, (ast.JoinedStr, ast.Call)):
-                if isinstance(holder.value, ast.JoinedStr) or o.qualname(holder.value.func) == "torch.device":
-                    origin = o.flow.origin(call, "the process group is made here")
-                    yield RankIndex(*o.head(holder, origin), "no-set-device", target, target, False)
-                    return
+            value = holder.value
+            made = isinstance(value, ast.Call) and o.qualname(value.func) == "torch.device"
+            if target is not None and (made or isinstance(value, ast.JoinedStr)):
+                origin = o.flow.origin(call, "the process group is made here")
+                yield RankIndex(*o.head(holder, origin), "no-set-device", target, target, False)
+                return
     yield RankIndex(
         *o.head(statement), "no-set-device", o.flow.text(call.func), local_rank(o, call), True
     )  # fmt: skip

@@ -114,6 +114,8 @@ def _meet(
     machine: Calls, node: ast.Call, qualname: str, generator: Operand, place: Device, drawn: Operand | None
 ) -> None:
     level = machine.conflict(generator.value.device, place)
+    if place == CPU and generator.value.device == CPU:
+        machine.facts.cpu_generators.update(creation.span for creation in generator.value.made)
     if level is None or _types(generator.value.device) == _types(place) is not None:
         return  # two cards of one type: only the type is compared
     because = (

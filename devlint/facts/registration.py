@@ -56,7 +56,7 @@ class Registration(Expressions):
         if second is not None:
             owner.set_attribute(name, second)
             return
-        if value.kind in ("parameter", "buffer") or (value.is_tensor and name in owner.buffers):
+        if value.kind in ("parameter", "buffer") or (value.is_tensor and owner.has_buffer(name)):
             self.registered(owner, value)
             if value.kind not in ("parameter", "buffer"):
                 value = replace(value, kind="buffer")

@@ -26,6 +26,7 @@ class Facts:
     module_imports: Mapping[str, str] = field(default_factory=dict)
     probes: list[tuple[Span, Value]] = field(default_factory=list)
     budget_hits: int = 0
+    cpu_generators: set[Span] = field(default_factory=set)  # calls of `torch.Generator()` that draws on the CPU rely on
     too_deep: list[Span] = field(default_factory=list)
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
 

@@ -28,7 +28,8 @@ def late_settings(o: Outline) -> Iterator[LateSetting]:
     text = o.flow.source.text
     if "VISIBLE_DEVICES" in text and "PYTORCH_NVML_BASED_CUDA_CHECK" not in text:
         yield from late(o)
-    yield from at_import(o)
+    if not o.test:
+        yield from at_import(o)
 
 
 def late(o: Outline) -> Iterator[LateSetting]:

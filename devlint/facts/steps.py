@@ -130,14 +130,14 @@ def wait_of(node: ast.AST, tensors: frozenset[str], numbers: set[str]) -> str | 
                         return node.func.id
         return None
     if isinstance(node, (ast.If, ast.While)):
-        test = node.test
+        test: ast.expr = node.test
         while isinstance(test, ast.UnaryOp):
             test = test.operand
-        while isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute):
-            if test.func.attr in ("isnan", "isinf", "isfinite") and len(test.args) == 1:
+        while isinstance(test, ast.Call) and isinstance(function := test.func, ast.Attribute):
+            if function.attr in ("isnan", "isinf", "isfinite") and len(test.args) == 1:
                 test = test.args[0]
-            elif test.func.attr in ("any", "all"):
-                test = test.func.value
+            elif function.attr in ("any", "all"):
+                test = function.value
             else:
                 break
         if isinstance(test, ast.Compare) and not any(isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops):
@@ -244,8 +244,8 @@ def outlives(o: Outline, step: Step, keeper: str, node: ast.AST) -> bool:
         if isinstance(other, (ast.Assign, ast.AnnAssign, ast.Delete)) and touches(keeper, stored([other])):
             return False
         value = other.value if isinstance(other, ast.Expr) else None
-        if method(value) in ("clear", "pop", "popleft") if value is not None else False:
-            if isinstance(value, ast.Call) and dotted(getattr(value.func, "value", value)) == keeper:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr in ("clear", "pop", "popleft") and dotted(value.func.value) == keeper:
                 return False
     known = [v for v in o.assignments(keeper, node) if v is not None]
     for value in known:
@@ -255,8 +255,7 @@ def outlives(o: Outline, step: Step, keeper: str, node: ast.AST) -> bool:
             return False  # a meter of some class
     if "." in keeper and not known:
         return False
-    simple = (ast.Constant, ast.List, ast.UnaryOp)
-    return any(isinstance(v, simple) or isinstance(v, ast.Call) for v in known)
+    return any(isinstance(v, (ast.Constant, ast.List, ast.UnaryOp, ast.Call)) for v in known)
 
 
 def still_attached(o: Outline, step: Step, operand: ast.Name, node: ast.AST) -> bool:

@@ -27,9 +27,10 @@ def stream_of(o: Outline, node: ast.With) -> str | None:
     """The stream that a `with` makes current, as the code writes it."""
     for item in node.items:
         call = item.context_expr
-        if isinstance(call, ast.Call) and o.qualname(call.func) in _CONTEXTS and len(call.args) == 1:
-            if isinstance(call.args[0], (ast.Name, ast.Attribute)):
-                return o.flow.text(call.args[0])
+        if not isinstance(call, ast.Call) or o.qualname(call.func) not in _CONTEXTS:
+            continue
+        if len(call.args) == 1 and isinstance(call.args[0], (ast.Name, ast.Attribute)):
+            return o.flow.text(call.args[0])
     return None
 
 

@@ -37,14 +37,14 @@ SURVEYS: tuple[tuple[Survey, tuple[str, ...]], ...] = (
 )
 
 
-def survey(tree: ast.Module, flow: Flow) -> None:
-    """Emit the events of every survey that the file's words call for."""
+def survey(tree: ast.Module, flow: Flow, test: bool) -> None:
+    """Emit the events of every survey that the file's words call for. `test`: the file is a test."""
     text = flow.source.text
     wanted = [run for run, words in SURVEYS if any(word in text for word in words)]
     cold = any(name[0] == "ColdTimer" for name in flow.events)
     if not (wanted or cold) or not flow.knows_torch:
         return
-    outline = Outline(tree, flow)
+    outline = Outline(tree, flow, test)
     for run in wanted:
         for event in list(run(outline)):
             flow.emit(event)

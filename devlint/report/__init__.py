@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Protocol, cast
 
 from devlint.model import Diagnostic, FileResult, Safety, Statistics
@@ -15,13 +15,19 @@ from devlint.terminal import Style
 class FileReport:
     """One checked file. `text` is what the positions of the diagnostics refer to, kept when a format shows code.
 
-    `applied`: the levels of fixes that `--fix`, with the options in force for this file, applies.
+    `applied`: the levels of fixes that `--fix`, with the options in force for this file, applies. `cells`: the texts of
+    a notebook's code cells by number, instead of `text`.
     """
 
     result: FileResult
     text: str | None = None
     fixed: tuple[Diagnostic, ...] = ()
     applied: frozenset[Safety] = frozenset({Safety.SAFE})
+    cells: Mapping[int, str] = field(default_factory=dict)
+
+    def text_at(self, cell: int | None) -> str | None:
+        """The text that positions with this cell number refer to; None when it was not kept."""
+        return self.text if cell is None else self.cells.get(cell)
 
     def is_fixable(self, diagnostic: Diagnostic) -> bool:
         """Whether `--fix` would handle a diagnostic."""
@@ -30,11 +36,16 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """All files of a run in order. `fix_only`: problems that were not fixed are left out. `errors`: printed before."""
+    """All files of a run in order. `fix_only`: problems that were not fixed are left out. `errors`: printed before.
+
+    `notes`: what a reader must know of what is not shown. `plugins`: whose rules the catalogue of a format lists.
+    """
 
     files: Sequence[FileReport]
     fix_only: bool = False
     errors: int = 0
+    notes: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[tuple[FileReport, Diagnostic]]:
         for file in self.files:
@@ -77,7 +88,16 @@ class FormatInfo:
 FORMATS: dict[str, FormatInfo] = {
     "full": FormatInfo("devlint.report.full", needs_text=True),
     "concise": FormatInfo("devlint.report.concise"),
+    "grouped": FormatInfo("devlint.report.grouped"),
     "json": FormatInfo("devlint.report.json_", needs_text=True, for_people=False),
+    "json-lines": FormatInfo("devlint.report.json_lines", needs_text=True, for_people=False),
+    "github": FormatInfo("devlint.report.github", for_people=False),
+    "gitlab": FormatInfo("devlint.report.gitlab", for_people=False),
+    "junit": FormatInfo("devlint.report.junit", for_people=False),
+    "rdjson": FormatInfo("devlint.report.rdjson", needs_text=True, for_people=False),
+    "sarif": FormatInfo("devlint.report.sarif", needs_text=True, for_people=False),
+    "azure": FormatInfo("devlint.report.azure", for_people=False),
+    "pylint": FormatInfo("devlint.report.pylint", for_people=False),
 }
 
 

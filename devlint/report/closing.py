@@ -10,7 +10,12 @@ from devlint.terminal import Style
 
 
 def closing_lines(run: Run, style: Style) -> Iterator[str]:
-    """One line of success, or the counts."""
+    """One line of success, or the counts; then what is not shown."""
+    yield from _counts(run, style)
+    yield from run.notes
+
+
+def _counts(run: Run, style: Style) -> Iterator[str]:
     problems = list(run.problems())
     fixed = len(run.fixed())
     if not problems:

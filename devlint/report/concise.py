@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from devlint.model import Diagnostic
 from devlint.report import Run
 from devlint.report.closing import closing_lines
+from devlint.report.places import place
 from devlint.report.statistics import table as render_statistics
 from devlint.terminal import Style, printable
 
@@ -23,5 +24,4 @@ def line(diagnostic: Diagnostic, fixable: bool, style: Style) -> str:
     """The line of one problem; line breaks of a message become spaces."""
     star = f" [{style.mark('*')}]" if fixable else ""
     message = printable(" ".join(diagnostic.message.split()))
-    place = f"{style.bold(printable(diagnostic.path))}:{diagnostic.start.row}:{diagnostic.start.column}"
-    return f"{place}: {style.code(diagnostic.code)}{star} {message}"
+    return f"{place(diagnostic, style)}: {style.code(diagnostic.code)}{star} {message}"

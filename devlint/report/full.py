@@ -18,8 +18,11 @@ def render(run: Run, style: Style) -> Iterator[str]:
             from devlint.report.lines import Lines
             from devlint.report.problem import problem
 
-            lines = Lines(file.text or "")
+            texts: dict[int | None, Lines] = {}
             for diagnostic in file.result.diagnostics:
+                lines = texts.get(diagnostic.cell)
+                if lines is None:
+                    lines = texts[diagnostic.cell] = Lines(file.text_at(diagnostic.cell) or "")
                 yield "\n".join(problem(diagnostic, file, lines, style))
                 yield ""
     yield from closing_lines(run, style)

@@ -34,12 +34,14 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
         "severity": diagnostic.severity.value,
         "message": diagnostic.message,
         "filename": diagnostic.path,
+        "cell": diagnostic.cell,
         "location": _location(diagnostic.start),
         "end_location": _location(diagnostic.end),
-        "fix": _fix(diagnostic.fix, file.text or "") if diagnostic.fix is not None else None,
+        "fix": _fix(diagnostic.fix, file.text_at(diagnostic.cell) or "") if diagnostic.fix is not None else None,
         "related": [
             {
                 "filename": related.path,
+                "cell": related.cell,
                 "location": _location(related.start),
                 "end_location": _location(related.end),
                 "message": related.message,

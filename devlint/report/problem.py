@@ -9,6 +9,7 @@ from devlint.report import FileReport
 from devlint.report.diff import fix_diff, last_row
 from devlint.report.frame import code_frame
 from devlint.report.lines import Lines
+from devlint.report.places import place
 from devlint.terminal import Style, printable
 
 CONTEXT = 1
@@ -19,35 +20,42 @@ def problem(diagnostic: Diagnostic, file: FileReport, lines: Lines, style: Style
     star = f" [{style.mark('*')}]" if file.is_fixable(diagnostic) else ""
     yield f"{style.code(diagnostic.code)}{star} {style.bold(printable(' '.join(diagnostic.message.split())))}"
     gutter = _gutter(diagnostic, lines)
-    place = f"{printable(diagnostic.path)}:{diagnostic.start.row}:{diagnostic.start.column}"
-    yield f"{' ' * gutter}{style.frame('-->')} {place}"
+    yield f"{' ' * gutter}{style.frame('-->')} {place(diagnostic, style, bold=False)}"
     beside = [related for related in diagnostic.related if _on_the_same_row(related, diagnostic)]
-    if file.text is not None:
+    has_text = file.text_at(diagnostic.cell) is not None
+    if has_text:
         yield from code_frame(lines, diagnostic.start, diagnostic.end, gutter, style, context=CONTEXT, also=beside)
     for related in diagnostic.related:
-        if file.text is None or related not in beside:
+        if not has_text or related not in beside:
             yield from _related(related, diagnostic, file, lines, gutter, style)
     if diagnostic.fix is not None:
         unsafe = " (unsafe fix)" if diagnostic.fix.safety is Safety.UNSAFE else ""
         yield f"{style.mark('help')}: {printable(diagnostic.fix.title)}{unsafe}"
-        if diagnostic.fix.edits and file.text is not None:
+        if diagnostic.fix.edits and has_text:
             yield from fix_diff(lines, diagnostic.fix, gutter, style)
 
 
 def _on_the_same_row(related: Related, diagnostic: Diagnostic) -> bool:
     rows = {related.start.row, related.end.row, diagnostic.start.row, diagnostic.end.row}
-    return related.path == diagnostic.path and len(rows) == 1
+    return _same_text(related, diagnostic) and len(rows) == 1
+
+
+def _same_text(related: Related, diagnostic: Diagnostic) -> bool:
+    return related.path == diagnostic.path and related.cell == diagnostic.cell
 
 
 def _related(
     related: Related, diagnostic: Diagnostic, file: FileReport, lines: Lines, gutter: int, style: Style
 ) -> Iterator[str]:
     """A second place, with its code when it stands in the same file."""
-    place = f"{printable(related.path)}:{related.start.row}:{related.start.column}"
-    if related.path != diagnostic.path or file.text is None:
-        yield f"{' ' * gutter} {style.frame('::')} {place}: {printable(related.message)}"
+    where = place(related, style, bold=False)
+    text = file.text_at(related.cell)
+    if related.path != diagnostic.path or text is None:
+        yield f"{' ' * gutter} {style.frame('::')} {where}: {printable(related.message)}"
         return
-    yield f"{' ' * gutter} {style.frame('::')} {place}"
+    yield f"{' ' * gutter} {style.frame('::')} {where}"
+    if related.cell != diagnostic.cell:
+        lines = Lines(text)
     yield from code_frame(lines, related.start, related.end, gutter, style, label=related.message, mark="-")
 
 

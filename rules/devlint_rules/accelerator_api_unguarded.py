@@ -56,8 +56,10 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         if event.type != "accelerator" or not (event.raises and event.is_call) or event.under.excepts:
             return False
         given = event.arguments.get("0")
-        if event.qualname.endswith(".device_index") and given is not None and given.value.kind == "none":
-            return False
+        if event.qualname.endswith(".device_index") and (
+            event.discarded or (given is not None and given.value.kind == "none")
+        ):
+            return False  # nothing happens before it is entered, and not for None
         return not serves_accelerator(event, facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:

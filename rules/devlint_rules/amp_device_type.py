@@ -195,7 +195,7 @@ def _device_in_scope(event: ApiCall) -> str | None:
     if event.run_device is not None:
         return event.run_device
     for path, value in event.scope.items():
-        if path.rpartition(".")[2] in _DEVICE_NAMES and value.kind in ("device", "string") and len(value.device) == 1:
+        if path.rpartition(".")[2] in _DEVICE_NAMES and value.kind in ("device", "string", "unknown"):
             return path
     return None
 

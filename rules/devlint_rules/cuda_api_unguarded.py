@@ -73,7 +73,7 @@ class CudaApiUnguarded(Rule[ApiCall]):
             return False
         if is_legacy_type(event.qualname) or event.deprecated is not None:
             return False
-        if event.qualname in _TAKE_DEVICE and not _names_card(event):
+        if event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)):
             return False
         if event.type in ("npu", "hpu") and any(event.type in name for name in facts.imports.values()):
             return False

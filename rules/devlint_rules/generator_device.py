@@ -31,7 +31,7 @@ Use instead:
 Safe: the generator is made for the device of the draw, the draw gets the device of its generator, or the state is copied
 to the CPU; where the devices are the same nothing changes, and where they differ the program stops today. The generator
 that a shuffling loader needs is unsafe where the default device may be the CPU, since the order of the batches changes. A
-hint where nothing in scope says the device.
+hint where nothing in scope says the device, and where one generator draws on both devices.
 
 ## Known limits
 Silent for a generator whose device is not known, which is that of most arguments, and for two cards of one type.
@@ -119,7 +119,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         """`torch.Generator()` becomes `torch.Generator(device=...)`."""
         assert event.generator is not None
         made = event.generator.value.made
-        if len(made) != 1:
+        if len(made) != 1 or made[0].span in site.facts.cpu_generators:
             return None
         device = site.facts.device_expression(made[0].scope, event.place)
         call = site.at(made[0].span)

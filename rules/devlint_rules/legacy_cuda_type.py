@@ -83,6 +83,8 @@ class LegacyCudaType(Rule[Event]):
         assert isinstance(event, ApiCall)
         if not event.is_call and is_called(event, site):
             return None
+        if spelled(event, site).partition(".")[0] not in site.facts.imports:
+            return None  # a variable that was given the type, which is reported where that was done
         around = _argument_of(site)
         if around is not None and site.code(around.func) in _QUIET_CALLS:
             return None

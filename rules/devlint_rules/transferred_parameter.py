@@ -113,9 +113,7 @@ class TransferredParameter(Rule[Move]):
             safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
             title = "Make the data on its device"
         else:
-            moved = call.with_changes(
-                func=call.func.with_changes(value=shared.parenthesized(data)), lpar=(), rpar=()
-            )
+            moved = call.with_changes(func=call.func.with_changes(value=shared.parenthesized(data)), lpar=(), rpar=())
         built = made.with_changes(
             args=[made.args[0].with_changes(value=moved), *made.args[1:]], lpar=call.lpar, rpar=call.rpar
         )

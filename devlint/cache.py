@@ -1,0 +1,352 @@
+"""The cache: what checking each file found, in one SQLite database in `.devlint_cache`.
+
+An entry stands for a file's content, the settings and the code that checked it. The size, time of change and inode of a
+file stand for its content when it had not changed for two seconds at the time it was read: a file system's clock may
+not tell two changes within one tick apart. What the database says is used only where its checksum holds; one that is
+damaged or not ours is made anew, and one that cannot be opened, locked or written is done without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from devlint.codec import dump, load
+from devlint.errors import SourceError
+from devlint.fingerprint import code_stamp, content_digest, digest, settings_stamp
+from devlint.model import FileResult, RuleMeta
+from devlint.report import FileReport
+from devlint.settings import Settings
+from devlint.worker import Outcome, Seen, Task
+
+DIRECTORY = ".devlint_cache"
+FILE = "devlint-results.sqlite3"
+MARKERS = {
+    ".gitignore": "# Made by devlint.\n*\n",
+    "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# A cache of devlint, which can be deleted at any time. See https://bford.info/cachedir/\n",
+}
+
+SETTLED = 2_000_000_000  # nanoseconds: how long a file must have been unchanged for its metadata to stand for it
+PRUNE_EVERY = 3_600_000_000_000
+KEEP_UNUSED = 14 * 86_400_000_000_000  # results for settings and versions that no run has asked for
+ONE_BY_ONE = 200  # up to this number of files each is asked for by itself
+
+_OURS = 0x6465766C  # the application id of the database, "devl"
+_LAYOUT = 1
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
+    " content BLOB, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS used (settings BLOB PRIMARY KEY, time INTEGER) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS rules (code BLOB PRIMARY KEY, metas BLOB, checksum BLOB) WITHOUT ROWID",
+)
+_SELECT = "SELECT path, size, mtime, inode, content, stored, result, checksum FROM files WHERE settings = ?"
+
+Run = Callable[[Sequence[Task]], Iterable[Outcome]]
+Row = tuple[Any, ...]
+
+
+class Cache:
+    """The cache of one run in `directory`. Paths below `root` are kept relative to it. No method raises."""
+
+    def __init__(self, directory: Path, root: Path) -> None:
+        self._directory = directory
+        self._root = str(root)
+        self._database: sqlite3.Connection | None = None
+        self._opened = False
+        self._codes: dict[tuple[str, ...], bytes] = {}
+        self._stamps: dict[Settings, bytes] = {}
+        self._new: list[Row] = []
+
+    def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...] | None:
+        """The metadata of the rules as an earlier run saw it; None when the code has changed since."""
+        code = self._code(plugins)
+        for data, checksum in self._rows("SELECT metas, checksum FROM rules WHERE code = ?", (code,)):
+            if checksum == _checksum(code, data):
+                with suppress(ValueError):
+                    return tuple(load(list[RuleMeta], data, ""))
+        return None
+
+    def keep_metas(self, plugins: tuple[str, ...], metas: tuple[RuleMeta, ...]) -> None:
+        code, data = self._code(plugins), dump(metas, "")
+        with self._writing() as database:
+            database.execute("INSERT OR REPLACE INTO rules VALUES (?, ?, ?)", (code, data, _checksum(code, data)))
+
+    def outcomes(self, tasks: Sequence[Task], run: Run) -> Iterator[Outcome]:
+        """The outcome of each task in order: what is known at once, the others by `run`, whose results are kept."""
+        known = self._known(tasks)
+        fresh = iter(run([task for index, task in enumerate(tasks) if index not in known]))
+        try:
+            for index, task in enumerate(tasks):
+                outcome = known.pop(index, None)
+                if outcome is None:
+                    outcome = next(fresh)
+                    self._keep(task, outcome)
+                yield outcome
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is new and close the database."""
+        if self._new:
+            rows, self._new = self._new, []
+            stamps = {row[1] for row in rows}
+            now = time.time_ns()
+            with self._writing() as database:
+                database.executemany(f"INSERT OR REPLACE INTO files VALUES ({', '.join('?' * 9)})", rows)
+                last = max((row[0] for row in database.execute("SELECT MIN(time) FROM used") if row[0]), default=0)
+                database.executemany("INSERT OR IGNORE INTO used VALUES (?, ?)", [(stamp, now) for stamp in stamps])
+                if now - last >= PRUNE_EVERY:
+                    self._prune(database, stamps, now)
+        if self._database is not None:
+            with suppress(sqlite3.Error):
+                self._database.close()
+            self._database = None
+
+    def _prune(self, database: sqlite3.Connection, stamps: set[bytes], now: int) -> None:
+        """Drop the entries of files that are gone and of settings and versions that have not been used for long."""
+        database.executemany("UPDATE used SET time = ? WHERE settings = ?", [(now, stamp) for stamp in stamps])
+        database.execute("DELETE FROM used WHERE time < ?", (now - KEEP_UNUSED,))
+        database.execute("DELETE FROM files WHERE settings NOT IN (SELECT settings FROM used)")
+        paths = [row[0] for row in database.execute("SELECT DISTINCT path FROM files")]
+        gone = [(path,) for path in paths if not os.path.exists(os.path.join(self._root, path))]
+        database.executemany("DELETE FROM files WHERE path = ?", gone)
+
+    def _known(self, tasks: Sequence[Task]) -> dict[int, Outcome]:
+        """The outcomes that the database holds, by the index of their task."""
+        entries = self._entries(tasks)
+        known = {}
+        for index, task in enumerate(tasks):
+            row = entries.get((self._key(task.path), self._stamp(task)))
+            if row is not None:
+                outcome = self._outcome(task, row)
+                if outcome is not None:
+                    known[index] = outcome
+        return known
+
+    def _entries(self, tasks: Sequence[Task]) -> dict[tuple[str, bytes], Row]:
+        """The rows of the files of tasks that can be answered at all."""
+        asked: dict[bytes, list[str]] = {}
+        for task in tasks:
+            if task.raw is None:
+                asked.setdefault(self._stamp(task), []).append(self._key(task.path))
+        found: dict[tuple[str, bytes], Row] = {}
+        for stamp, paths in asked.items():
+            if len(paths) > ONE_BY_ONE:
+                rows = self._rows(_SELECT, (stamp,))
+            else:
+                rows = [row for path in paths for row in self._rows(_SELECT + " AND path = ?", (stamp, path))]
+            found.update(((row[0], stamp), row) for row in rows)
+        return found
+
+    def _outcome(self, task: Task, row: Row) -> Outcome | None:
+        """What the row says about the file as it is now; None when it says nothing or fixes are to be applied."""
+        path, size, mtime, inode, content, stored, data, checksum = row
+        stamp = self._stamp(task)
+        if checksum != _checksum(path, stamp, size, mtime, inode, content, stored, data):
+            return None
+        try:
+            state = os.stat(task.path)
+        except OSError:
+            return None
+        if state.st_size != size:
+            return None
+        raw = None
+        if state.st_mtime_ns != mtime or state.st_ino != inode or stored - mtime < SETTLED:
+            seen = Seen.of(task.path)
+            raw = _read(task.path, content)
+            if raw is None or seen is None:
+                return None
+            self._add(task, replace(seen, content=content), data)
+        try:
+            result: FileResult = load(FileResult, data, task.name)
+        except ValueError:
+            return None
+        report = FileReport(result, None, (), task.applied)
+        if task.fix and any(report.is_fixable(each) for each in result.diagnostics):
+            return None
+        if task.keep_text and result.diagnostics:
+            raw = _read(task.path, content) if raw is None else raw
+            if raw is None:
+                return None
+            report = replace(report, text=_text(raw, task.name))
+        return Outcome(report)
+
+    def _keep(self, task: Task, outcome: Outcome) -> None:
+        """Remember an outcome that follows from the file's content alone."""
+        if outcome.seen is None or outcome.errors or outcome.warnings or outcome.after is not None:
+            return
+        with suppress(TypeError):
+            self._add(task, outcome.seen, dump(outcome.report.result, task.name))
+
+    def _add(self, task: Task, seen: Seen, data: bytes) -> None:
+        row = (self._key(task.path), self._stamp(task), seen.size, seen.mtime, seen.inode, seen.content, seen.when, data)
+        self._new.append((*row, _checksum(*row)))
+
+    def _key(self, path: str) -> str:
+        prefix = self._root.rstrip(os.sep) + os.sep
+        return path[len(prefix) :] if path.startswith(prefix) else path
+
+    def _code(self, plugins: tuple[str, ...]) -> bytes:
+        if plugins not in self._codes:
+            self._codes[plugins] = code_stamp(plugins)
+        return self._codes[plugins]
+
+    def _stamp(self, task: Task) -> bytes:
+        stamp = self._stamps.get(task.settings)
+        if stamp is None:
+            stamp = self._stamps[task.settings] = digest(
+                settings_stamp(self._code(task.plugins), task.settings).hex(), task.plugins
+            )
+        return stamp
+
+    # The database
+
+    def _rows(self, query: str, values: tuple[object, ...]) -> list[Row]:
+        database = self._open()
+        if database is None:
+            return []
+        try:
+            return database.execute(query, values).fetchall()
+        except sqlite3.OperationalError:
+            return []
+        except sqlite3.Error:  # damaged
+            self._make_anew()
+            return []
+
+    def _writing(self) -> _Transaction:
+        return _Transaction(self._open(), self._make_anew)
+
+    def _open(self) -> sqlite3.Connection | None:
+        if not self._opened:
+            self._opened = True
+            self._database = self._connect(may_replace=True)
+        return self._database
+
+    def _connect(self, may_replace: bool) -> sqlite3.Connection | None:
+        database = None
+        try:
+            make_directory(self._directory)
+            database = sqlite3.connect(self._directory / FILE, timeout=10, isolation_level=None)
+            database.execute("PRAGMA synchronous = OFF")
+            if database.execute("PRAGMA application_id").fetchone() != (_OURS,):
+                if database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone() != (0,):
+                    raise sqlite3.DatabaseError("not a cache of devlint")
+                database.execute("PRAGMA journal_mode = WAL")
+                database.execute("BEGIN IMMEDIATE")
+                for statement in (*_TABLES, f"PRAGMA application_id = {_OURS}", f"PRAGMA user_version = {_LAYOUT}"):
+                    database.execute(statement)
+                database.execute("COMMIT")
+            elif database.execute("PRAGMA user_version").fetchone() != (_LAYOUT,):
+                raise sqlite3.DatabaseError("another layout")
+            return database
+        except (OSError, sqlite3.OperationalError):  # read-only, locked for long, no space
+            _close(database)
+            return None
+        except sqlite3.Error:
+            _close(database)
+            return self._connect(may_replace=False) if may_replace and remove_database(self._directory) else None
+
+    def _make_anew(self) -> None:
+        _close(self._database)
+        self._database = self._connect(may_replace=False) if remove_database(self._directory) else None
+
+
+class _Transaction:
+    """`with` over one write; what goes wrong with the database ends it without an error."""
+
+    def __init__(self, database: sqlite3.Connection | None, damaged: Callable[[], None]) -> None:
+        self._database = database
+        self._damaged = damaged
+
+    def __enter__(self) -> sqlite3.Connection:
+        database = self._database if self._database is not None else sqlite3.connect(":memory:")
+        with suppress(sqlite3.Error):
+            database.execute("BEGIN IMMEDIATE")
+        return database
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if self._database is None:
+            return isinstance(error, sqlite3.Error)
+        try:
+            self._database.execute("COMMIT" if error is None else "ROLLBACK")
+        except sqlite3.Error as failure:
+            error = error or failure
+        if error is not None and isinstance(error, sqlite3.DatabaseError | sqlite3.OperationalError):
+            if not isinstance(error, sqlite3.OperationalError):
+                self._damaged()
+            return True
+        return isinstance(error, sqlite3.Error)
+
+
+def make_directory(directory: Path) -> None:
+    """Make the directory of a cache with the files that keep it out of git and of backups. Raises OSError."""
+    if not (directory / "CACHEDIR.TAG").exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in MARKERS.items():
+            if not (directory / name).exists():
+                (directory / name).write_text(text, encoding="utf-8")
+
+
+def remove_database(directory: Path) -> bool:
+    """Delete the database; whether it is gone."""
+    try:
+        for ending in ("-wal", "-shm", ""):
+            (directory / (FILE + ending)).unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def remove(directory: Path) -> bool:
+    """Delete a cache: the files that devlint made, and the directory when nothing else is in it. Raises OSError.
+
+    Whether there was one.
+    """
+    if not (directory / FILE).exists() and not (directory / "CACHEDIR.TAG").exists():
+        return False
+    for ending in ("-wal", "-shm", ""):
+        (directory / (FILE + ending)).unlink(missing_ok=True)
+    for name, text in MARKERS.items():
+        marker = directory / name
+        if marker.exists() and marker.read_text(encoding="utf-8", errors="replace") == text:
+            marker.unlink()
+    with suppress(OSError):
+        directory.rmdir()
+    return True
+
+
+def _checksum(*parts: object) -> bytes:
+    return hashlib.blake2b(repr(parts).encode("utf-8", "backslashreplace"), digest_size=8).digest()
+
+
+def _close(database: sqlite3.Connection | None) -> None:
+    if database is not None:
+        with suppress(sqlite3.Error):
+            database.close()
+
+
+def _read(path: str, content: bytes) -> bytes | None:
+    """The bytes of a file whose content has this digest; None when it has another one."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError:
+        return None
+    return raw if content_digest(raw) == content else None
+
+
+def _text(raw: bytes, name: str) -> str | None:
+    from devlint.source import decode
+
+    try:
+        return decode(raw, name).text
+    except SourceError:
+        return None

@@ -1,0 +1,342 @@
+"""`devlint run [--device sim:2] SCRIPT ARGUMENTS`: run a program on a simulated or real accelerator and report.
+
+This runs the program, in this process, with whatever it does. What it prints and returns stays; at its end a report
+goes to standard error, as a sanitizer does it: what is wrong on an accelerator, what makes a figure wrong, and what
+waits and moves. On a simulated card tensors stay in host memory and torch's own mixing rules apply; on a real one
+nothing is changed, only recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import builtins
+import contextlib
+import json
+import os
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from devlint.errors import UsageError
+from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times
+from devlint.runtime.launch import StepLimit, extra_environment, is_devlint
+from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, watching
+
+NOT_SIMULATED: Final = 3
+_MOST_NOTES = 20
+_WITH_VALUE = ("--device", "--steps", "--output", "-m")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to run. script: as the user wrote it, a file, or with `module` the name of a module."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    device: str = "auto"
+    module: bool = False
+    steps: int | None = None
+    json: bool = False
+    output: str | None = None
+
+
+@dataclass(slots=True)
+class End:
+    """How the program ended. status: its own exit status. error: the exception that ended it, if one did.
+
+    how: one line for the report, empty for a plain end.
+    """
+
+    status: int = 0
+    how: str = ""
+    error: BaseException | None = None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command. Returns the program's exit status, 1 if the report holds an error, or 3 if the program needs
+    what cannot be simulated.
+
+    Raises UsageError for a wrong command line, a missing script or a missing device.
+    """
+    request = _parse(list(argv))
+    if not request.module and not os.path.isfile(request.script):
+        raise UsageError(f"{request.script} is not a file")
+    if "torch" not in sys.modules:
+        os.environ.update(extra_environment(request.device))
+    try:
+        import torch
+    except ImportError as error:
+        raise UsageError(f"devlint run needs torch: {error}; `devlint doctor` says more") from error
+    device = choose_device(request.device)
+    report = _Report(request, Watch(), torch.__version__)
+    with watching(device, report.watch), _reported_before_exit(report), _ended_after(request.steps, report):
+        end = _run(request)
+        _finish_threads_and_handlers()
+    return report.write(end)
+
+
+# ------------------------------------------------------------------------------------------------------ the program
+
+
+def _run(request: Request) -> End:
+    """Carry the program out as `python SCRIPT ARGUMENTS` or `python -m MODULE ARGUMENTS` would."""
+    path = os.path.abspath(request.script)
+    try:
+        if request.module:
+            import runpy
+
+            sys.argv = [request.script, *request.arguments]
+            sys.path[0:1] = [os.getcwd()]
+            runpy.run_module(request.script, run_name="__main__", alter_sys=True)
+        else:
+            _run_file(request, path)
+    except StepLimit:
+        return End(how=f"ended by devlint after {request.steps} optimizer steps")
+    except SystemExit as stop:
+        if isinstance(stop.code, str):
+            print(stop.code, file=sys.stderr)
+        status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        return End(status, f"sys.exit({stop.code!r})" if status else "")
+    except KeyboardInterrupt as error:
+        return End(130, "interrupted", error)
+    except BaseException as error:
+        trace = _user_part(error)
+        traceback.print_exception(type(error), error, trace)
+        return End(1, f"{type(error).__name__} ended the program", error)
+    return End()
+
+
+def _run_file(request: Request, path: str) -> None:
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec", dont_inherit=True)
+    sys.argv = [request.script, *request.arguments]
+    sys.path[0:1] = [os.path.dirname(os.path.realpath(path))]
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__builtins__ = builtins  # type: ignore[attr-defined]
+    module.__loader__ = None
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def _user_part(error: BaseException) -> types.TracebackType | None:
+    """The traceback without the frames of devlint and `runpy` that lie above the program."""
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not is_devlint(name) and "runpy" not in name:
+            return trace
+        trace = trace.tb_next
+    return None  # a syntax error in the script itself
+
+
+def _finish_threads_and_handlers() -> None:
+    """Wait for the program's threads and run its exit handlers, while its device is still there."""
+    with contextlib.suppress(Exception):
+        threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+
+
+@contextlib.contextmanager
+def _ended_after(steps: int | None, report: _Report) -> Iterator[None]:
+    """End the program after this many optimizer steps."""
+    if steps is None:
+        yield
+        return
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    memory = report.watch.memory
+
+    def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if memory.steps > steps:  # the program caught the first StepLimit
+            os._exit(report.write(End(how=f"ended by devlint after {steps} optimizer steps")))
+        if memory.steps == steps:
+            raise StepLimit
+
+    handle = register_optimizer_step_post_hook(after_step)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextlib.contextmanager
+def _reported_before_exit(report: _Report) -> Iterator[None]:
+    """`os._exit` skips every handler, so the report is written inside it."""
+    leave = os._exit
+    owner = os.getpid()
+
+    def exit_after_report(status: int) -> NoReturn:
+        if os.getpid() == owner:
+            status = report.write(End(status, f"os._exit({status})"))
+        leave(status)
+
+    os._exit = exit_after_report
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+# ------------------------------------------------------------------------------------------------------- the report
+
+
+class _Report:
+    """The report, written once."""
+
+    def __init__(self, request: Request, watch: Watch, torch: str) -> None:
+        self.request = request
+        self.watch = watch
+        self.torch = torch
+        self._folder = os.getcwd()
+        self._written: int | None = None
+
+    def write(self, end: End) -> int:
+        """Write the report and return the exit status of the command."""
+        if self._written is not None:
+            return self._written
+        blocker = cannot_simulate(end.error)
+        findings = self.watch.findings(None if blocker is not None else end.error)
+        status = end.status
+        if blocker is not None:
+            status = NOT_SIMULATED
+            end.how = f"{blocker} (no fault of the program)"
+        elif any(finding.kind == "error" for finding in findings):
+            status = 1
+        self._written = status
+        here = _folder()
+        with contextlib.suppress(OSError):
+            os.chdir(self._folder)  # paths are shown, and --output is meant, as the user sees them
+        make: Callable[[list[Finding], End, int], str] = self._as_json if self.request.json else self._as_text
+        text = make(findings, end, status)
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # the program may have closed its streams
+            if self.request.output is not None:
+                with open(self.request.output, "w", encoding="utf-8") as file:
+                    file.write(text)
+            else:
+                sys.stdout.flush()
+                sys.__stderr__.write(text)  # type: ignore[union-attr]
+                sys.__stderr__.flush()  # type: ignore[union-attr]
+        if here is not None:
+            with contextlib.suppress(OSError):
+                os.chdir(here)
+        return status
+
+    def _as_text(self, findings: list[Finding], end: End, status: int) -> str:
+        lines = [f"devlint: {self.watch.device}, torch {self.torch}"]
+        notes = 0
+        for finding in findings:
+            notes += finding.kind == "note"
+            if finding.kind == "note" and notes > _MOST_NOTES:
+                continue
+            lines += ["", f"{finding.code} {finding.rule} {finding.where}: {finding.kind}: {finding.message}"]
+            text = source_line(finding)
+            lines += [f"    | {text}"] if text else []
+            lines += [f"    {detail}" for detail in finding.details]
+            lines.append(f"    summary: {finding.summary}")
+        if notes > _MOST_NOTES:
+            lines += ["", f"and {notes - _MOST_NOTES} more notes; --json shows all"]
+        lines += ["", *self._totals(), *(f"replaced: {note}" for note in self.watch.notes)]
+        if end.how:
+            lines.append(f"the program: {end.how}")
+        counts = [sum(finding.kind == kind for finding in findings) for kind in ("error", "warning", "note")]
+        lines.append("devlint: " + ", ".join(_counted(*each) for each in zip(counts, _WORDS, strict=True)))
+        return "\n".join(lines) + "\n"
+
+    def _totals(self) -> list[str]:
+        totals = Totals.of(self.watch.recorder.events())
+        lines = [
+            f"the host waited {times(totals.synchronizations)}; {totals.transfers} transfers, "
+            f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
+        ]
+        samples = self.watch.memory.samples
+        if samples:
+            lines.append(
+                f"memory held: {size(samples[0])} after step 1, {size(samples[-1])} after step {len(samples)}, "
+                f"{size(max(samples))} at most"
+            )
+        if self.watch.recorder.dropped:
+            lines.append(f"{self.watch.recorder.dropped} events at further places were not kept")
+        return lines
+
+    def _as_json(self, findings: list[Finding], end: End, status: int) -> str:
+        recorded = json.loads(self.watch.recorder.to_json())
+        row = {
+            "program": self.request.script,
+            "device": self.watch.device,
+            "torch": self.torch,
+            "exit": {"status": status, "program": end.status, "how": end.how},
+            "findings": [{**finding.as_row(), "file": finding.file and shown(finding.file)} for finding in findings],
+            "events": recorded["events"],
+            "kernels": sum(each["count"] for each in recorded["kernels"]),
+            "dropped": recorded["dropped"],
+            "memory": self.watch.memory.samples,
+            "steps": self.watch.memory.steps,
+            "replaced": list(self.watch.notes),
+        }
+        return json.dumps(row) + "\n"
+
+
+_WORDS = ("error", "warning", "note")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # the program removed it
+        return None
+
+
+# ------------------------------------------------------------------------------------------------- the command line
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"devlint run: {message}")
+
+
+def _parse(argv: list[str]) -> Request:
+    """Split devlint's options from the program: everything after the script's name is the program's own."""
+    cut = 0
+    while cut < len(argv) and argv[cut].startswith("-") and argv[cut] != "--":
+        if argv[cut] == "-m":
+            break
+        cut += 2 if argv[cut] in _WITH_VALUE else 1
+    own, rest = argv[:cut], argv[cut:]
+    module = rest[:1] == ["-m"]
+    rest = rest[1:] if module or rest[:1] == ["--"] else rest
+    parser = _Parser(
+        prog="devlint run",
+        usage="devlint run [OPTIONS] SCRIPT [ARGUMENTS], or devlint run [OPTIONS] -m MODULE [ARGUMENTS]",
+        description="Run a program on a simulated or real accelerator and report on standard error what it asked of "
+        "it. This runs your program.",
+        epilog="Exit code: the program's own; 1 if the report holds an error; 2 wrong usage; 3 the program needs "
+        "something that cannot be simulated.",
+    )
+    parser.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
+    parser.add_argument("--steps", type=int, metavar="N", help="end the program after N optimizer steps")
+    parser.add_argument("--json", action="store_true", help="the report as one JSON object")
+    parser.add_argument("--output", metavar="FILE", help="write the report there instead of to standard error")
+    options = parser.parse_args(own)
+    if not rest:
+        parser.error("which program? Give a script, or -m and a module")
+    if options.steps is not None and options.steps < 1:
+        parser.error("--steps must be at least 1")
+    return Request(
+        script=rest[0],
+        arguments=tuple(rest[1:]),
+        device=check_device(options.device),
+        module=module,
+        steps=options.steps,
+        json=options.json,
+        output=options.output and os.path.abspath(options.output),
+    )

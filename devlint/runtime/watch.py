@@ -1,0 +1,292 @@
+"""A program under watch: the recorder, the names behind device errors, and the memory held at each step.
+
+`devlint run` and the pytest plugin share it. torch is imported when watching starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+from devlint.errors import UsageError
+from devlint.runtime.blame import Blame, blame, frames_from, frames_of
+from devlint.runtime.findings import Finding, device_error, from_events, size, sort
+from devlint.runtime.recorder import Event, Recorder
+from devlint.runtime.simulator.errors import CannotSimulate
+from devlint.runtime.simulator.spec import DeviceSpec
+
+DEVICES: Final = "auto, cuda, xpu, mps, or simulated: sim, sim:2, sim:xpu, sim:cuda:3"
+REAL: Final = ("cuda", "xpu", "mps")
+_MOST_BLAMES = 200
+_MOST_SAMPLES = 4096
+# Growth is judged from the third step on: gradients and the optimizer's state are made in the first two.
+_SETTLED = 2
+_FEWEST_STEPS = 4
+
+
+def check_device(text: str) -> str:
+    """A device name as `watching` takes it. Raises UsageError that lists the known ones."""
+    if text == "auto" or text in REAL:
+        return text
+    try:
+        return str(DeviceSpec.parse(text))
+    except ValueError as error:
+        raise UsageError(f"--device {text}: {error}; known devices: {DEVICES}") from error
+
+
+def choose_device(text: str) -> str:
+    """What `auto` means here: a real accelerator if torch has one, else one simulated card.
+
+    Raises UsageError when a real device is asked for by name and torch finds none.
+    """
+    if text.startswith("sim"):
+        return text
+    import torch
+
+    there = [kind for kind in REAL if hasattr(torch, kind) and getattr(torch, kind).is_available()]
+    if text == "auto":
+        return there[0] if there else str(DeviceSpec())
+    if text not in there:
+        raise UsageError(f"torch {torch.__version__} finds no {text} device here; `devlint doctor` says why")
+    return text
+
+
+class Watch:
+    """What a program did while it was watched.
+
+    recorder: synchronizations, transfers, clocks, races, faults. device: how a report names the device.
+    notes: what the simulation replaced by something simpler. memory: bytes held after each optimizer step.
+    """
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder or Recorder()
+        self.device = ""
+        self.notes: list[str] = []
+        self.memory = Memory()
+        self._blames: dict[tuple[str | None, int, str], Blame] = {}
+
+    # ------------------------------------------------------------------ device errors
+
+    def explain_faults_of(self, simulation: Any) -> None:
+        """Let each simulated device error be explained while the frames that led to it are there."""
+        fault = simulation.fault
+
+        def explained(error: type[Exception], text: str, operands: Any = ()) -> Any:
+            try:
+                fault(error, text, operands)
+            except Exception as raised:
+                self._explain(raised, text, operands, sys._getframe(1))
+                raise
+
+        simulation.fault = explained
+
+    def _explain(self, error: Exception, text: str, operands: Any, frame: FrameType) -> None:
+        file, line = self.recorder.locate(frame)
+        known = self._blames.get((file, line, text))
+        if known is None and len(self._blames) < _MOST_BLAMES:
+            found = Blame()
+            with contextlib.suppress(Exception), _without_recording():  # explaining must not hide the error
+                found = blame(frames_from(frame), operands, self.recorder.is_user)
+            known = self._blames[file, line, text] = found
+        setattr(error, "devlint_finding", self._finding(Event("fault", text, file, line), known))  # noqa: B010
+
+    def _finding(self, event: Event, found: Blame | None, caught: int = 0) -> Finding:
+        return device_error(event.what, found, event, caught=caught)
+
+    def error_behind(self, error: BaseException | None) -> BaseException | None:
+        """The device error among an exception and its causes, if any."""
+        for each in chain(error):
+            if hasattr(each, "devlint_operands") or hasattr(each, "devlint_finding"):
+                return each
+        return None
+
+    def explanation(self, error: BaseException | None) -> Finding | None:
+        """The finding for an exception that ended a program or a test; None if it is no device error.
+
+        On a real card the exception carries nothing: the failing statement's own names are looked at.
+        """
+        behind = self.error_behind(error)
+        if behind is not None and hasattr(behind, "devlint_finding"):
+            finding: Finding = behind.devlint_finding
+            return finding
+        for each in chain(error):
+            if not isinstance(each, (RuntimeError, TypeError, ValueError)) or not is_device_text(str(each)):
+                continue
+            places = frames_of(each.__traceback__)
+            found = Blame()
+            with contextlib.suppress(Exception):
+                found = blame(places, getattr(each, "devlint_operands", ()), self.recorder.is_user)
+            file, line = next(
+                ((f.f_code.co_filename, at) for f, at in places if self.recorder.is_user(f.f_code)), (None, 0)
+            )
+            return self._finding(Event("fault", str(each), file, line), found)
+        return None
+
+    # ------------------------------------------------------------------ findings
+
+    def findings(self, ended_by: BaseException | None = None) -> list[Finding]:
+        """Everything that was found. ended_by: the exception that ended the program, if one did."""
+        found = from_events(self.recorder.events())
+        last = self.explanation(ended_by)
+        if last is not None:
+            found.append(last)
+        for event in self.recorder.events():
+            if event.kind != "fault":
+                continue
+            same = last is not None and (last.file, last.line) == (event.file, event.line)
+            caught = event.count - int(same)
+            if caught > 0:
+                found.append(self._finding(event, self._blames.get((event.file, event.line, event.what)), caught))
+        growth = self.memory.growth()
+        if growth is not None:
+            found.append(growth)
+        return sort(found)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, its cause, the cause of that and so on, each once."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def cannot_simulate(error: BaseException | None) -> CannotSimulate | None:
+    """The CannotSimulate among an exception and its causes, if any."""
+    return next((each for each in chain(error) if isinstance(each, CannotSimulate)), None)
+
+
+def is_device_text(text: str) -> bool:
+    """Whether the text of an exception is one of torch's errors about devices."""
+    words = (
+        "on the same device",
+        "at the same device",
+        "device type tensor to numpy",
+        "indices should be either on",
+        "device type for generator",
+        "and weight type (torch.",
+        "invalid device ordinal",
+        "attempting to assign a gradient with device type",
+        "'lengths' argument should be a 1D CPU",
+    )
+    return any(word in text for word in words)
+
+
+@contextmanager
+def watching(device: str, watch: Watch) -> Iterator[Watch]:
+    """Run the body on a device, as `choose_device` returns it, and record into the watch."""
+    if device.startswith("sim"):
+        from devlint.runtime.simulator import simulate
+
+        with simulate(DeviceSpec.parse(device), recorder=watch.recorder) as simulation:
+            watch.device = simulation.description
+            watch.notes = simulation.notes
+            watch.explain_faults_of(simulation)
+            cards = simulation.cards
+            with watch.memory.sampled(lambda: sum(card.allocated for card in cards), watch.recorder):
+                yield watch
+        return
+    import torch
+
+    from devlint.runtime.observe import observe
+
+    module = getattr(torch, device)
+    count = module.device_count()
+    name = module.get_device_name(0) if hasattr(module, "get_device_name") else device
+    watch.device = f"{name} x{count}" if count > 1 else str(name)
+    held = module.memory_allocated if hasattr(module, "memory_allocated") else None
+    with observe(watch.recorder):
+        read = (lambda: sum(held(index) for index in range(count))) if held is not None else lambda: 0
+        with watch.memory.sampled(read, watch.recorder):
+            yield watch
+
+
+@contextmanager
+def _without_recording() -> Iterator[None]:
+    """Look at tensors without any trace on the simulated card."""
+    import torch
+
+    with torch.utils._python_dispatch._disable_current_modes(), torch._C.DisableTorchFunction():
+        yield
+
+
+class Memory:
+    """Bytes that tensors hold on all cards, after each optimizer step."""
+
+    def __init__(self) -> None:
+        self.samples: list[int] = []
+        self.steps = 0
+        self._place: tuple[str | None, int] = (None, 0)
+        self._keepers: list[str] = []
+
+    @contextmanager
+    def sampled(self, read: Callable[[], int], recorder: Recorder) -> Iterator[None]:
+        """Inside, each step of an optimizer takes a sample."""
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        owner = os.getpid()
+
+        def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if os.getpid() != owner:
+                return
+            self.steps += 1
+            if len(self.samples) < _MOST_SAMPLES:
+                self.samples.append(read())
+            self._place = recorder.locate(sys._getframe(1))
+            if len(self.samples) == self.steps and self.steps >= _SETTLED + _FEWEST_STEPS and self._grows():
+                self._keepers = _keepers(sys._getframe(1), recorder)
+
+        handle = register_optimizer_step_post_hook(after_step)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _grows(self) -> bool:
+        settled = self.samples[_SETTLED:]
+        return len(settled) >= _FEWEST_STEPS and all(
+            after > before for before, after in zip(settled, settled[1:], strict=False)
+        )
+
+    def growth(self) -> Finding | None:
+        """A finding if the memory grew with every step after the first ones."""
+        if not self._grows():
+            return None
+        settled = self.samples[_SETTLED:]
+        each = (settled[-1] - settled[0]) / (len(settled) - 1)
+        file, line = self._place
+        details = [f"kept: {text}" for text in self._keepers]
+        details.append("a tensor kept with its graph keeps everything the graph saved: keep `.detach()` or `.item()`")
+        return Finding(
+            "DEV508",
+            "warning",
+            f"memory held grew with each of {len(settled) - 1} steps, by {size(each)} a step, "
+            f"from {size(settled[0])} to {size(settled[-1])}",
+            file,
+            line,
+            count=len(settled) - 1,
+            bytes=settled[-1] - settled[0],
+            details=tuple(details),
+        )
+
+
+def _keepers(frame: FrameType | None, recorder: Recorder) -> list[str]:
+    """The variables of the user's frames that hold tensors with their graph, most tensors first."""
+    import torch
+
+    found: dict[str, int] = {}
+    while frame is not None:
+        if recorder.is_user(frame.f_code):
+            for name, value in list(frame.f_locals.items()):
+                items = value if isinstance(value, (list, tuple)) else list(value.values()) if type(value) is dict else ()
+                kept = sum(isinstance(item, torch.Tensor) and item.grad_fn is not None for item in items)
+                if kept > 1:
+                    found[f"`{name}` holds tensors with their graph"] = kept
+        frame = frame.f_back
+    return sorted(found, key=lambda text: -found[text])[:3]
