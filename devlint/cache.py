@@ -60,7 +60,7 @@ class Cache:
         self._directory = directory
         self._root = str(root)
         self._database: sqlite3.Connection | None = None
-        self._opened = False
+        self._usable = True
         self._codes: dict[tuple[str, ...], bytes] = {}
         self._stamps: dict[Settings, bytes] = {}
         self._new: list[Row] = []
@@ -76,12 +76,13 @@ class Cache:
 
     def keep_metas(self, plugins: tuple[str, ...], metas: tuple[RuleMeta, ...]) -> None:
         code, data = self._code(plugins), dump(metas, "")
-        with self._writing() as database:
-            database.execute("INSERT OR REPLACE INTO rules VALUES (?, ?, ?)", (code, data, _checksum(code, data)))
+        row = (code, data, _checksum(code, data))
+        self._write(lambda database: database.execute("INSERT OR REPLACE INTO rules VALUES (?, ?, ?)", row))
 
     def outcomes(self, tasks: Sequence[Task], run: Run) -> Iterator[Outcome]:
         """The outcome of each task in order: what is known at once, the others by `run`, whose results are kept."""
         known = self._known(tasks)
+        self._shut()  # a worker process must not inherit it
         fresh = iter(run([task for index, task in enumerate(tasks) if index not in known]))
         try:
             for index, task in enumerate(tasks):
@@ -97,18 +98,17 @@ class Cache:
         """Write what is new and close the database."""
         if self._new:
             rows, self._new = self._new, []
-            stamps = {row[1] for row in rows}
-            now = time.time_ns()
-            with self._writing() as database:
-                database.executemany(f"INSERT OR REPLACE INTO files VALUES ({', '.join('?' * 9)})", rows)
-                last = max((row[0] for row in database.execute("SELECT MIN(time) FROM used") if row[0]), default=0)
-                database.executemany("INSERT OR IGNORE INTO used VALUES (?, ?)", [(stamp, now) for stamp in stamps])
-                if now - last >= PRUNE_EVERY:
-                    self._prune(database, stamps, now)
-        if self._database is not None:
-            with suppress(sqlite3.Error):
-                self._database.close()
-            self._database = None
+            self._write(lambda database: self._store(database, rows))
+        self._shut()
+
+    def _store(self, database: sqlite3.Connection, rows: list[Row]) -> None:
+        stamps = {row[1] for row in rows}
+        now = time.time_ns()
+        (last,) = database.execute("SELECT MIN(time) FROM used").fetchone()
+        database.executemany("INSERT OR IGNORE INTO used VALUES (?, ?)", [(stamp, now) for stamp in stamps])
+        database.executemany(f"INSERT OR REPLACE INTO files VALUES ({', '.join('?' * 9)})", rows)
+        if last is not None and now - last >= PRUNE_EVERY:
+            self._prune(database, stamps, now)
 
     def _prune(self, database: sqlite3.Connection, stamps: set[bytes], now: int) -> None:
         """Drop the entries of files that are gone and of settings and versions that have not been used for long."""
@@ -221,14 +221,30 @@ class Cache:
             self._make_anew()
             return []
 
-    def _writing(self) -> _Transaction:
-        return _Transaction(self._open(), self._make_anew)
+    def _write(self, change: Callable[[sqlite3.Connection], object]) -> None:
+        """Make a change in one transaction, or none at all."""
+        database = self._open()
+        if database is None:
+            return
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            change(database)
+            database.execute("COMMIT")
+        except sqlite3.OperationalError:  # locked for long, no space
+            with suppress(sqlite3.Error):
+                database.execute("ROLLBACK")
+        except sqlite3.Error:  # damaged
+            self._make_anew()
 
     def _open(self) -> sqlite3.Connection | None:
-        if not self._opened:
-            self._opened = True
+        if self._database is None and self._usable:
             self._database = self._connect(may_replace=True)
+            self._usable = self._database is not None
         return self._database
+
+    def _shut(self) -> None:
+        _close(self._database)
+        self._database = None
 
     def _connect(self, may_replace: bool) -> sqlite3.Connection | None:
         database = None
@@ -255,35 +271,10 @@ class Cache:
             return self._connect(may_replace=False) if may_replace and remove_database(self._directory) else None
 
     def _make_anew(self) -> None:
-        _close(self._database)
-        self._database = self._connect(may_replace=False) if remove_database(self._directory) else None
-
-
-class _Transaction:
-    """`with` over one write; what goes wrong with the database ends it without an error."""
-
-    def __init__(self, database: sqlite3.Connection | None, damaged: Callable[[], None]) -> None:
-        self._database = database
-        self._damaged = damaged
-
-    def __enter__(self) -> sqlite3.Connection:
-        database = self._database if self._database is not None else sqlite3.connect(":memory:")
-        with suppress(sqlite3.Error):
-            database.execute("BEGIN IMMEDIATE")
-        return database
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if self._database is None:
-            return isinstance(error, sqlite3.Error)
-        try:
-            self._database.execute("COMMIT" if error is None else "ROLLBACK")
-        except sqlite3.Error as failure:
-            error = error or failure
-        if error is not None and isinstance(error, sqlite3.DatabaseError | sqlite3.OperationalError):
-            if not isinstance(error, sqlite3.OperationalError):
-                self._damaged()
-            return True
-        return isinstance(error, sqlite3.Error)
+        self._shut()
+        if remove_database(self._directory):
+            self._database = self._connect(may_replace=False)
+        self._usable = self._database is not None
 
 
 def make_directory(directory: Path) -> None:

@@ -210,3 +210,24 @@ UNREADABLE_FILE = RuleMeta(
     fix="never",
     words=(),
 )
+UNUSED_SUPPRESSION = RuleMeta(
+    code="DEV901",
+    name="unused-suppression",
+    summary="a comment silences a rule that finds nothing there",
+    since="0.1.0",
+    level="certain",
+    severity=Severity.WARNING,
+    fix="always",
+    words=(),
+)
+UNKNOWN_CODE = RuleMeta(
+    code="DEV902",
+    name="unknown-code",
+    summary="a comment silences a rule that does not exist",
+    since="0.1.0",
+    level="certain",
+    severity=Severity.WARNING,
+    fix="hint",
+    words=(),
+)
+ENGINE_RULES = (UNREADABLE_FILE, UNUSED_SUPPRESSION, UNKNOWN_CODE)

@@ -11,42 +11,66 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from devlint.model import Span
 from devlint.source import Source
 
 _WORDS = re.compile(r"devlint:\s*ignore|noqa", re.IGNORECASE)
 _IGNORE = re.compile(r"#\s*devlint:\s*ignore\s*\[([^\]]*)\]", re.IGNORECASE)
 _CODE = r"[A-Z]{1,3}[0-9]+"
 _NOQA = re.compile(rf"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>{_CODE}(?:[,\s]+{_CODE})*)?)?", re.IGNORECASE)
+_OURS = re.compile(r"devlint:\s*ignore|noqa\s*:[^\n\r]*DEV[0-9]", re.IGNORECASE)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Directive:
-    """What one comment silences: everything, or what the selectors match (codes, prefixes of codes, names)."""
+    """What one comment silences: everything, or what the selectors match (codes, prefixes of codes, names).
+
+    `span`: the directive with the reason behind it, up to the next `#`; `listed`: its list of selectors. Both count from
+    the start of the comment as `parse_comment` gives them, from the start of the file as `directives` does.
+    """
 
     everything: bool
     selectors: tuple[str, ...]
+    form: Literal["ignore", "noqa"] = "ignore"
+    span: Span = Span(0, 0)
+    listed: Span = Span(0, 0)
 
     def covers(self, code: str, name: str) -> bool:
-        return self.everything or any(s == name or code.startswith(s.upper()) for s in self.selectors)
+        return self.everything or any(matches(selector, code, name) for selector in self.selectors)
+
+
+def matches(selector: str, code: str, name: str) -> bool:
+    """Whether a selector of a comment means this rule."""
+    return selector == name or code.startswith(selector.upper())
 
 
 class Suppressions:
-    """The directives of one file, by row; read when they are first asked for."""
+    """The directives of one file, by row; read when they are first asked for. `used`: what silenced something."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._rows: dict[int, list[Directive]] | None = None
+        self.used: set[tuple[Span, str]] = set()  # place of a directive, selector
+
+    @property
+    def rows(self) -> dict[int, list[Directive]]:
+        """The directives by the row of their comment."""
+        if self._rows is None:
+            self._rows = directives(self._source)
+        return self._rows
 
     def covers(self, code: str, name: str, rows: Iterable[int]) -> bool:
         """Whether a comment on one of these rows silences the rule."""
-        if self._rows is None:
-            self._rows = directives(self._source)
-        if not self._rows:
-            return False
-        return any(directive.covers(code, name) for row in rows for directive in self._rows.get(row, ()))
+        covered = False
+        for directive in (d for row in rows for d in self.rows.get(row, ())):
+            if directive.covers(code, name):
+                covered = True
+                self.used.update((directive.span, s) for s in directive.selectors if matches(s, code, name))
+        return covered
 
 
 def directives(source: Source) -> dict[int, list[Directive]]:
@@ -59,24 +83,44 @@ def directives(source: Source) -> dict[int, list[Directive]]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
             if token.type == tokenize.COMMENT:
-                parsed = parse_comment(token.string)
-                if parsed:
-                    found.setdefault(token.start[0], []).extend(parsed)
+                row, column = token.start
+                start = source.starts[row - 1] + column
+                for directive in parse_comment(token.string):
+                    span, listed = (Span(s.start + start, s.end + start) for s in (directive.span, directive.listed))
+                    found.setdefault(row, []).append(replace(directive, span=span, listed=listed))
     except (tokenize.TokenError, SyntaxError):
         return found  # what was read up to there counts
     return found
 
 
+def names_rules_of_ours(source: Source) -> bool:
+    """Whether a file has a comment that is meant for devlint, as far as its words tell."""
+    return _OURS.search(source.text) is not None
+
+
 def parse_comment(comment: str) -> list[Directive]:
     """The directives in one comment. `# noqa: words` names no code and silences nothing."""
     found = [
-        Directive(False, tuple(part.strip() for part in match.group(1).split(",") if part.strip()))
+        Directive(
+            False,
+            tuple(part.strip() for part in match.group(1).split(",") if part.strip()),
+            "ignore",
+            _with_reason(comment, match),
+            Span(*match.span(1)),
+        )
         for match in _IGNORE.finditer(comment)
     ]
     for match in _NOQA.finditer(comment):
         codes = match.group("codes")
         if match.group("colon") is None:
-            found.append(Directive(True, ()))
+            found.append(Directive(True, (), "noqa", _with_reason(comment, match)))
         elif codes:
-            found.append(Directive(False, tuple(re.split(r"[,\s]+", codes.strip()))))
+            selectors = tuple(re.split(r"[,\s]+", codes.strip()))
+            found.append(Directive(False, selectors, "noqa", _with_reason(comment, match), Span(*match.span("codes"))))
     return found
+
+
+def _with_reason(comment: str, match: re.Match[str]) -> Span:
+    """A directive and what is written behind it, up to the next `#` of the comment."""
+    end = comment.find("#", match.end())
+    return Span(match.start(), len(comment) if end < 0 else end)

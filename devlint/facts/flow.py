@@ -152,14 +152,6 @@ class Flow(Functions):
         if path.startswith("self.") and path.count(".") == 1 and self.owner is not None:
             self.register(self.owner, target.attr, value, target, source, statement)
 
-    def spoil_owners(self, path: str, value: Value) -> None:
-        """A part of a module is replaced: the module is no longer wholly where it was."""
-        while "." in path:
-            path = path.rsplit(".", 1)[0]
-            owner = self.state.env.get(path)
-            if owner is not None and owner.kind == "module" and owner.device != value.device:
-                self.state.env[path] = replace(owner, device=UNKNOWN)
-
     def assign_item(self, target: ast.Subscript, value: Value, source: ast.expr | None) -> None:
         base = self.evaluate(target.value)
         index = self.evaluate(target.slice)

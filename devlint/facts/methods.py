@@ -359,6 +359,14 @@ class Methods(Calls):
         if path is not None:
             env[path] = replace(value, split=None)
 
+    def spoil_owners(self, path: str, value: Value) -> None:
+        """A part of a module is replaced: the module is no longer wholly where it was."""
+        while "." in path:
+            path = path.rsplit(".", 1)[0]
+            owner = self.state.env.get(path)
+            if owner is not None and owner.kind == "module" and owner.device != value.device:
+                self.state.env[path] = replace(owner, device=UNKNOWN)
+
     def note_cuda_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> None:
         first = arguments.get("device", 0)
         index = first[1].constant if first is not None else None
@@ -440,6 +448,9 @@ class Methods(Calls):
                             self.meet(node, [operand, given], "module", name, "exact")
                 self.work(node, f"`{name}` runs on the module's device", receiver.device)
                 return NOTHING  # only `forward` has a result that is known to be where the module is
+        if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
+            self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
+            return replace(receiver, device=UNKNOWN)
         if name in _SAME_MODULE:
             return receiver
         if name == "to_empty":
@@ -453,6 +464,10 @@ class Methods(Calls):
         if name == "forward":
             return self.call_module(node, operand, arguments)
         if name in ("append", "extend", "insert", "add_module", "register_module"):
+            path = self.path(operand.node)
+            for given in arguments.values:
+                if given.kind == "module" and path is not None:
+                    self.spoil_owners(f"{path}.*", given)
             return receiver
         if name == "cuda_":
             return receiver

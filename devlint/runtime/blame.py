@@ -82,9 +82,9 @@ class Blame:
 
 
 def frames_from(frame: FrameType | None) -> list[Place]:
-    """The frames of a stack with their lines, innermost first."""
+    """The frames of a stack with their lines, innermost first, up to where `devlint run` started the program."""
     places: list[Place] = []
-    while frame is not None:
+    while frame is not None and frame.f_globals.get("__name__") != "devlint.runtime.run":
         places.append((frame, frame.f_lineno))
         frame = frame.f_back
     return places
@@ -297,6 +297,20 @@ def statement_at(file: str, line: int) -> ast.stmt | None:
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
             best = node if best is None or node.lineno >= best.lineno else best
     return best
+
+
+def function_at(file: str, line: int) -> str:
+    """The name of the innermost function around a line; empty at module level."""
+    tree = _tree(file)
+    best: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    for node in ast.walk(tree) if tree is not None else ():
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.lineno <= line <= (node.end_lineno or 0)
+            and (best is None or node.lineno > best.lineno)
+        ):
+            best = node
+    return best.name if best is not None else ""
 
 
 def in_loop(file: str, line: int) -> bool:

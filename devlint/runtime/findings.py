@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from devlint.runtime.blame import Blame, Owner, in_loop, moves_what_it_makes
+from devlint.runtime.blame import Blame, Owner, function_at, in_loop, moves_what_it_makes
 from devlint.runtime.recorder import Event
 
 Kind: TypeAlias = Literal["error", "warning", "note"]
@@ -68,7 +68,6 @@ class Finding:
     message: str
     file: str | None
     line: int
-    function: str = ""
     count: int = 1
     bytes: int = 0
     details: tuple[str, ...] = field(default=())
@@ -86,7 +85,8 @@ class Finding:
     @property
     def summary(self) -> str:
         """One line that stays the same from run to run: no figures but the line number."""
-        inside = f" in {self.function}" if self.function else ""
+        function = function_at(self.file, self.line) if self.file else ""
+        inside = f" in {function}" if function else ""
         return f"{self.code} {self.rule} {self.where}{inside}"
 
     def as_row(self) -> dict[str, Any]:
@@ -131,14 +131,12 @@ def device_error(message: str, blame: Blame | None, event: Event, *, caught: int
     """The finding of a device error; a warning when the program caught it each time (`caught` is how often)."""
     first = message.strip().splitlines()[0] if message.strip() else "device error"
     details: list[str] = []
-    function = ""
     if blame is not None:
         for owner in blame.left:
             details.append(f"left behind: {_described(owner, event)}")
         details += [f"left behind: {text} (a value without a name)" for text in blame.unnamed]
         for owner in blame.met:
             details.append(f"together with: {_described(owner, event)}")
-        function = next((name for file, line, name in blame.lines if (file, line) == (event.file, event.line)), "")
         details += [f"called from {shown(file)}:{line} in {name}" for file, line, name in blame.lines[1:4]]
     return Finding(
         code=code_of_error(message, blame),
@@ -146,7 +144,6 @@ def device_error(message: str, blame: Blame | None, event: Event, *, caught: int
         message=first + (f" (caught by the program, {times(caught)})" if caught else ""),
         file=event.file,
         line=event.line,
-        function=function,
         count=event.count,
         details=tuple(details),
     )

@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import threading
-import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from typing import Any, Final, NoReturn
 from devlint.errors import UsageError
 from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times
 from devlint.runtime.launch import StepLimit, extra_environment, is_devlint
-from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, watching
+from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, show_exception, watching
 
 NOT_SIMULATED: Final = 3
 _MOST_NOTES = 20
@@ -105,8 +104,7 @@ def _run(request: Request) -> End:
     except KeyboardInterrupt as error:
         return End(130, "interrupted", error)
     except BaseException as error:
-        trace = _user_part(error)
-        traceback.print_exception(type(error), error, trace)
+        show_exception(error, _user_part(error))
         return End(1, f"{type(error).__name__} ended the program", error)
     return End()
 

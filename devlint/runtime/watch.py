@@ -8,14 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, Final
 
 from devlint.errors import UsageError
 from devlint.runtime.blame import Blame, blame, frames_from, frames_of
 from devlint.runtime.findings import Finding, device_error, from_events, size, sort
+from devlint.runtime.launch import is_devlint
 from devlint.runtime.recorder import Event, Recorder
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.spec import DeviceSpec
@@ -157,6 +159,20 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def show_exception(error: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback as Python does; of a device error without the frames of the simulator that raised it."""
+    shown = traceback.TracebackException(type(error), error, trace)
+    if any(hasattr(each, "devlint_operands") or isinstance(each, CannotSimulate) for each in chain(error)):
+        waiting: list[traceback.TracebackException | None] = [shown]
+        while waiting:
+            each = waiting.pop()
+            if each is not None:
+                kept = [frame for frame in each.stack if not is_devlint(frame.filename)]
+                each.stack = traceback.StackSummary.from_list(kept)
+                waiting += [each.__cause__, each.__context__]
+    sys.stderr.write("".join(shown.format()))
+
+
 def cannot_simulate(error: BaseException | None) -> CannotSimulate | None:
     """The CannotSimulate among an exception and its causes, if any."""
     return next((each for each in chain(error) if isinstance(each, CannotSimulate)), None)
@@ -262,7 +278,8 @@ class Memory:
         each = (settled[-1] - settled[0]) / (len(settled) - 1)
         file, line = self._place
         details = [f"kept: {text}" for text in self._keepers]
-        details.append("a tensor kept with its graph keeps everything the graph saved: keep `.detach()` or `.item()`")
+        if details:
+            details.append("a graph keeps everything it saved for backward: keep `.detach()` or `.item()` instead")
         return Finding(
             "DEV508",
             "warning",

@@ -197,6 +197,7 @@ def test_json_rows_have_every_key() -> None:
             "severity": "warning",
             "message": "tensor is made on the CPU, then copied to `cuda`",
             "filename": "a.py",
+            "cell": None,
             "location": {"row": 4, "column": 15},
             "end_location": {"row": 4, "column": 38},
             "fix": {
@@ -213,6 +214,7 @@ def test_json_rows_have_every_key() -> None:
             "related": [
                 {
                     "filename": "a.py",
+                    "cell": None,
                     "location": {"row": 3, "column": 9},
                     "end_location": {"row": 3, "column": 15},
                     "message": "decided here",

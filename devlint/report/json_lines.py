@@ -1,0 +1,17 @@
+"""Problems as one JSON object per line, with the keys of the JSON format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from devlint.report import Run
+from devlint.report.json_ import render_statistics, row
+from devlint.terminal import Style
+
+__all__ = ["render", "render_statistics"]
+
+
+def render(run: Run, style: Style) -> Iterator[str]:
+    for file, diagnostic in run.problems():
+        yield json.dumps(row(diagnostic, file))

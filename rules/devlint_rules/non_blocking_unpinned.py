@@ -1,0 +1,62 @@
+"""A copy is asked not to block, from memory that is not pinned.
+
+## What it flags
+`.to(device, non_blocking=True)` and `.cuda(non_blocking=True)` of a tensor that is made in pageable memory in the same
+function, or of a batch of a `DataLoader` that is built in the same file without `pin_memory`.
+
+## Why it matters
+The driver copies pageable memory through a pinned buffer of its own while the host waits. The
+argument promises an overlap of copying and computing that does not take place.
+
+## Example
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def batches(x: torch.Tensor, device: torch.device):
+        loader = DataLoader(TensorDataset(torch.arange(10)), batch_size=4)
+        for (i,) in loader:
+            yield i.to(device, non_blocking=True)
+
+Use instead:
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def batches(x: torch.Tensor, device: torch.device):
+        loader = DataLoader(TensorDataset(torch.arange(10)), batch_size=4, pin_memory=True)
+        for (i,) in loader:
+            yield i.to(device, non_blocking=True)
+
+## Fix safety
+A hint only: pinned memory is scarce, and pinning one small tensor costs more than its copy.
+
+## Known limits
+Silent for arguments and for loaders from elsewhere, and in a function that speaks of pinning at all.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, UnpinnedCopy
+from devlint_rules._shared import short
+
+
+class NonBlockingUnpinned(Rule[UnpinnedCopy]):
+    meta = RuleMeta(
+        code="DEV504",
+        name="non-blocking-unpinned",
+        summary="non-blocking copy from memory that is not pinned",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="hint",
+        words=("non_blocking",),
+    )
+    event = UnpinnedCopy
+
+    def suspects(self, event: UnpinnedCopy, facts: Facts) -> bool:
+        return True
+
+    def judge(self, event: UnpinnedCopy, site: Site) -> Finding | None:
+        message = f"`non_blocking=True` has no effect: `{short(event.text)}` is not in pinned memory"
+        title = "Build the loader with `pin_memory=True`" if event.source == "loader" else "Pin it, or drop the argument"
+        return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

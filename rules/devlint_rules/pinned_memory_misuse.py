@@ -1,0 +1,78 @@
+"""Memory is pinned that cannot be.
+
+## What it flags
+`pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose tensors are on an
+accelerator; `x.pin_memory().to(device)` without a condition where the file itself says that `device` may be the CPU.
+
+## Why it matters
+Only memory of the host can be pinned, and only next to an accelerator: each of these raises a
+RuntimeError, the last one on the machines that have none.
+
+## Example
+    import torch
+
+    def pinned():
+        return torch.zeros(3, device="meta"), torch.zeros(3, device="xpu").pin_memory()
+
+Use instead:
+
+    import torch
+
+    def pinned():
+        return torch.zeros(3, device="meta"), torch.zeros(3, device="xpu")
+
+## Fix safety
+Safe for tensors that are on an accelerator: the call raises there today. Where the device may be the CPU
+only a hint is given, since the condition to ask is the author's.
+
+## Known limits
+Silent for data sets of other classes and where a `collate_fn` is given. `pin_memory=True` on a machine without
+an accelerator only warns, so it is not reported.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Edit, Facts, Finding, Fix, Pin, Rule, RuleMeta, Safety, Severity, Site, cst, describe
+from devlint_rules._shared import name
+
+
+class PinnedMemoryMisuse(Rule[Pin]):
+    meta = RuleMeta(
+        code="DEV509",
+        name="pinned-memory-misuse",
+        summary="memory is pinned that cannot be",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="sometimes",
+        words=("pin_memory",),
+    )
+    event = Pin
+
+    def suspects(self, event: Pin, facts: Facts) -> bool:
+        return True
+
+    def judge(self, event: Pin, site: Site) -> Finding | None:
+        where = describe(event.receiver.value.device)
+        if event.problem == "on-device":
+            message = f"{name(event.receiver)} is on {where}; only memory of the host can be pinned"
+        elif event.problem == "loader":
+            message = f"loader pins what {name(event.receiver)} yields, which is on {where}"
+        else:
+            message = f"{name(event.receiver)} is pinned whatever the device; without an accelerator this raises"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: Pin, site: Site) -> Fix | None:
+        call = site.node
+        if event.problem == "no-accelerator":
+            return Fix("Pin only where the device is an accelerator", Safety.HINT)
+        if not isinstance(call, cst.Call) or site.has_comment(call):
+            return None
+        if event.problem == "on-device" and isinstance(call.func, cst.Attribute):
+            inner = call.func.value
+            inner = inner.with_changes(lpar=[*call.lpar, *inner.lpar], rpar=[*inner.rpar, *call.rpar])
+            return Fix("Drop the call", Safety.SAFE, (Edit(call, inner),))
+        for given in call.args:
+            if given.keyword is not None and given.keyword.value == "pin_memory":
+                return Fix("Drop the argument", Safety.SAFE, (Edit(given, None),))
+        return None

@@ -1,0 +1,97 @@
+"""Each pass of a loop moves the same thing to the same place.
+
+## What it flags
+Inside a loop, unconditionally: `.to(device)` or `.cuda()` of a module, or of a tensor that is on the CPU, where neither what
+is moved nor its target changes in the loop. Quiet where the loop rebinds, changes or moves back any of them.
+
+## Why it matters
+A tensor on the CPU is copied over the bus in every pass. For a module that is there already each pass
+walks over all parameters for nothing.
+
+## Example
+    import torch
+
+    def scale(batches, device: torch.device):
+        weights = torch.tensor([0.3, 0.7])
+        for x in batches:
+            yield x.to(device) * weights.to(device)
+
+Use instead:
+
+    import torch
+
+    def scale(batches, device: torch.device):
+        weights = torch.tensor([0.3, 0.7])
+        weights_on_device = weights.to(device)
+        for x in batches:
+            yield x.to(device) * weights_on_device
+
+## Fix safety
+Unsafe: the move also runs when the loop has no pass, and the copy takes memory for the whole loop.
+
+## Known limits
+Silent for tensors that may be on the target already, since `.to` then does nothing; under a
+condition; and where a module is moved to the CPU anywhere in the file.
+"""
+
+from __future__ import annotations
+
+from devlint.api import (
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    InsertStatement,
+    LoopMove,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+    describe,
+)
+from devlint_rules._calls import may_precede
+from devlint_rules._shared import name
+
+
+class TransferInLoop(Rule[LoopMove]):
+    meta = RuleMeta(
+        code="DEV503",
+        name="transfer-in-loop",
+        summary="same move in every pass of a loop",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=(".to(", ".cuda(", ".xpu("),
+    )
+    event = LoopMove
+
+    def suspects(self, event: LoopMove, facts: Facts) -> bool:
+        return True
+
+    def judge(self, event: LoopMove, site: Site) -> Finding | None:
+        what = "module" if event.kind == "module" else "tensor"
+        message = f"{what} {name(event.receiver)} is moved to {describe(event.device)} in every pass of the loop"
+        return Finding(event.span, message, self._fix(event, site), event.because)
+
+    def _fix(self, event: LoopMove, site: Site) -> Fix:
+        hint = Fix("Move it once, before the loop", Safety.HINT)
+        call, statement = site.node, site.statement
+        if not isinstance(call, cst.Call) or site.has_comment(call) or not isinstance(statement, cst.BaseSmallStatement):
+            return hint
+        if not may_precede(site.statement_at(event.loop)):
+            return hint
+        if event.kind == "module":
+            if not event.whole or event.alone:
+                return hint
+            moved = cst.parse_statement(site.code(statement))
+            edits = (InsertStatement(event.loop, moved), Edit(statement, None))
+            return Fix("Move it once, before the loop", Safety.UNSAFE, edits)
+        moved = cst.parse_statement(f"{event.free_name} = {site.code(call)}")
+        return Fix(
+            "Move it once, before the loop",
+            Safety.UNSAFE,
+            (InsertStatement(event.loop, moved), Edit(call, cst.Name(event.free_name))),
+        )
