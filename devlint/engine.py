@@ -10,6 +10,7 @@ import ast
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,10 @@ from devlint.errors import RuleCrash, SourceError
 from devlint.facts import Facts
 from devlint.facts.events import Event
 from devlint.model import (
+    ENGINE_RULES,
+    UNKNOWN_CODE,
     UNREADABLE_FILE,
+    UNUSED_SUPPRESSION,
     Diagnostic,
     FileResult,
     Finding,
@@ -30,8 +34,9 @@ from devlint.model import (
 from devlint.rule import Rule
 from devlint.settings import Settings
 from devlint.source import Source, check_syntax, decode, parse, read_source
-from devlint.suppression import Suppressions
+from devlint.suppression import Suppressions, names_rules_of_ours
 from devlint.tree import Tree
+from devlint.unused import judge as judge_comments
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -96,6 +101,10 @@ class Linter:
         self.settings = settings if settings is not None else Settings()
         selects = self.settings.selects
         self.rules = tuple(rule for rule in rules if selects(rule.meta.code, rule.meta.name, rule.meta.opt_in))
+        self.known = (*(rule.meta for rule in rules), *ENGINE_RULES)
+        self.on_comments = frozenset(
+            m.code for m in (UNUSED_SUPPRESSION, UNKNOWN_CODE) if selects(m.code, m.name, m.opt_in)
+        )
         self._analyse = analyse
         self._words = tuple({word.encode(): None for rule in self.rules for word in rule.meta.words})
         self._ungated = any(not rule.meta.words for rule in self.rules)
@@ -136,6 +145,8 @@ class Linter:
                 check_syntax(source)
             except SourceError as error:
                 result.diagnostics.append(unreadable(source.path, error, source))
+            else:
+                _Check(self, source, result).comments(Suppressions(source))
             return result
         with _collector_off():
             _Check(self, source, result).run()
@@ -198,6 +209,7 @@ class _Check:
                     self.ask(rule, event, facts, tree)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
         self.finish(tree)
+        self.add_contexts(tree)
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
         try:
@@ -266,6 +278,22 @@ class _Check:
                 self.result.suppressed.append(diagnostic)
             else:
                 self.result.diagnostics.append(diagnostic)
+        self.comments(suppressions)
+
+    def comments(self, suppressions: Suppressions) -> None:
+        """Judge the comments themselves, after all that they silence was found."""
+        if not self.linter.on_comments or not names_rules_of_ours(self.source):
+            return
+        result = self.result
+        unread = any(diagnostic.code == UNREADABLE_FILE.code for diagnostic in result.diagnostics)
+        complete = not (result.crashes or result.statistics.budget_hits or unread)
+        on = {rule.meta.code for rule in self.linter.rules}
+        for diagnostic in judge_comments(self.source, suppressions, self.linter.known, on, complete):
+            if diagnostic.code not in self.linter.on_comments:
+                continue
+            silenced = suppressions.covers(diagnostic.code, diagnostic.name, (diagnostic.start.row,))
+            (result.suppressed if silenced else result.diagnostics).append(diagnostic)
+        result.diagnostics.sort(key=lambda d: (d.span, d.code))
 
     def rows(self, diagnostic: Diagnostic, tree: Tree) -> set[int]:
         """The first and last rows of the finding and of its statement, where a comment may silence it."""
@@ -275,6 +303,22 @@ class _Check:
         except LookupError:
             return rows
         return rows | {self.source.row(statement.start), self.last_row(statement)}
+
+    def add_contexts(self, tree: Tree) -> None:
+        """Tell of each finding what stays the same of its place when rows shift."""
+        if not (self.result.diagnostics or self.result.suppressed):
+            return
+        from devlint.identity import context, names_around
+
+        for findings in (self.result.diagnostics, self.result.suppressed):
+            for index, diagnostic in enumerate(findings):
+                try:
+                    statement = tree.head(diagnostic.span).span
+                except LookupError:  # it is about the file, or about a comment
+                    continue
+                names = names_around(tree.ast, diagnostic.start.row)
+                found = context(names, self.source.text[slice(*statement)])
+                findings[index] = replace(diagnostic, context=found)
 
     def last_row(self, span: Span) -> int:
         return self.source.row(max(span.start, span.end - 1))

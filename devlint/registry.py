@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from devlint.errors import RuleLoadError
-from devlint.model import UNREADABLE_FILE
+from devlint.model import ENGINE_RULES
 from devlint.rule import Rule
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def check_rules(rules: Sequence[Rule[Any]]) -> tuple[Rule[Any], ...]:
     """The rules sorted by code. Raises RuleLoadError when codes or names clash, or when there is none."""
     if not rules:
         raise RuleLoadError("no rules found: the rule packages are empty")
-    taken = {UNREADABLE_FILE.code: "devlint", UNREADABLE_FILE.name: "devlint"}
+    taken = {key: "devlint" for meta in ENGINE_RULES for key in (meta.code, meta.name)}
     for rule in rules:
         owner = f"{type(rule).__module__}.{type(rule).__qualname__}"
         for key in (rule.meta.code, rule.meta.name):

@@ -8,7 +8,7 @@ from typing import Any
 
 from devlint.config import Config
 from devlint.ignore import Patterns
-from devlint.model import UNREADABLE_FILE, RuleMeta
+from devlint.model import ENGINE_RULES, RuleMeta
 from devlint.rule import Rule
 from devlint.selection import ALL, Layer, check_selectors, enabled, matches
 from devlint.settings import Settings
@@ -56,7 +56,7 @@ class Rulebook:
         known = self._metas.get(plugins)
         if known is None:
             own = [rule.meta for rule in rules_of(plugins)]
-            known = self._metas[plugins] = tuple(sorted([*own, UNREADABLE_FILE], key=lambda meta: meta.code))
+            known = self._metas[plugins] = tuple(sorted([*own, *ENGINE_RULES], key=lambda meta: meta.code))
         return known
 
     def _codes(self, config: Config, metas: tuple[RuleMeta, ...]) -> tuple[str, ...]:

@@ -52,12 +52,24 @@ def judge(
 
 def _unknown(source: Source, directive: Directive, selector: str, known: Sequence[RuleMeta]) -> Diagnostic:
     start = source.text.index(selector, directive.listed.start)
-    names = [word for meta in known for word in (meta.code, meta.name)]
-    name = nearest(selector, names)
+    name = _nearest(selector, known)
     advice = f"; did you mean `{name}`?" if name is not None else ""
     fix = TextFix(f"Write `{name}`", Safety.HINT) if name is not None else None
     span = Span(start, start + len(selector))
     return _diagnostic(source, UNKNOWN_CODE, span, f"`{selector}` names no rule{advice}", fix)
+
+
+def _nearest(selector: str, known: Sequence[RuleMeta]) -> str | None:
+    """The name most like a selector; for what looks like a code, the code that differs in the fewest places."""
+    if not selector[:3].upper() == "DEV":
+        return nearest(selector, [word for meta in known for word in (meta.code, meta.name)])
+    alike = [
+        (sum(a != b for a, b in zip(meta.code, selector.upper(), strict=True)), meta.code)
+        for meta in known
+        if len(meta.code) == len(selector)
+    ]
+    distance, code = min(alike, default=(9, ""))
+    return code if distance == 1 else None
 
 
 def _unused(source: Source, directive: Directive, unused: Sequence[str]) -> Diagnostic:

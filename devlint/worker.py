@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,17 +34,43 @@ class Task:
     write: bool = False
     keep_text: bool = False
     raw: bytes | None = None
+    remember: bool = False  # the outcome is kept in a cache
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of a file when it was read at the time `when` (nanoseconds): what a cache compares."""
+
+    size: int
+    mtime: int
+    inode: int
+    when: int
+    content: bytes = b""
+
+    @classmethod
+    def of(cls, path: str) -> Seen | None:
+        """The state now, without the content's digest; to be asked before the file is read."""
+        when = time.time_ns()
+        try:
+            state = os.stat(path)
+        except OSError:
+            return None
+        return cls(state.st_size, state.st_mtime_ns, state.st_ino, when)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a file. `before` and `after` are its bytes when fixes changed them; `errors` mean exit code 2."""
+    """What became of a file. `before` and `after` are its bytes when fixes changed them; `errors` mean exit code 2.
+
+    `seen`: the file whose content the report follows from, as it was when it was read.
+    """
 
     report: FileReport
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     before: bytes = b""
     after: bytes | None = None
+    seen: Seen | None = None
 
 
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
@@ -67,12 +94,19 @@ def run_task(task: Task) -> Outcome:
 def _run(task: Task) -> Outcome:
     from devlint.source import decode, read_source
 
+    seen = Seen.of(task.path) if task.remember else None
     source = decode(task.raw, task.name) if task.raw is not None else read_source(Path(task.path), task.name)
     linter = _linter(task.settings, task.plugins)
     if task.fix:
-        return _fix(task, linter, source)
-    result = linter.check(source)
-    return Outcome(_report(task, result, source.text), errors=list(result.crashes))
+        outcome = _fix(task, linter, source)
+    else:
+        result = linter.check(source)
+        outcome = Outcome(_report(task, result, source.text), errors=list(result.crashes))
+    if seen is not None:
+        from devlint.fingerprint import content_digest
+
+        outcome.seen = replace(seen, size=len(source.raw), content=content_digest(source.raw))
+    return outcome
 
 
 def _fix(task: Task, linter: Linter, source: Source) -> Outcome:

@@ -218,7 +218,7 @@ def test_comment_on_a_border_row_of_finding_or_statement_silences_it(text: str) 
     ],
 )
 def test_comment_elsewhere_or_for_another_rule_silences_nothing(text: str) -> None:
-    assert [d.code for d in lint(HEAD + text).diagnostics] == ["DEV199"]
+    assert "DEV199" in [d.code for d in lint(HEAD + text).diagnostics]
 
 
 # What goes wrong

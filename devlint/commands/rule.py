@@ -14,7 +14,7 @@ from devlint.cli import ExitCode
 from devlint.config import Resolver
 from devlint.discover import Finder
 from devlint.errors import DevlintError, UsageError
-from devlint.model import UNREADABLE_FILE, RuleMeta
+from devlint.model import ENGINE_RULES, UNKNOWN_CODE, UNREADABLE_FILE, UNUSED_SUPPRESSION, RuleMeta
 from devlint.names import did_you_mean
 from devlint.rulebook import rules_of
 from devlint.terminal import Style, Terminal
@@ -31,7 +31,49 @@ too deep to parse.
 ## Why it matters
 A file that was not checked must not look like a clean one. The rule is on whatever `select` says; only
 `ignore` or `per-file-ignores` with its code or name turns it off.
-"""
+""",
+    UNUSED_SUPPRESSION.code: """\
+A comment silences a rule that finds nothing there.
+
+## What it flags
+`# devlint: ignore[DEV101]`, and codes of devlint in `# noqa: DEV101`, where the rule has nothing to say about the line or the
+statement. Codes of other linters and a bare `# noqa` are never judged.
+
+## Why it matters
+A comment that outlived its reason hides the next fault on that line, and tells the reader of one that is not there.
+
+## Example
+    import torch
+
+    x = torch.zeros(3)  # devlint: ignore[DEV101] fixed since
+
+Use instead:
+
+    import torch
+
+    x = torch.zeros(3)
+
+## Fix safety
+Safe: the selectors that silence nothing are removed, with the comment and its reason when none is left.
+
+## Known limits
+Silent for rules that are not selected, and in files that could not be analysed to the end.
+""",
+    UNKNOWN_CODE.code: """\
+A comment silences a rule that does not exist.
+
+## What it flags
+A code, prefix or name in `# devlint: ignore[...]`, or a code that begins with `DEV` in `# noqa: ...`, that no rule has.
+
+## Why it matters
+The comment does nothing; most often a letter is wrong and the finding that it was meant for is still reported.
+
+## Fix safety
+A hint with the nearest code or name.
+
+## Known limits
+Codes of other linters in `# noqa` are not looked at. Unknown names in settings are errors of usage.
+""",
 }
 
 
@@ -62,7 +104,7 @@ class Explained:
 def explained_rules(plugins: tuple[str, ...] = ()) -> list[Explained]:
     """All rules, the engine's own included, by code."""
     rules = [Explained(rule.meta, _docstring(rule)) for rule in rules_of(plugins)]
-    own = [Explained(UNREADABLE_FILE, _OWN[UNREADABLE_FILE.code])]
+    own = [Explained(meta, _OWN[meta.code]) for meta in ENGINE_RULES]
     return sorted([*rules, *own], key=lambda each: each.meta.code)
 
 

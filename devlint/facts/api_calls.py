@@ -64,6 +64,10 @@ def describe(qualname: str) -> Api | None:
     if parts[1] in PLUGINS:
         return Api(None, (), None, None, None, None, None, "", True) if len(parts) > 2 else None
     namespace, _, name = qualname.rpartition(".")
+    if namespace == "torch.version" or name.startswith("_"):
+        return None  # vendors add to it; private
+    if namespace.startswith("torch.backends.") and "m" in knowledge.namespace_names(namespace):
+        return None  # it replaces itself by an object, whose properties no file shows
     life = knowledge.lifetime(qualname)
     if life is None:
         if not knowledge.known_namespace(namespace) or knowledge.is_public_name(namespace, name) is not False:
@@ -102,14 +106,18 @@ def note_api(machine: Devices, node: ast.Call | ast.Attribute, qualname: str, ar
             named[str(index)] = machine.operand(argument, value)
         for name, (argument, value) in arguments.keywords.items():
             named[name] = machine.operand(argument, value)
+    span, is_call = machine.span(node), isinstance(node, ast.Call)
+    known = machine.events.get((ApiCall.__name__, span, is_call))
+    if known is not None and len(known.under.tests) > len(machine.guards.tests):
+        return  # evaluated again outside of its guards, to understand the condition that it is a part of
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(
         ApiCall(
-            machine.span(node), node, (), machine.guards, machine.scope(), machine.name, qualname,
-            isinstance(node, ast.Call), named, star, machine.statement_value is node, *api, expression, proved,
+            span, node, (), machine.guards, machine.scope(), machine.name, qualname, is_call, named, star,
+            machine.statement_value is node, *api, expression, proved,
         ),
-        isinstance(node, ast.Call),
+        is_call,
     )  # fmt: skip
 
 
@@ -122,7 +130,7 @@ def note_truth(machine: Devices, node: ast.expr) -> None:
 
     `node`: the condition of an `if`, `while` or conditional expression, an operand of `and`, `or` and `not`. Three forms
     count: the `index` of a device, what `get_device()` gives, and a parameter `device` that may be an index, by its
-    annotation, or without one by its default None and a move to it.
+    annotation.
     """
     if isinstance(node, ast.Attribute):
         base = machine.path(node.value)
@@ -140,25 +148,15 @@ def note_truth(machine: Devices, node: ast.expr) -> None:
 
 
 def _may_be_index(machine: Devices, name: str) -> bool:
-    """Whether a name is a parameter for a device that may be given as an index."""
+    """Whether a name is a parameter for a device, of this function or the one around it, that may be an index."""
     if name not in ("device", "dev"):
         return False
-    functions = [machine.function, machine.functions.get(machine.name.rpartition(".")[0])]
-    for function in functions:
+    for function in (machine.function, machine.functions.get(machine.name.rpartition(".")[0])):
         if function is None or isinstance(function.node, ast.Lambda):
             continue
         spec = function.node.args
-        arguments = [*spec.posonlyargs, *spec.args]
-        defaults: dict[str, ast.expr | None] = {a.arg: None for a in (*arguments, *spec.kwonlyargs)}
-        defaults.update(zip((a.arg for a in arguments[::-1]), spec.defaults[::-1], strict=False))
-        defaults.update(zip((a.arg for a in spec.kwonlyargs), spec.kw_defaults, strict=True))
-        for argument in (*arguments, *spec.kwonlyargs):
-            if argument.arg != name:
-                continue
-            if argument.annotation is not None:
-                return _MAY_BE_INDEX.search(machine.text(argument.annotation)) is not None
-            default = defaults[name]
-            is_none = isinstance(default, ast.Constant) and default.value is None
-            moves = re.search(rf"\.(to|cuda)\((device=)?{name}\b", machine.text(function.node)) is not None
-            return is_none and moves
+        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            if argument.arg == name:
+                annotation = argument.annotation
+                return annotation is not None and _MAY_BE_INDEX.search(machine.text(annotation)) is not None
     return False

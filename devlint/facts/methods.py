@@ -459,15 +459,16 @@ class Methods(Calls):
             borrowed = replace(parameter_of(receiver), type_name="borrowed")
             return Value("object", receiver.device, elements=(borrowed,))
         if name in ("named_parameters", "named_buffers"):
-            pair = Value("tuple", elements=(Value("string"), parameter_of(receiver)))
+            borrowed = replace(parameter_of(receiver), type_name="borrowed")
+            pair = Value("tuple", elements=(Value("string"), borrowed))
             return Value("object", receiver.device, elements=(pair,))
         if name == "forward":
             return self.call_module(node, operand, arguments)
         if name in ("append", "extend", "insert", "add_module", "register_module"):
             path = self.path(operand.node)
-            for given in arguments.values:
-                if given.kind == "module" and path is not None:
-                    self.spoil_owners(f"{path}.*", given)
+            for part in arguments.values:
+                if part.kind == "module" and path is not None:
+                    self.spoil_owners(f"{path}.*", part)
             return receiver
         if name == "cuda_":
             return receiver

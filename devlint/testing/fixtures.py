@@ -15,13 +15,13 @@ from typing import Final
 from devlint.engine import Linter
 from devlint.errors import DevlintError, SourceError
 from devlint.fix.rounds import fix_source
-from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Safety
+from devlint.model import ENGINE_RULES, Diagnostic, FileResult, Safety
 from devlint.source import Source, decode
 from devlint.testing.markers import Expected, Fixture, Marker, read_fixture
 from devlint.testing.probes import check_probes
 
 FIXED_SUFFIX: Final = ".fixed.py"
-_ENGINE_CODES: Final = frozenset({UNREADABLE_FILE.code, "DEV901", "DEV902"})
+_ENGINE_CODES: Final = frozenset(meta.code for meta in ENGINE_RULES)
 
 
 def case_files(folder: Path) -> list[Path]:

@@ -38,7 +38,18 @@ _DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8",
     "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
 }  # fmt: skip
-_ACCELERATOR_WORDS = re.compile(r"(?i)cuda|gpu|nvidia")
+_WORDS = {"cuda": re.compile(r"(?i)cuda|gpu|nvidia|device_ids?\b"), "xpu": re.compile(r"(?i)xpu|ipex")}
+_ASKS_VERSION = re.compile(r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch")
+
+
+def asks_version(event: ApiCall) -> bool:
+    """Whether the place stands under a test of torch's version or of what torch has."""
+    return any(_ASKS_VERSION.search(test) for test in event.under.tests)
+
+
+def is_written_out(event: ApiCall, site: Site) -> bool:
+    """Whether the name is written where it is used, and not in a variable that was given it elsewhere."""
+    return spelled(event, site).partition(".")[0] in site.facts.imports
 
 
 def is_legacy_type(qualname: str) -> bool:
@@ -66,9 +77,11 @@ def serves_accelerator(event: ApiCall, facts: Facts) -> bool:
         return is_guarded(event)
     if is_guarded(event) or is_for_accelerator(facts):
         return True
-    pattern = _ACCELERATOR_WORDS if event.type == "cuda" else re.compile(rf"(?i){event.type}")
-    file = facts.path.replace("\\", "/").rpartition("/")[2]
-    return pattern.search(event.function) is not None or pattern.search(file) is not None
+    pattern = _WORDS.get(event.type) or re.compile(rf"(?i){event.type}")
+    if any(pattern.search(test) for test in event.under.tests if not test.startswith("not ")):
+        return True
+    place = "/".join(facts.path.replace("\\", "/").split("/")[-2:])
+    return pattern.search(event.function) is not None or pattern.search(place) is not None
 
 
 def guarded_statement(

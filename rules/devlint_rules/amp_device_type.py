@@ -41,8 +41,17 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import argument, is_called, is_device_object, needs_torch, spelled, version
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Operand, Place, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._api import (
+    argument,
+    asks_version,
+    is_called,
+    is_device_object,
+    is_written_out,
+    needs_torch,
+    spelled,
+    version,
+)
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import is_for_accelerator
 
@@ -62,6 +71,7 @@ _NEW = {
     "custom_fwd": ("torch.amp.custom_fwd", (2, 4)),
     "custom_bwd": ("torch.amp.custom_bwd", (2, 4)),
 }
+_CUDA = frozenset({Place("cuda")})
 _DEVICE_NAMES = frozenset({"device", "dev"})
 _ASKS_DEVICE = re.compile(r"(?i)cuda|gpu|device|\bFalse\b|amp")
 
@@ -81,7 +91,7 @@ class AmpDeviceType(Rule[ApiCall]):
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
         if _OLD.match(event.qualname):
-            return True
+            return not asks_version(event)
         if event.qualname in _AUTOCAST:
             given = argument(event, "device_type", 0)
             if given is None or not event.is_call or is_for_accelerator(facts):
@@ -100,6 +110,10 @@ class AmpDeviceType(Rule[ApiCall]):
             return None
         old = _OLD.match(event.qualname)
         if old is not None:
+            statement = site.statement
+            patched = isinstance(statement, cst.Assign) and site.code(statement.targets[0].target).startswith("torch.")
+            if patched or not is_written_out(event, site):
+                return None
             message = f"`{spelled(event, site)}` is deprecated since torch 2.4 and tied to {old['type'].upper()}"
             return Finding(event.span, message, self._modern(event, old, site), event.because)
         given = argument(event, "device_type", 0) or argument(event, "device", 0)
@@ -195,7 +209,11 @@ def _device_in_scope(event: ApiCall) -> str | None:
     if event.run_device is not None:
         return event.run_device
     for path, value in event.scope.items():
-        if path.rpartition(".")[2] in _DEVICE_NAMES and value.kind in ("device", "string", "unknown"):
+        if (
+            path.rpartition(".")[2] in _DEVICE_NAMES
+            and value.kind in ("device", "string", "unknown")
+            and (value.device != _CUDA)
+        ):
             return path
     return None
 
@@ -216,7 +234,9 @@ def _only_for_type(given: Operand, event: ApiCall, facts: Facts) -> bool:
 def _is_meant(event: ApiCall) -> bool:
     """Whether CUDA is asked for around the call, or by its `enabled` argument."""
     guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
-    enabled = event.arguments.get("enabled")
+    enabled = event.arguments.get("enabled") or (
+        event.arguments.get("0") if event.qualname.endswith(".amp.autocast") else None
+    )
     return guard or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
 
 

@@ -46,6 +46,7 @@ from devlint_rules._api import (
     NAMES,
     guarded_statement,
     is_legacy_type,
+    is_written_out,
     needs_torch,
     serves_accelerator,
     spelled,
@@ -80,6 +81,8 @@ class CudaApiUnguarded(Rule[ApiCall]):
         return not serves_accelerator(event, facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not is_written_out(event, site):
+            return None
         message = f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and nothing here asks for it"
         return Finding(event.span, message, self._fix(event, site), event.because)
 

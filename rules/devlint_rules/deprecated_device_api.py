@@ -44,6 +44,7 @@ _FLAGS = {
     "torch.has_mps": "torch.backends.mps.is_built",
     "torch.has_mkldnn": "torch.backends.mkldnn.is_available",
 }
+_OLDEST = (2, 2)  # what was deprecated there may have been so before
 _OTHERS = frozenset({"torch.nn.parallel.DistributedDataParallelCPU"})
 
 
@@ -78,9 +79,10 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
             return Finding(
                 given.span, "`pin_memory_device` is deprecated: the accelerator is taken", _drop(event, site)
             )
-        since = f" since torch {version(event.deprecated)}" if event.deprecated is not None else ""
+        since = event.deprecated
+        since_text = f" since torch {version(since)}" if since is not None and since > _OLDEST else ""
         return Finding(
-            event.span, f"`{spelled(event, site)}` is deprecated{since}", self._fix(event, site), event.because
+            event.span, f"`{spelled(event, site)}` is deprecated{since_text}", self._fix(event, site), event.because
         )
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:

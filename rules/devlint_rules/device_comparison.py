@@ -54,6 +54,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._api import is_device_object
+from devlint_rules._calls import path_to
 from devlint_rules._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
@@ -116,6 +117,12 @@ class DeviceComparison(Rule[Compare]):
         node = site.node
         if not isinstance(node, cst.BaseExpression):
             return None
+        above = path_to(site, node)
+        if len(above) > 1 and isinstance(around := above[-2], cst.BooleanOperation):
+            if isinstance(around.operator, cst.Or) and site.code(around.right) == "0":
+                return None  # index 0 stays 0
+            if isinstance(around.operator, cst.Or) and around.left is node:
+                return Finding(event.span, message, hint, event.because)
         test = site.expression(f"{site.code(node)} is not None")
         return Finding(event.span, message, Fix("Compare with None", Safety.UNSAFE, (Edit(node, test),)), event.because)
 

@@ -9,11 +9,13 @@ The sum, or the list, keeps every step's graph alive, and what the graph refers 
 grows with each step until it runs out.
 
 ## Example
-    def train(model, loss_function, batches, optimizer):
+    import torch.nn.functional as F
+
+    def train(model, batches, optimizer):
         losses = []
         for x, y in batches:
             optimizer.zero_grad()
-            loss = loss_function(model(x), y)
+            loss = F.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             losses.append(loss)
@@ -21,11 +23,13 @@ grows with each step until it runs out.
 
 Use instead:
 
-    def train(model, loss_function, batches, optimizer):
+    import torch.nn.functional as F
+
+    def train(model, batches, optimizer):
         losses = []
         for x, y in batches:
             optimizer.zero_grad()
-            loss = loss_function(model(x), y)
+            loss = F.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())

@@ -39,7 +39,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Edit, Event, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import dtype_of, is_called, is_legacy_type, serves_accelerator, spelled
+from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, serves_accelerator, spelled
 from devlint_rules._calls import path_to
 from devlint_rules._legacy import modern_tensor
 from devlint_rules._run_device import is_for_accelerator, run_device
@@ -83,7 +83,7 @@ class LegacyCudaType(Rule[Event]):
         assert isinstance(event, ApiCall)
         if not event.is_call and is_called(event, site):
             return None
-        if spelled(event, site).partition(".")[0] not in site.facts.imports:
+        if not is_written_out(event, site):
             return None  # a variable that was given the type, which is reported where that was done
         around = _argument_of(site)
         if around is not None and site.code(around.func) in _QUIET_CALLS:

@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import is_called
+from devlint_rules._api import asks_version, is_called, is_written_out
 
 
 class NoSuchFunction(Rule[ApiCall]):
@@ -56,12 +56,14 @@ class NoSuchFunction(Rule[ApiCall]):
         if event.exists is not False or event.under.excepts:
             return False
         name = event.qualname.rpartition(".")[2]
-        if any(name in test or "hasattr" in test or "version" in test.lower() for test in event.under.tests):
+        if asks_version(event) or any(name.lower() in test.lower() for test in event.under.tests):
             return False
+        if ".xpu." in event.qualname and ("intel_extension" in facts.text or name.endswith("Tensor")):
+            return False  # a package of its vendor, or a build for it, adds more
         return not _is_added(name, facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        if not event.is_call and is_called(event, site):
+        if (not event.is_call and is_called(event, site)) or not is_written_out(event, site):
             return None
         module, _, name = event.qualname.rpartition(".")
         message = f"`{module}` has no `{name}`"

@@ -58,5 +58,7 @@ class NonBlockingUnpinned(Rule[UnpinnedCopy]):
 
     def judge(self, event: UnpinnedCopy, site: Site) -> Finding | None:
         message = f"`non_blocking=True` has no effect: `{short(event.text)}` is not in pinned memory"
-        title = "Build the loader with `pin_memory=True`" if event.source == "loader" else "Pin it, or drop the argument"
+        title = (
+            "Build the loader with `pin_memory=True`" if event.source == "loader" else "Pin it, or drop the argument"
+        )
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

@@ -35,9 +35,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import is_called, version
-
-_ASKS_VERSION = re.compile(r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch")
+from devlint_rules._api import asks_version, is_called, version
 
 
 class NotInTorchVersion(Rule[ApiCall]):
@@ -58,7 +56,9 @@ class NotInTorchVersion(Rule[ApiCall]):
         if not (late or event.removed is not None) or event.under.excepts:
             return False
         name = event.qualname.rpartition(".")[2]
-        if any(_ASKS_VERSION.search(test) or name in test for test in event.under.tests):
+        if asks_version(event) or any(name in test for test in event.under.tests):
+            return False
+        if event.qualname.startswith("torch.Tensor."):
             return False
         return re.search(rf"hasattr\([^\n]*[\"']{name}[\"']", facts.text) is None
 

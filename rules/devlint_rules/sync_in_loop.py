@@ -10,11 +10,13 @@ The host queues work ahead of the device. A value that the host needs empties th
 then idles while the next step is being queued.
 
 ## Example
-    def train(model, loss_function, batches, optimizer):
+    import torch.nn.functional as F
+
+    def train(model, batches, optimizer):
         total = 0.0
         for x, y in batches:
             optimizer.zero_grad()
-            loss = loss_function(model(x), y)
+            loss = F.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             total += loss.item()
@@ -22,11 +24,13 @@ then idles while the next step is being queued.
 
 Use instead:
 
-    def train(model, loss_function, batches, optimizer):
+    import torch.nn.functional as F
+
+    def train(model, batches, optimizer):
         total = 0.0
         for x, y in batches:
             optimizer.zero_grad()
-            loss = loss_function(model(x), y)
+            loss = F.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             total += loss.detach()

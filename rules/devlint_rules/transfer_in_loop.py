@@ -79,7 +79,11 @@ class TransferInLoop(Rule[LoopMove]):
     def _fix(self, event: LoopMove, site: Site) -> Fix:
         hint = Fix("Move it once, before the loop", Safety.HINT)
         call, statement = site.node, site.statement
-        if not isinstance(call, cst.Call) or site.has_comment(call) or not isinstance(statement, cst.BaseSmallStatement):
+        if (
+            not isinstance(call, cst.Call)
+            or site.has_comment(call)
+            or not isinstance(statement, cst.BaseSmallStatement)
+        ):
             return hint
         if not may_precede(site.statement_at(event.loop)):
             return hint
