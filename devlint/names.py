@@ -10,8 +10,16 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     import difflib
 
     by_lower = {name.lower(): name for name in known}
+    for name in sorted(by_lower):
+        if one_letter_off(word.lower(), name):
+            return by_lower[name]
     close = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[close[0]] if close else None
+
+
+def one_letter_off(a: str, b: str) -> bool:
+    """Whether two words of one length differ in a single place, as codes with a slip of the finger do."""
+    return len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ class Site(Protocol):
 
     @property
     def statement(self) -> cst.CSTNode:
-        """The small statement (`cst.Assign`, `cst.Expr`, ...) that holds the event, or the compound statement whose header does."""
+        """The small statement (`cst.Assign`, ...) that holds the event, or the compound one whose header does."""
 
     def at(self, span: Span) -> cst.CSTNode:
         """The CST node with this span, anywhere in the file. Raises LookupError when no node has it."""
@@ -58,7 +58,10 @@ class Site(Protocol):
 
 
 class Rule(ABC, Generic[E]):
-    """A stateless judgement about one type of event. Subclasses set `meta` and `event`; the module docstring is the documentation."""
+    """A stateless judgement about one type of event.
+
+    Subclasses set `meta` and `event`; the docstring of their module is the documentation.
+    """
 
     meta: ClassVar[RuleMeta]
     event: ClassVar[type[Event]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from devlint.model import Safety, Severity
+
 
 class MovingFunction(NamedTuple):
     """A function of the project that moves one argument to a device: positions of both, `to` None for the run device."""
@@ -22,6 +24,8 @@ class Settings:
     torch_version: tuple[int, int] = (2, 7)
     assume_accelerator: bool = True
     functions: tuple[tuple[str, MovingFunction], ...] = ()  # by qualified name
+    severities: tuple[tuple[str, Severity], ...] = ()  # by code, where they differ from the rule's own
+    fix_changes: tuple[tuple[str, str], ...] = ()  # by code: `withhold`, `promote` (unsafe to safe), `demote`
 
     def selects(self, code: str, name: str, opt_in: bool) -> bool:
         """Whether a rule is on: the longest matching selector decides, `ignore` wins a tie."""
@@ -34,3 +38,21 @@ class Settings:
 
         wanted = best(self.select) if self.select else (-1 if opt_in else 0)
         return wanted >= 0 and wanted > best(self.ignore)
+
+    @property
+    def changes_diagnostics(self) -> bool:
+        """Whether severities or fixes differ from what the rules say."""
+        return bool(self.severities or self.fix_changes)
+
+    def severity(self, code: str, own: Severity) -> Severity:
+        """The severity of a rule whose own is `own`."""
+        return dict(self.severities).get(code, own)
+
+    def safety(self, code: str, own: Safety) -> Safety:
+        """How far a fix of a rule is trusted. One that is withheld is shown and never applied."""
+        change = dict(self.fix_changes).get(code)
+        if change == "withhold":
+            return Safety.HINT
+        if change == "promote" and own is Safety.UNSAFE:
+            return Safety.SAFE
+        return Safety.UNSAFE if change == "demote" and own is Safety.SAFE else own

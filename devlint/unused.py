@@ -20,7 +20,7 @@ from devlint.model import (
     TextEdit,
     TextFix,
 )
-from devlint.names import nearest
+from devlint.names import nearest, one_letter_off
 from devlint.source import Source
 from devlint.suppression import Directive, Suppressions, matches
 
@@ -60,16 +60,11 @@ def _unknown(source: Source, directive: Directive, selector: str, known: Sequenc
 
 
 def _nearest(selector: str, known: Sequence[RuleMeta]) -> str | None:
-    """The name most like a selector; for what looks like a code, the code that differs in the fewest places."""
-    if not selector[:3].upper() == "DEV":
-        return nearest(selector, [word for meta in known for word in (meta.code, meta.name)])
-    alike = [
-        (sum(a != b for a, b in zip(meta.code, selector.upper(), strict=True)), meta.code)
-        for meta in known
-        if len(meta.code) == len(selector)
-    ]
-    distance, code = min(alike, default=(9, ""))
-    return code if distance == 1 else None
+    """The name most like a selector; for what looks like a code, only a code that differs in one place."""
+    words = [word for meta in known for word in (meta.code, meta.name)]
+    if _OWN_CODE.match(selector):
+        words = [word for word in words if one_letter_off(word, selector.upper())]
+    return nearest(selector, words)
 
 
 def _unused(source: Source, directive: Directive, unused: Sequence[str]) -> Diagnostic:

@@ -343,7 +343,7 @@ def names_device(o: Outline, event: Move | Create, function: ast.AST) -> str | N
         return text if "cuda" in text else None
     values = o.assignments(path, given)
     sources = [o.flow.text(v) for v in values if v is not None]
-    if any("cuda" in s or "accelerator" in s for s in sources):
+    if any(word in s for s in sources for word in ("cuda", "accelerator", "xpu", "mps", "npu")):
         return path
     if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and path in parameters(function):
         return None

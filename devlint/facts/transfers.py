@@ -398,7 +398,7 @@ def unguarded_pins(o: Outline) -> Iterator[Pin]:
 def may_be_cpu(o: Outline, device: str, at: ast.AST) -> Origin | None:
     """Where the file says that a device variable may be the CPU: by a choice, or by asking what it is."""
     for value in o.assignments(device, at):
-        if isinstance(value, ast.expr) and "cpu" in o.flow.text(value) and "is_available" in o.flow.text(value):
+        if isinstance(value, ast.expr) and "cpu" in o.flow.text(value) and "available" in o.flow.text(value):
             return o.flow.origin(value, "the device is chosen here, and may be the CPU")
     if any(o.assignments(device, at)) or not o.assignments(device, at):
         for node in ast.walk(o.tree):

@@ -19,9 +19,36 @@ from typing import Any, TypeAlias
 
 # Functions of torch that make a tensor on the default device unless told otherwise.
 FACTORIES = frozenset(
-    "arange as_tensor empty empty_strided eye from_numpy full hann_window linspace logspace normal ones rand randint "
-    "randn randperm range scalar_tensor sparse_coo_tensor tensor tril_indices triu_indices zeros Tensor FloatTensor "
-    "LongTensor IntTensor BoolTensor".split()
+    {
+        "BoolTensor",
+        "FloatTensor",
+        "IntTensor",
+        "LongTensor",
+        "Tensor",
+        "arange",
+        "as_tensor",
+        "empty",
+        "empty_strided",
+        "eye",
+        "from_numpy",
+        "full",
+        "hann_window",
+        "linspace",
+        "logspace",
+        "normal",
+        "ones",
+        "rand",
+        "randint",
+        "randn",
+        "randperm",
+        "range",
+        "scalar_tensor",
+        "sparse_coo_tensor",
+        "tensor",
+        "tril_indices",
+        "triu_indices",
+        "zeros",
+    }
 )
 _MOST_FRAMES = 64
 _MOST_ITEMS = 64

@@ -1,4 +1,4 @@
-"""The corrected texts that verify runs: all fixes, or all but one, each mapped back to the original text.
+"""The corrected texts that verify runs: all fixes, or all but some, each mapped back to the original text.
 
 Offsets are code points of the decoded original. Free of torch and of the linter.
 """
@@ -6,6 +6,7 @@ Offsets are code points of the decoded original. Free of torch and of the linter
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ class FixCase:
 
     `edits` belong to this fix alone; `shared` is what several fixes need (an import, a `device = ...`) and stays when
     one of them is left out. `related` are further spans where its fault may show. A fix without edits is a hint.
+    `file` is the absolute path of the file that all of this is in; "" in a program of one file.
     """
 
     code: str
@@ -33,6 +35,7 @@ class FixCase:
     edits: tuple[TextEdit, ...] = ()
     shared: tuple[TextEdit, ...] = ()
     related: tuple[Span, ...] = ()
+    file: str = ""
 
     @property
     def is_hint(self) -> bool:
@@ -40,7 +43,7 @@ class FixCase:
         return not self.edits
 
     @classmethod
-    def of(cls, diagnostic: Diagnostic, related: tuple[Span, ...] = ()) -> FixCase:
+    def of(cls, diagnostic: Diagnostic, related: tuple[Span, ...] = (), file: str = "") -> FixCase:
         """The case of a finding that the linter reports."""
         fix = diagnostic.fix
         return cls(
@@ -53,6 +56,7 @@ class FixCase:
             edits=fix.edits if fix else (),
             shared=fix.shared if fix else (),
             related=related,
+            file=file,
         )
 
 
@@ -74,23 +78,25 @@ class _Owned(NamedTuple):
 
 
 class Variant:
-    """The original text with some fixes applied, and where each of its statements comes from.
+    """The text of one file with some fixes applied, and where each of its statements comes from.
 
-    `leave_out` and `only` are indices of `cases`: all but one, or one alone. What fixes share is always there.
+    `chosen` are the indices of the `cases` to apply, all by default. What fixes share is always there.
     `keys[n]` names statement n across variants: the number of the original statement whose text it keeps, or for a
     statement that a fix wrote, the place where it was put in. `edited[n]` are the fixes that wrote part of it.
     """
 
-    def __init__(
-        self, original: Places, cases: Sequence[FixCase], leave_out: int | None = None, only: int | None = None
-    ) -> None:
+    def __init__(self, original: Places, cases: Sequence[FixCase], chosen: Set[int] | None = None) -> None:
         self.original = original
-        chosen = {only} if only is not None else set(range(len(cases))) - {leave_out}
+        chosen = set(range(len(cases))) if chosen is None else chosen
         self.text, self.pieces = _assemble(original.lines.text, _owned_edits(cases, chosen))
-        self.places = Places(self.text)
+        self.places = original if self.text == original.lines.text else Places(self.text)
         self.keys: list[str] = []
         self.edited: list[frozenset[int]] = []
         inserted: dict[int, int] = {}
+        if self.places is original:
+            self.keys = [str(number) for number in range(len(original.statements))]
+            self.edited = [frozenset()] * len(self.keys)
+            return
         for statement in self.places.statements:
             header = [p for p in self.pieces if p.start < statement.header_end and statement.start < p.end]
             self.edited.append(frozenset(p.owner for p in header if p.owner is not None))
@@ -147,6 +153,90 @@ class Variant:
         return None
 
 
+class Edition:
+    """All files of a program, by absolute path, with some fixes applied; statements are numbered through all of them.
+
+    `left_out` are indices of `cases`. Keys name statements across editions as in `Variant`; those of all files but the
+    first carry the file's number. `known` keeps variants of files for the next editions of the same program.
+    """
+
+    def __init__(
+        self,
+        originals: Mapping[str, Places],
+        cases: Sequence[FixCase],
+        left_out: Set[int] = frozenset(),
+        known: dict[tuple[str, frozenset[int]], Variant] | None = None,
+    ) -> None:
+        self.files: dict[str, Variant] = {}
+        self.first: dict[str, int] = {}
+        self.keys: list[str] = []
+        self._prefix: dict[str, str] = {}
+        known = {} if known is None else known
+        main = next(iter(originals), "")
+        for number, (path, original) in enumerate(originals.items()):
+            here = {index: case for index, case in enumerate(cases) if (case.file or main) == path}
+            chosen = frozenset(set(here) - set(left_out))
+            variant = known.get((path, chosen))
+            if variant is None:
+                # Indices are those of the whole program, so that the owners of pieces are, too.
+                mine = [case if index in here else _elsewhere(case) for index, case in enumerate(cases)]
+                variant = known[path, chosen] = Variant(original, mine, chosen)
+            self.files[path] = variant
+            self.first[path] = len(self.keys)
+            self._prefix[path] = f"{number}/" if number else ""
+            self.keys += [self._prefix[path] + key for key in variant.keys]
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The texts that differ from the files."""
+        return {path: v.text for path, v in self.files.items() if v.text != v.original.lines.text}
+
+    @property
+    def identity(self) -> tuple[tuple[str, str], ...]:
+        """What tells editions of one program apart."""
+        return tuple(sorted(self.changed.items()))
+
+    def key_at_line(self, path: str | None, line: int, byte_column: int | None = None) -> str | None:
+        """The key of the statement at a line of this edition; None when it is in none of the files."""
+        variant = self.files.get(path or "")
+        key = variant.key_at_line(line, byte_column) if variant is not None and line else None
+        return None if key is None else self._prefix[path or ""] + key
+
+    def key(self, path: str, key: str) -> str:
+        """The key, in the whole program, of what has this key in one file."""
+        return self._prefix[path] + key
+
+    def written_by(self, key: str) -> frozenset[int]:
+        """The fixes that wrote part of a statement of this edition."""
+        prefix, slash, own = key.rpartition("/")
+        for path, variant in self.files.items():
+            if self._prefix[path] == prefix + slash and own in variant.keys:
+                return variant.edited[variant.keys.index(own)]
+        return frozenset()
+
+    def original_line(self, path: str, line: int) -> int:
+        """See `Variant.original_line`."""
+        variant = self.files.get(path)
+        return line if variant is None else variant.original_line(line)
+
+    def where(self, path: str, line: int) -> str:
+        """How a report names a line of an original: with the file, unless there is but one."""
+        if len(self.files) == 1 and path in self.files:
+            return f"line {line}"
+        return f"{shown(path)}:{line}"
+
+
+def shown(path: str) -> str:
+    """A path as the user would write it."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _elsewhere(case: FixCase) -> FixCase:
+    """A fix as a file sees it that it is not in."""
+    return replace(case, edits=(), shared=())
+
+
 def _owned_edits(cases: Sequence[FixCase], chosen: Set[int]) -> list[_Owned]:
     """The edits of a variant, in order; what fixes share once, also for fixes that are not chosen."""
     shared = dict.fromkeys(edit for case in cases for edit in case.shared)
@@ -182,6 +272,8 @@ def overlap(first: FixCase, second: FixCase) -> bool:
 
     Two insertions at one offset are compatible when they are different whole lines.
     """
+    if first.file != second.file:
+        return False
     for a in first.edits:
         for b in second.edits:
             if a.start < b.end and b.start < a.end:
@@ -197,7 +289,7 @@ def choose(cases: Sequence[FixCase]) -> tuple[list[FixCase], list[FixCase]]:
     """The fixes that go together, chosen by span and code, and those that must wait for another round."""
     chosen: list[FixCase] = []
     waiting: list[FixCase] = []
-    for case in sorted(cases, key=lambda c: (c.span, c.code)):
+    for case in sorted(cases, key=lambda c: (c.file, c.span, c.code)):
         (waiting if any(overlap(case, other) for other in chosen) else chosen).append(case)
     return chosen, waiting
 

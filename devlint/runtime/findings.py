@@ -271,7 +271,8 @@ class Totals:
         moved = [event for event in events if event.kind == "transfer"]
         waited = [event for event in events if event.kind == "sync"]
         return cls(
-            synchronizations=sum(event.count for event in waited) + sum(event.count for event in moved if event.blocking),
+            synchronizations=sum(event.count for event in waited)
+            + sum(event.count for event in moved if event.blocking),
             transfers=sum(event.count for event in moved),
             bytes_in=sum(event.bytes for event in moved if event.direction == "h2d"),
             bytes_out=sum(event.bytes for event in moved if event.direction == "d2h"),

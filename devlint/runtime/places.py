@@ -7,6 +7,7 @@ and whether one run got further than another. Free of torch.
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,6 +88,7 @@ class Places:
             numbers = range(len(self.statements), len(self.statements) + len(block))
             self._blocks += [numbers] * len(block)
             self.statements += map(self._statement, block)
+        self._by_start = sorted((statement.start, number) for number, statement in enumerate(self.statements))
 
     def _statement(self, node: ast.stmt) -> Statement:
         first_line, column = _begin(node)
@@ -101,13 +103,13 @@ class Places:
 
     def at(self, offset: int) -> int | None:
         """The number of the innermost statement that holds an offset; None between statements."""
-        best: int | None = None
-        for number, statement in enumerate(self.statements):
-            if statement.start <= offset < max(statement.end, statement.start + 1) and (
-                best is None or statement.start >= self.statements[best].start
-            ):
-                best = number
-        return best
+        order = self._by_start
+        for position in range(bisect.bisect_right(order, (offset, len(self.statements))) - 1, -1, -1):
+            number = order[position][1]
+            statement = self.statements[number]
+            if statement.start <= offset < max(statement.end, statement.start + 1):
+                return number
+        return None
 
     def on_line(self, line: int, byte_column: int | None = None) -> int | None:
         """The number of the statement whose header covers a line; the column decides between several on one line."""

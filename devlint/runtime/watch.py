@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import traceback
@@ -61,13 +62,14 @@ def choose_device(text: str) -> str:
 class Watch:
     """What a program did while it was watched.
 
-    recorder: synchronizations, transfers, clocks, races, faults. device: how a report names the device.
+    recorder: synchronizations, transfers, clocks, races, faults. device: how a report names the device; kind: as in ``torch.device(kind)``.
     notes: what the simulation replaced by something simpler. memory: bytes held after each optimizer step.
     """
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder = recorder or Recorder()
         self.device = ""
+        self.kind = ""
         self.notes: list[str] = []
         self.memory = Memory()
         self._blames: dict[tuple[str | None, int, str], Blame] = {}
@@ -201,7 +203,7 @@ def watching(device: str, watch: Watch) -> Iterator[Watch]:
         from devlint.runtime.simulator import simulate
 
         with simulate(DeviceSpec.parse(device), recorder=watch.recorder) as simulation:
-            watch.device = simulation.description
+            watch.device, watch.kind = simulation.description, simulation.kind
             watch.notes = simulation.notes
             watch.explain_faults_of(simulation)
             cards = simulation.cards
@@ -215,6 +217,7 @@ def watching(device: str, watch: Watch) -> Iterator[Watch]:
     module = getattr(torch, device)
     count = module.device_count()
     name = module.get_device_name(0) if hasattr(module, "get_device_name") else device
+    watch.kind = device
     watch.device = f"{name} x{count}" if count > 1 else str(name)
     held = module.memory_allocated if hasattr(module, "memory_allocated") else None
     with observe(watch.recorder):
@@ -233,9 +236,13 @@ def _without_recording() -> Iterator[None]:
 
 
 class Memory:
-    """Bytes that tensors hold on all cards, after each optimizer step."""
+    """Bytes that tensors hold on all cards, after each optimizer step.
+
+    track: whether to take samples at all.
+    """
 
     def __init__(self) -> None:
+        self.track = True
         self.samples: list[int] = []
         self.steps = 0
         self._place: tuple[str | None, int] = (None, 0)
@@ -244,6 +251,9 @@ class Memory:
     @contextmanager
     def sampled(self, read: Callable[[], int], recorder: Recorder) -> Iterator[None]:
         """Inside, each step of an optimizer takes a sample."""
+        if not self.track:
+            yield
+            return
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         owner = os.getpid()
@@ -266,9 +276,7 @@ class Memory:
 
     def _grows(self) -> bool:
         settled = self.samples[_SETTLED:]
-        return len(settled) >= _FEWEST_STEPS and all(
-            after > before for before, after in zip(settled, settled[1:], strict=False)
-        )
+        return len(settled) >= _FEWEST_STEPS and all(after > before for before, after in itertools.pairwise(settled))
 
     def growth(self) -> Finding | None:
         """A finding if the memory grew with every step after the first ones."""
@@ -301,7 +309,9 @@ def _keepers(frame: FrameType | None, recorder: Recorder) -> list[str]:
     while frame is not None:
         if recorder.is_user(frame.f_code):
             for name, value in list(frame.f_locals.items()):
-                items = value if isinstance(value, (list, tuple)) else list(value.values()) if type(value) is dict else ()
+                if type(value) is dict:
+                    value = list(value.values())
+                items = value if isinstance(value, (list, tuple)) else ()
                 kept = sum(isinstance(item, torch.Tensor) and item.grad_fn is not None for item in items)
                 if kept > 1:
                     found[f"`{name}` holds tensors with their graph"] = kept

@@ -1,8 +1,8 @@
 """A tensor made on one stream is used on another, and nothing orders the two.
 
 ## What it flags
-A name that is bound inside `with torch.cuda.stream(s):` and read after it, or a tensor that was put on an accelerator before the
-block and is read in it, with no `wait_stream`, `wait_event`, `record_stream` or `synchronize` in between.
+A name that is bound inside `with torch.cuda.stream(s):` and read after it, or a tensor that was put on an
+accelerator before the block and is read in it, with no `wait_stream`, `wait_event`, `record_stream` or `synchronize` in between.
 
 ## Why it matters
 Streams run side by side. The reader may see memory that the writer has not written yet, or that the

@@ -1,8 +1,8 @@
 """Losses are collected with their graphs.
 
 ## What it flags
-In a training loop, `total += loss`, `total = total + loss` or `losses.append(loss)` for the very loss whose `.backward()` the loop
-calls, where the total or the list outlives the step.
+In a training loop, `total += loss`, `total = total + loss` or `losses.append(loss)` for the very loss whose
+`.backward()` the loop calls, where the total or the list outlives the step.
 
 ## Why it matters
 The sum, or the list, keeps every step's graph alive, and what the graph refers to on the device. Memory

@@ -1,8 +1,8 @@
 """Values leave the accelerator, pass through arrays that torch could have computed, and come back.
 
 ## What it flags
-`.cpu()` with `.numpy()` or `.tolist()`, then nothing but array arithmetic and functions of numpy that torch has as well, then
-`torch.from_numpy`, `torch.tensor` or `torch.as_tensor` and a move to an accelerator, within one function.
+`.cpu()` with `.numpy()` or `.tolist()`, then nothing but array arithmetic and functions of numpy that torch has as
+well, then `torch.from_numpy`, `torch.tensor` or `torch.as_tensor` and a move to an accelerator, within one function.
 
 ## Why it matters
 The host waits for the device, the values cross the bus twice, and the device idles meanwhile. The

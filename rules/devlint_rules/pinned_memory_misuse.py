@@ -1,8 +1,9 @@
 """Memory is pinned that cannot be.
 
 ## What it flags
-`pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose tensors are on an
-accelerator; `x.pin_memory().to(device)` without a condition where the file itself says that `device` may be the CPU.
+`pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose
+tensors are on an accelerator; `x.pin_memory().to(device)` without a condition where the file itself says that
+`device` may be the CPU.
 
 ## Why it matters
 Only memory of the host can be pinned, and only next to an accelerator: each of these raises a
@@ -11,15 +12,21 @@ RuntimeError, the last one on the machines that have none.
 ## Example
     import torch
 
-    def pinned():
-        return torch.zeros(3, device="meta"), torch.zeros(3, device="xpu").pin_memory()
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+    def send(x: torch.Tensor):
+        return x.pin_memory().to(device, non_blocking=True)
 
 Use instead:
 
     import torch
 
-    def pinned():
-        return torch.zeros(3, device="meta"), torch.zeros(3, device="xpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+    def send(x: torch.Tensor):
+        if device.type != "cpu":
+            x = x.pin_memory()
+        return x.to(device, non_blocking=True)
 
 ## Fix safety
 Safe for tensors that are on an accelerator: the call raises there today. Where the device may be the CPU

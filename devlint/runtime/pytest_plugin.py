@@ -1,0 +1,291 @@
+"""pytest plugin: run a test suite as if an accelerator were there. Off unless asked for; needs torch only then.
+
+`pytest --devlint-device=sim:2` simulates two cards from before the first conftest is imported until the end of the
+session, so that `skipif(not torch.cuda.is_available())` lets tests run. A device error gets a note that names the
+variable left behind; what cannot be simulated skips the test, by name; a summary lists what waited and which timers
+read the clock too early. `@pytest.mark.devlint_device("sim:2")` and the fixture `devlint_device` do the same for one test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from devlint.runtime.recorder import Event
+    from devlint.runtime.watch import Watch
+
+_OPTION = "--devlint-device"
+_MARKER = "devlint_device"
+_KEY = pytest.StashKey["_Session"]()
+_MOST_LINES = 20
+_SENT = "devlint"  # what a worker of xdist sends, by this name
+
+
+@dataclass(frozen=True, slots=True)
+class TestDevice:
+    """What the fixture `devlint_device` gives: the device a test runs on, and what was recorded so far.
+
+    name: such as ``cuda:0``, for `torch.device` and `.to`. watch: the recorder and the findings.
+    """
+
+    __test__ = False  # no test class, whatever its name says
+
+    name: str
+    watch: Watch
+
+    def __str__(self) -> str:
+        return self.name
+
+    def events(self) -> list[Event]:
+        """Synchronizations, transfers, clock reads and faults since the simulation started."""
+        return self.watch.recorder.events()
+
+
+class _Session:
+    """The device of a whole session, and the devices of single tests."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+        self.watch: Watch | None = None
+        self.received: list[dict[str, Any]] = []
+        self.tests: list[Watch] = []  # of tests with a marker of their own
+        self._stack = ExitStack()
+
+    def start(self) -> None:
+        """Enter the device of the session."""
+        from devlint.errors import DevlintError
+        from devlint.runtime.launch import extra_environment
+        from devlint.runtime.watch import Watch, check_device, choose_device, watching
+
+        assert self.text is not None
+        try:
+            text = check_device(self.text)
+            if "torch" not in sys.modules:
+                os.environ.update(extra_environment(text))
+            device = choose_device(text)
+        except (DevlintError, ImportError) as error:
+            raise pytest.UsageError(f"{_OPTION}: {error}") from error
+        if self.watch is None:
+            self.watch = Watch()
+            self.watch.memory.track = False  # a suite has no steps of its own
+        self._stack.enter_context(watching(device, self.watch))
+
+    def stop(self) -> None:
+        """Leave it."""
+        self._stack.close()
+
+    def for_test(self, text: str) -> ExitStack:
+        """The device of one test instead of the session's, to be closed after the test."""
+        from devlint.errors import DevlintError
+        from devlint.runtime.watch import Watch, check_device, choose_device, watching
+
+        try:
+            device = choose_device(check_device(text))
+        except (DevlintError, ImportError) as error:
+            raise pytest.UsageError(f"marker {_MARKER}: {error}") from error
+        stack = ExitStack()
+        if self.watch is not None:
+            self.stop()
+            stack.callback(self.start)
+        watch = Watch()
+        watch.memory.track = False
+        self.tests.append(watch)
+        stack.callback(self.tests.remove, watch)
+        stack.enter_context(watching(device, watch))
+        return stack
+
+    @property
+    def current(self) -> Watch | None:
+        """The watch of the running test, else of the session."""
+        return self.tests[-1] if self.tests else self.watch
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one option."""
+    parser.getgroup("devlint").addoption(
+        _OPTION,
+        metavar="DEVICE",
+        default=None,
+        help="run the suite on a simulated accelerator: sim, sim:2, sim:xpu, sim:cuda:3; or record on a real one: "
+        "auto, cuda, xpu, mps",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Enter the simulation before the first conftest asks which devices there are."""
+    _open(early_config, getattr(early_config.known_args_namespace, "devlint_device", None))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker; enter the simulation if the plugin was loaded too late for the first conftests."""
+    config.addinivalue_line("markers", f'{_MARKER}(device="sim"): run the test on this device, such as "sim:2"')
+    _open(config, config.getoption("devlint_device", None))
+
+
+def _open(config: pytest.Config, text: str | None) -> None:
+    if _KEY in config.stash:
+        return
+    session = config.stash[_KEY] = _Session(text)
+    if text is not None and not _only_controls(config):
+        session.start()
+        config.add_cleanup(session.stop)
+
+
+def _only_controls(config: pytest.Config) -> bool:
+    """Whether this process only hands tests to the workers of xdist."""
+    options = config.known_args_namespace
+    worker = hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ
+    return not worker and bool(getattr(options, "tx", None) or getattr(options, "numprocesses", None))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say on which device the suite runs."""
+    session = config.stash[_KEY]
+    if session.text is None:
+        return None
+    return f"devlint: {session.watch.device if session.watch is not None else session.text}"
+
+
+# ---------------------------------------------------------------------------------------------------------- tests
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run a test with a marker, from its setup to its teardown, on the device it asks for."""
+    text = _wanted(item)
+    if text is None:
+        return (yield)
+    with item.config.stash[_KEY].for_test(text):
+        return (yield)
+
+
+def _wanted(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker(_MARKER)
+    if marker is not None:
+        if len(marker.args) > 1 or marker.kwargs:
+            raise pytest.UsageError(f'{item.nodeid}: {_MARKER} takes one device, such as {_MARKER}("sim:2")')
+        return str(marker.args[0]) if marker.args else "sim"
+    session = item.config.stash[_KEY]
+    asks = _MARKER in getattr(item, "fixturenames", ())
+    return "sim" if asks and session.watch is None else None
+
+
+@pytest.fixture
+def devlint_device(request: pytest.FixtureRequest) -> TestDevice:
+    """The device that the test runs on: the marker's, else the session's, else one simulated card."""
+    watch = request.config.stash[_KEY].current
+    assert watch is not None, "the plugin enters the device before the test's fixtures"
+    return TestDevice(f"{watch.kind}:0", watch)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Explain device errors of fixtures."""
+    return (yield from _explained(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Explain device errors of the test."""
+    return (yield from _explained(item))
+
+
+def _explained(item: pytest.Item) -> Generator[None, None, None]:
+    watch = item.config.stash[_KEY].current
+    if watch is None:
+        return (yield)
+    try:
+        return (yield)
+    except Exception as error:
+        from devlint.runtime.watch import cannot_simulate
+
+        blocker = cannot_simulate(error)
+        if blocker is not None:
+            pytest.skip(f"devlint: {blocker}")
+        finding = watch.explanation(error)
+        if finding is not None:
+            lines = [f"devlint: {finding.code} {finding.rule} at {finding.where}", *finding.details]
+            text = "\n  ".join(lines)
+            if hasattr(error, "add_note"):
+                error.add_note(text)
+            else:  # Python 3.10
+                item.add_report_section("call", "devlint", text)
+        raise
+
+
+# -------------------------------------------------------------------------------------------------------- summary
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In a worker of xdist, send what was recorded to the controller."""
+    held = session.config.stash[_KEY]
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None and held.watch is not None:
+        output[_SENT] = held.watch.recorder.to_json()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """In the controller of xdist, keep what a worker recorded."""
+    sent = getattr(node, "workeroutput", {}).get(_SENT)
+    if sent is not None:
+        node.config.stash[_KEY].received += json.loads(sent)["events"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """List the lines that waited for the device, and the clocks that did not."""
+    session = config.stash[_KEY]
+    if session.text is None:
+        return
+    from devlint.runtime.findings import Totals, from_events, size, times
+
+    events = _merged(session)
+    totals = Totals.of(events)
+    write = terminalreporter.write_line
+    terminalreporter.section(f"devlint: {session.watch.device if session.watch else session.text}")
+    write(
+        f"the host waited {times(totals.synchronizations)}; {totals.transfers} transfers, "
+        f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
+    )
+    findings = from_events(events)
+    for title, codes in (
+        ("timers that did not wait for the device", ("DEV401", "DEV402")),
+        ("reads of unfinished copies", ("DEV505",)),
+        ("lines that waited more than once", ("DEV502",)),
+    ):
+        chosen = [finding for finding in findings if finding.code in codes]
+        if chosen:
+            write(f"{title}:")
+        for finding in chosen[:_MOST_LINES]:
+            write(f"  {finding.where}: {finding.code} {finding.message}")
+        if len(chosen) > _MOST_LINES:
+            write(f"  and {len(chosen) - _MOST_LINES} more")
+
+
+def _merged(session: _Session) -> list[Event]:
+    """The events of this process and of all workers, equal ones added up."""
+    from devlint.runtime.recorder import Event
+
+    if not session.received:
+        return session.watch.recorder.events() if session.watch is not None else []
+    key: Callable[[dict[str, Any]], str] = lambda row: json.dumps(  # noqa: E731
+        {name: value for name, value in row.items() if name not in ("count", "bytes", "pending")}
+        | {"unfinished": row["pending"] > 0}
+    )
+    merged: dict[str, dict[str, Any]] = {}
+    for row in session.received:
+        first = merged.setdefault(key(row), {**row, "count": 0, "bytes": 0})
+        first["count"] += row["count"]
+        first["bytes"] += row["bytes"]
+        first["pending"] = max(first["pending"], row["pending"])
+    return [Event(**row) for row in merged.values()]

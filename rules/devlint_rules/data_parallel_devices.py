@@ -1,0 +1,74 @@
+"""Cards given to `DataParallel` do not fit the machine, the module or the targets.
+
+## What it flags
+`DataParallel` with `device_ids` written as numbers; around a module that was moved to another card than the first of
+them; and a loss that gets the wrapped module's output with targets that were moved to another card.
+
+## Why it matters
+Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
+card, else the first call raises; the output is on the first card or on `output_device`.
+
+## Example
+    import torch
+
+    def wrap(model):
+        return torch.nn.DataParallel(model, device_ids=[0, 1, 2, 3])
+
+Use instead:
+
+    import torch
+
+    def wrap(model):
+        return torch.nn.DataParallel(model)
+
+## Fix safety
+Unsafe: without the argument all visible cards are used, and batches are split in other sizes.
+
+## Known limits
+Silent for `[0]`, for ids from variables, and in files that set `CUDA_VISIBLE_DEVICES`.
+"""
+
+from __future__ import annotations
+
+from devlint.api import Edit, Facts, Finding, Fix, Parallel, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._shared import name
+
+
+class DataParallelDevices(Rule[Parallel]):
+    meta = RuleMeta(
+        code="DEV601",
+        name="data-parallel-devices",
+        summary="cards of `DataParallel` do not fit machine, module or targets",
+        since="0.1.0",
+        level="certain / assume",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("DataParallel",),
+    )
+    event = Parallel
+
+    def suspects(self, event: Parallel, facts: Facts) -> bool:
+        return event.wrapper == "DataParallel"
+
+    def judge(self, event: Parallel, site: Site) -> Finding | None:
+        ids = f"`{event.ids.text}`"
+        if event.problem == "literal":
+            message = f"`device_ids` {ids} ties the program to a machine with these cards"
+            return Finding(event.span, message, self._fix(event, site), event.because)
+        if event.problem == "module-elsewhere":
+            message = f"module is on `{event.found}`, but its first device is `{event.expected}`"
+            fix = Fix(f"Move the module to `{event.expected}`", Safety.HINT)
+        else:
+            message = f"{name(event.ids)} is on `{event.found}`, but the output is on `{event.expected}`"
+            fix = Fix("Move the targets to the device of the output", Safety.HINT)
+        return Finding(event.span, message, fix, event.because)
+
+    def _fix(self, event: Parallel, site: Site) -> Fix:
+        call = site.node
+        hint = Fix("Leave the choice of cards to the machine", Safety.HINT)
+        if not isinstance(call, cst.Call) or event.numbers[0] != 0 or event.flag is None:
+            return hint
+        keywords = {given.keyword.value: given for given in call.args if given.keyword is not None}
+        if "output_device" in keywords or site.has_comment(keywords["device_ids"]):
+            return hint
+        return Fix("Use all visible cards", Safety.UNSAFE, (Edit(keywords["device_ids"], None),))

@@ -1,0 +1,98 @@
+"""A process takes the wrong card, or never makes its card the current one.
+
+## What it flags
+The rank among all processes (`dist.get_rank()`, the variable `RANK`, a name `global_rank`) used as the index of a card:
+`set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`. And a program for NCCL that reads
+`LOCAL_RANK` to choose a device but calls no `set_device`.
+
+## Why it matters
+On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
+its card allocates on card 0 whatever names none: index-free `cuda`, `.cuda()`, collectives of objects.
+
+## Example
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)  # noqa: DEV205
+
+Use instead:
+
+    import os
+
+    import torch
+    import torch.distributed as dist
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    rank = dist.get_rank()
+    torch.cuda.set_device(local_rank)  # noqa: DEV205
+
+## Fix safety
+Unsafe: the program works on another card afterwards, which is the purpose. The variable `LOCAL_RANK` is set by
+`torchrun` and not by every launcher.
+
+## Known limits
+Silent where the file starts its processes itself, for there all of them may be on one machine; for
+`rank % device_count()`; and for ranks that are arguments.
+"""
+
+from __future__ import annotations
+
+from devlint.api import (
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    ImportNeed,
+    InsertStatement,
+    RankIndex,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules._calls import may_precede
+
+
+class RankAsDeviceIndex(Rule[RankIndex]):
+    meta = RuleMeta(
+        code="DEV603",
+        name="rank-as-device-index",
+        summary="global rank used as the index of a card, or the card never made current",
+        since="0.1.0",
+        level="assume",
+        severity=Severity.WARNING,
+        fix="sometimes",
+        words=("get_rank", "RANK", "global_rank", "world_rank"),
+    )
+    event = RankIndex
+
+    def suspects(self, event: RankIndex, facts: Facts) -> bool:
+        return True
+
+    def judge(self, event: RankIndex, site: Site) -> Finding | None:
+        needs = []
+        if "os.environ" in event.local and "os" not in site.facts.module_imports:
+            needs.append(ImportNeed("os"))
+        if event.problem == "global-rank":
+            message = f"`{event.text}` counts over all machines, but cards are counted on each one"
+            local = site.expression(event.local)
+            fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
+            return Finding(event.span, message, fix, event.because)
+        if event.before:
+            message = f"`{event.text}` for NCCL, but the process never makes its card the current one"
+        else:
+            message = f"`{event.text}` names the card of this process, which never becomes the current one"
+        hint = Fix("Call `torch.cuda.set_device` with the local rank", Safety.HINT)
+        if not may_precede(site.statement) or "torch" not in site.facts.module_imports:
+            return Finding(event.span, message, hint, event.because)
+        call = f"{site.spell('torch.cuda.set_device')}({event.local})"
+        edit = InsertStatement(event.span, cst.parse_statement(call), after=not event.before)
+        return Finding(
+            event.span, message, Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs)), event.because
+        )
