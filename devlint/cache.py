@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from devlint.codec import dump, load
+from devlint.config import Config
 from devlint.errors import SourceError
 from devlint.fingerprint import code_stamp, content_digest, digest, settings_stamp
 from devlint.model import FileResult, RuleMeta
@@ -275,6 +276,14 @@ class Cache:
         if remove_database(self._directory):
             self._database = self._connect(may_replace=False)
         self._usable = self._database is not None
+
+
+def place(given: str | None, config: Config) -> Path:
+    """The directory of the cache: that of `--cache-dir`, from the current directory, or that of the settings."""
+    if given is not None:
+        return Path(os.path.abspath(given))
+    root = config.root if config.path is not None else Path.cwd()
+    return root / Path(config.cache_dir).expanduser()
 
 
 def make_directory(directory: Path) -> None:

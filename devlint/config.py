@@ -11,8 +11,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from devlint.errors import UsageError
@@ -35,10 +36,12 @@ _VERSION = re.compile(r"([1-9][0-9]*)\.([0-9]+)(?:\.[0-9]+)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of setting: how it reads in a message, and how to read a TOML value (ValueError: what is wrong)."""
+    """A type of setting: how it reads in a message, how to read a TOML value (ValueError: what is wrong), and what a
+    JSON schema says about it."""
 
     text: str
     read: Callable[[object], object]
+    schema: Mapping[str, object]
 
 
 def _quote(text: str) -> str:
@@ -60,6 +63,12 @@ def _strings(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError(f"expected a list of strings, not {_show(value)}")
     return tuple(value)
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a string, not {_show(value)}")
+    return value
 
 
 def _version(value: object) -> tuple[int, int]:
@@ -88,7 +97,7 @@ def _one_of(choices: tuple[str, ...]) -> Kind:
             raise ValueError(f"expected one of {', '.join(choices)}, not {_show(value)}{hint}")
         return value
 
-    return Kind(" or ".join(_quote(choice) for choice in choices), read)
+    return Kind(" or ".join(_quote(choice) for choice in choices), read, {"enum": list(choices)})
 
 
 def _moving_functions(value: object) -> tuple[tuple[str, MovingFunction], ...]:
@@ -103,11 +112,45 @@ def _moving_functions(value: object) -> tuple[tuple[str, MovingFunction], ...]:
     return tuple(rows)
 
 
-BOOLEAN = Kind("true or false", _boolean)
-STRINGS = Kind("list of strings", _strings)
-VERSION = Kind("version", _version)
-FUNCTIONS = Kind("table of function = {moves = 0, to = 1}", _moving_functions)
-PER_FILE = Kind("table of pattern = [rules]", _table_of_strings)
+def _severities(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a table of rule = severity, not {_show(value)}")
+    rows = []
+    for selector, severity in value.items():
+        try:
+            rows.append((selector, str(SEVERITY.read(severity))))
+        except ValueError as error:
+            raise ValueError(f"{_quote(selector)}: {error}") from None
+    return tuple(rows)
+
+
+_LIST_OF_STRINGS = {"type": "array", "items": {"type": "string"}}
+_POSITION = {"type": "integer", "minimum": 0}
+
+BOOLEAN = Kind("true or false", _boolean, {"type": "boolean"})
+STRING = Kind("string", _string, {"type": "string"})
+STRINGS = Kind("list of strings", _strings, _LIST_OF_STRINGS)
+VERSION = Kind("version", _version, {"type": "string", "pattern": r"^[1-9][0-9]*\.[0-9]+(\.[0-9]+)?$"})
+FUNCTIONS = Kind(
+    "table of function = {moves = 0, to = 1}",
+    _moving_functions,
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"moves": _POSITION, "to": _POSITION},
+            "required": ["moves"],
+            "additionalProperties": False,
+        },
+    },
+)
+PER_FILE = Kind(
+    "table of pattern = [rules]", _table_of_strings, {"type": "object", "additionalProperties": _LIST_OF_STRINGS}
+)
+SEVERITY = _one_of(("error", "warning", "info"))
+SEVERITIES = Kind(
+    "table of rule = severity", _severities, {"type": "object", "additionalProperties": SEVERITY.schema}
+)
 
 
 def _setting(default: Any, kind: Kind, doc: str) -> Any:
@@ -116,14 +159,24 @@ def _setting(default: Any, kind: Kind, doc: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of one configuration file, `path`. Its patterns are relative to `root`."""
+    """The settings of one configuration file, `path`. Its patterns are relative to `root`.
+
+    What the file does not say comes from the one that it extends, `extends`, or is the default. The selectors of both
+    stay apart: they count in turn, so that an own `select` starts afresh and all else adds up.
+    """
 
     path: Path | None = None
     root: Path = field(default_factory=Path.cwd)
+    extends: Config | None = None
 
+    extend: str | None = _setting(None, STRING, "another configuration file whose settings hold where this one is silent")
+    required_version: str | None = _setting(None, STRING, 'the versions of devlint that may be used, such as ">=0.2,<1"')
     select: tuple[str, ...] | None = _setting(None, STRINGS, "rules to use: codes, prefixes, names or ALL")
     extend_select: tuple[str, ...] = _setting((), STRINGS, "rules to use beside the selected ones")
     ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")
+    extend_ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use beside the ignored ones")
+    severity: tuple[tuple[str, str], ...] = _setting((), SEVERITIES, "severities of rules that differ from their own")
+    min_severity: str = _setting("info", SEVERITY, "the lowest severity that is reported")
     functions: tuple[tuple[str, MovingFunction], ...] = _setting(
         (), FUNCTIONS, "functions of the project that move an argument to a device: the positions of both"
     )
@@ -135,12 +188,17 @@ class Config:
     )
     extend_exclude: tuple[str, ...] = _setting((), STRINGS, "files and directories to leave out beside `exclude`")
     force_exclude: bool = _setting(False, BOOLEAN, "leave excluded files out even when they are named explicitly")
+    fixable: tuple[str, ...] | None = _setting(None, STRINGS, "rules that --fix may fix; all when not set")
+    unfixable: tuple[str, ...] = _setting((), STRINGS, "rules that --fix leaves alone")
+    extend_safe_fixes: tuple[str, ...] = _setting((), STRINGS, "rules whose unsafe fixes count as safe")
+    extend_unsafe_fixes: tuple[str, ...] = _setting((), STRINGS, "rules whose safe fixes count as unsafe")
     unsafe_fixes: bool = _setting(False, BOOLEAN, "let --fix apply unsafe fixes too")
     torch_version: tuple[int, int] = _setting((2, 7), VERSION, "the lowest version of torch that the code supports")
     assume_accelerator: bool = _setting(
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
     )
     plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
+    cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
     output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "how problems are printed")
 
     def per_file(self) -> Mapping[str, tuple[str, ...]]:
@@ -173,7 +231,10 @@ def load(path: Path, root: Path | None = None) -> Config:
     return _config(path, root or path.parent, table, text)
 
 
-def _config(path: Path, root: Path, table: Mapping[str, object], text: str) -> Config:
+def _config(
+    path: Path, root: Path, table: Mapping[str, object], text: str, above: tuple[Path, ...] | None = None
+) -> Config:
+    """The configuration that a table says. `above`: the files whose `extend` led here."""
     by_key = {setting.key: setting for setting in SCHEMA}
     values: dict[str, Any] = {}
     for key, value in table.items():
@@ -185,7 +246,48 @@ def _config(path: Path, root: Path, table: Mapping[str, object], text: str) -> C
             values[setting.attribute] = setting.kind.read(value)
         except ValueError as error:
             raise UsageError(f"{_place(path, text, key)}: `{key}`: {error}") from None
-    return Config(path=path, root=root, **values)
+    _check_version(values.get("required_version"), path, text)
+    extended = values.get("extend")
+    if extended is None:
+        return Config(path=path, root=root, **values)
+    return _extended(path, root, values, above or (), f"{_place(path, text, 'extend')}: `extend`")
+
+
+def _check_version(required: str | None, path: Path, text: str) -> None:
+    if required is None:
+        return
+    from devlint import __version__
+    from devlint.versions import satisfies
+
+    place = _place(path, text, "required-version")
+    try:
+        fits = satisfies(__version__, required)
+    except ValueError as error:
+        raise UsageError(f"{place}: `required-version`: {error}") from None
+    if not fits:
+        raise UsageError(f"{place}: devlint {required} is required, and this is {__version__}")
+
+
+_IN_TURN = ("extend", "select", "extend_select", "ignore", "extend_ignore")
+
+
+def _extended(path: Path, root: Path, values: dict[str, Any], above: tuple[Path, ...], where: str) -> Config:
+    """The configuration with what the file that it extends says about the other settings."""
+    target = Path(os.path.normpath(path.parent / Path(values["extend"]).expanduser()))
+    if target in (*above, path):
+        raise UsageError(f"{where}: {target} extends this file in turn")
+    if not target.is_file():
+        raise UsageError(f"{where}: no such file: {target}")
+    table, text = _table(target)
+    if table is None:
+        raise UsageError(f"{where}: {target} has no [tool.devlint] table")
+    base = _config(target, root, table, text, (*above, path))
+    for setting in SCHEMA:
+        if setting.attribute not in (*_IN_TURN, *values):
+            values[setting.attribute] = getattr(base, setting.attribute)
+    if "extend_exclude" in values:
+        values["extend_exclude"] = tuple(dict.fromkeys((*base.extend_exclude, *values["extend_exclude"])))
+    return Config(path=path, root=root, extends=base, **values)
 
 
 def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
@@ -197,10 +299,7 @@ def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
     is_pyproject = path.name == "pyproject.toml"
     if is_pyproject and b"devlint" not in raw:
         return None, ""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    tomllib = toml_reader()
     try:
         text = raw.decode("utf-8")
         document: Any = tomllib.loads(text)
@@ -213,6 +312,15 @@ def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
     if table is not None and not isinstance(table, dict):
         raise UsageError(f"{_place(path, text, 'devlint')}: `tool.devlint` is not a table")
     return table, text
+
+
+def toml_reader() -> ModuleType:
+    """The module that reads TOML on this Python."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib
 
 
 def _place(path: Path, text: str, key: str) -> str:
@@ -228,16 +336,23 @@ class Resolver:
     """Finds the configuration of each directory: the nearest file upwards, or a given one, or none at all.
 
     `given` is the file of `--config`; its patterns are relative to the current directory. `isolated` reads no file.
+    `overrides` are values by attribute that hold whatever the files say.
     """
 
-    def __init__(self, given: Path | None = None, isolated: bool = False) -> None:
+    def __init__(
+        self, given: Path | None = None, isolated: bool = False, overrides: Mapping[str, Any] | None = None
+    ) -> None:
         self._by_directory: dict[str, Config] = {}
-        self._default = Config()
+        self._overrides = overrides or {}
+        self._default = self._overridden(Config())
         self._fixed: Config | None = None
         if isolated:
             self._fixed = self._default
         elif given is not None:
-            self._fixed = load(given, root=Path.cwd())
+            self._fixed = self._overridden(load(given, root=Path.cwd()))
+
+    def _overridden(self, config: Config) -> Config:
+        return replace(config, **self._overrides) if self._overrides else config
 
     def for_directory(self, directory: str) -> Config:
         """The configuration in force in a directory (absolute path). Raises UsageError for a bad file."""
@@ -254,7 +369,7 @@ class Resolver:
             if os.path.isfile(path):
                 table, text = _table(Path(path))
                 if table is not None:
-                    return _config(Path(path), Path(directory), table, text)
+                    return self._overridden(_config(Path(path), Path(directory), table, text))
         parent = os.path.dirname(directory)
         return self._default if parent == directory else self.for_directory(parent)
 
@@ -266,6 +381,9 @@ def to_toml(setting: Setting, value: object) -> str:
         for name, helper in value:
             to = "" if helper.to is None else f", to = {helper.to}"
             rows.append(f"{_quote(name)} = {{ moves = {helper.moves}{to} }}")
+        return "{ " + ", ".join(rows) + " }" if rows else "{}"
+    if setting.kind is SEVERITIES and isinstance(value, tuple):
+        rows = [f"{_quote(selector)} = {_quote(severity)}" for selector, severity in value]
         return "{ " + ", ".join(rows) + " }" if rows else "{}"
     if setting.kind is PER_FILE and isinstance(value, tuple):
         rows = [f"{_quote(pattern)} = {_toml_list(selectors)}" for pattern, selectors in value]

@@ -147,10 +147,20 @@ class Linter:
                 result.diagnostics.append(unreadable(source.path, error, source))
             else:
                 _Check(self, source, result).comments(Suppressions(source))
-            return result
-        with _collector_off():
-            _Check(self, source, result).run()
+        else:
+            with _collector_off():
+                _Check(self, source, result).run()
+        if self.settings.changes_diagnostics:
+            result.diagnostics = [self._as_set(each) for each in result.diagnostics]
+            result.suppressed = [self._as_set(each) for each in result.suppressed]
         return result
+
+    def _as_set(self, diagnostic: Diagnostic) -> Diagnostic:
+        """A diagnostic with the severity, and its fix with the safety, that the settings give it."""
+        fix = diagnostic.fix
+        if fix is not None:
+            fix = replace(fix, safety=self.settings.safety(diagnostic.code, fix.safety))
+        return replace(diagnostic, severity=self.settings.severity(diagnostic.code, diagnostic.severity), fix=fix)
 
     def rules_for(self, event: Event) -> tuple[Rule[Any], ...]:
         """The rules that subscribe to this event's type, or to a base of it."""

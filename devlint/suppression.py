@@ -22,6 +22,7 @@ _IGNORE = re.compile(r"#\s*devlint:\s*ignore\s*\[([^\]]*)\]", re.IGNORECASE)
 _CODE = r"[A-Z]{1,3}[0-9]+"
 _NOQA = re.compile(rf"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>{_CODE}(?:[,\s]+{_CODE})*)?)?", re.IGNORECASE)
 _OURS = re.compile(r"devlint:\s*ignore|noqa\s*:[^\n\r]*DEV[0-9]", re.IGNORECASE)
+_NOWHERE = Span(0, 0)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -36,8 +37,8 @@ class Directive:
     everything: bool
     selectors: tuple[str, ...]
     form: Literal["ignore", "noqa"] = "ignore"
-    span: Span = Span(0, 0)
-    listed: Span = Span(0, 0)
+    span: Span = _NOWHERE
+    listed: Span = _NOWHERE
 
     def covers(self, code: str, name: str) -> bool:
         return self.everything or any(matches(selector, code, name) for selector in self.selectors)

@@ -20,7 +20,7 @@ LEVELS = (
     ("source", "knowledge"),
     ("facts",),
     ("rule",),
-    ("api", "tree", "identity", "suppression"),
+    ("api", "tree", "identity", "suppression", "names", "unused"),
     ("registry", "engine", "fix"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}

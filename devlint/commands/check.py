@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from devlint.cli import COMMANDS, ExitCode
 from devlint.commands.options import parser
@@ -17,11 +17,13 @@ from devlint.discover import Finder, Found, Target
 from devlint.errors import DevlintError, UsageError
 from devlint.model import UNREADABLE_FILE, Safety
 from devlint.names import did_you_mean
+from devlint.overrides import options_from_environment, read_config_options, settings_from_environment
 from devlint.report import FORMATS, FileReport, Run, count, load_format
 from devlint.terminal import Terminal
 from devlint.worker import Outcome, Task
 
 if TYPE_CHECKING:
+    from devlint.cache import Cache
     from devlint.rulebook import Rulebook
 
 STDIN = "-"
@@ -29,10 +31,12 @@ STDIN = "-"
 
 def main(arguments: Sequence[str]) -> int:
     """Run `devlint check` and return the exit code."""
-    args = parser().parse_args(arguments)
+    options = parser()
+    options_from_environment(os.environ, options)
+    args = options.parse_args(arguments)
     terminal = Terminal(args.color)
     try:
-        return Check(args, terminal).run()
+        return Check(args, terminal, settings_from_environment(os.environ, options)).run()
     except DevlintError as error:
         terminal.error(str(error))
         return ExitCode.ERROR
@@ -52,15 +56,19 @@ class _Tally:
 class Check:
     """One run of the command."""
 
-    def __init__(self, args: argparse.Namespace, terminal: Terminal) -> None:
+    def __init__(self, args: argparse.Namespace, terminal: Terminal, environment: Mapping[str, Any]) -> None:
         self._args = args
         self._terminal = terminal
-        resolver = Resolver(Path(os.path.abspath(args.config)) if args.config is not None else None, args.isolated)
+        file, overrides = read_config_options(args.config or ())
+        if file is not None and args.isolated:
+            raise UsageError("--isolated reads no configuration file, and --config names one")
+        resolver = Resolver(file, args.isolated, {**environment, **overrides})
         self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude)
         self._format: str = args.output_format or self._finder.config_for(".").output_format
         self._fixing = bool(args.fix or args.fix_only or args.diff)
         self._from_stdin = args.paths == [STDIN]
         self._stdin = b""
+        self._cache = None if self._from_stdin or args.no_cache else self._open_cache()
 
     def run(self) -> int:
         if self._from_stdin:
@@ -100,7 +108,16 @@ class Check:
     def _tasks(self, targets: Iterable[Target]) -> list[Task]:
         from devlint.rulebook import Rulebook
 
-        rulebook = Rulebook(self._args.select, self._args.extend_select, self._args.ignore)
+        rulebook = Rulebook(
+            self._args.select,
+            self._args.extend_select,
+            (*(self._args.ignore or ()), *(self._args.extend_ignore or ())),
+            per_file_ignores=self._args.per_file_ignores,
+            min_severity=self._args.min_severity,
+            fixable=self._args.fixable,
+            unfixable=self._args.unfixable,
+            memory=self._cache,
+        )
         rulebook.settings(
             self._finder.config_for("."), os.getcwd()
         )  # a misspelt selector is an error without a file too
@@ -118,9 +135,22 @@ class Check:
             write=self._fixing and not self._args.diff and not self._from_stdin,
             keep_text=FORMATS[self._format].needs_text and not self._args.statistics,
             raw=self._stdin if self._from_stdin else None,
+            remember=self._cache is not None,
         )
 
+    def _open_cache(self) -> Cache:
+        from devlint.cache import Cache, place
+
+        config = self._finder.config_for(".")
+        root = config.root if config.path is not None else Path.cwd()
+        return Cache(place(self._args.cache_dir, config), root)
+
     def _outcomes(self, tasks: Sequence[Task]) -> Iterable[Outcome]:
+        if self._cache is not None:
+            return self._cache.outcomes(tasks, self._run)
+        return self._run(tasks)
+
+    def _run(self, tasks: Sequence[Task]) -> Iterable[Outcome]:
         if len(tasks) <= 1:
             from devlint.worker import run_tasks
 

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from devlint.config import OUTPUT_FORMATS
+from devlint.config import OUTPUT_FORMATS, SEVERITY
+from devlint.errors import UsageError
 
 _YES_NO = argparse.BooleanOptionalAction
 
@@ -23,6 +24,29 @@ class _Extend(argparse.Action):
     ) -> None:
         words = tuple(word.strip() for word in str(values).split(",") if word.strip())
         setattr(namespace, self.dest, (getattr(namespace, self.dest) or ()) + words)
+
+
+class _PerFile(argparse.Action):
+    """Collects `PATTERN:RULE` pairs, separated by commas; a rule without a pattern belongs to the pattern before it."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        rows: list[tuple[str, tuple[str, ...]]] = list(getattr(namespace, self.dest) or ())
+        known = len(rows)
+        for word in str(values).split(","):
+            pattern, colon, rule = word.strip().rpartition(":")
+            if colon and pattern and rule:
+                rows.append((pattern, (rule.strip(),)))
+            elif len(rows) > known and rule and not colon:
+                rows[-1] = (rows[-1][0], (*rows[-1][1], rule))
+            elif word.strip():
+                raise UsageError(f"--per-file-ignores: expected PATTERN:RULES, not `{word.strip()}`")
+        setattr(namespace, self.dest, tuple(rows))
 
 
 def _jobs(text: str) -> int:
@@ -59,27 +83,47 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
     words("--select", "rules to use: codes, prefixes, names or ALL, separated by commas")
     words("--extend-select", "rules to use beside the selected ones")
     words("--ignore", "rules not to use")
+    words("--extend-ignore", "rules not to use beside the ignored ones")
+    group.add_argument(
+        "--per-file-ignores",
+        action=_PerFile,
+        default=(),
+        metavar="PATTERN:RULES",
+        help="rules not to use in files that match a pattern, as in `tests/*:DEV101,DEV2`",
+    )
+    group.add_argument("--min-severity", choices=SEVERITY.schema["enum"], help="the lowest severity that is reported")
 
 
 def _add_fixes(group: argparse._ArgumentGroup) -> None:
     def flag(name: str, text: str) -> None:
         group.add_argument(name, action="store_true", help=text)
 
+    def words(name: str, text: str) -> None:
+        group.add_argument(name, action=_Extend, metavar="RULES", help=text)
+
     flag("--fix", "apply safe fixes")
     flag("--fix-only", "apply fixes and do not report what is left")
     group.add_argument("--unsafe-fixes", action=_YES_NO, help="count unsafe fixes among those that --fix applies")
     flag("--diff", "show what --fix would change, as `git apply` takes it; write nothing")
     flag("--show-fixes", "list what was fixed")
+    words("--fixable", "rules that may be fixed (default: all)")
+    words("--unfixable", "rules to leave alone")
 
 
 def _add_files(group: argparse._ArgumentGroup) -> None:
-    which = group.add_mutually_exclusive_group()
-    which.add_argument("--config", metavar="FILE", help="use this configuration file for all paths")
-    which.add_argument("--isolated", action="store_true", help="read no configuration file")
+    group.add_argument(
+        "--config",
+        action="append",
+        metavar="FILE|SETTING",
+        help="use this configuration file for all paths, or this setting: --config 'torch-version = \"2.9\"'",
+    )
+    group.add_argument("--isolated", action="store_true", help="read no configuration file")
     group.add_argument("--exclude", action=_Extend, metavar="PATTERNS", help="leave these out, not the default ones")
     group.add_argument("--extend-exclude", action=_Extend, metavar="PATTERNS", help="leave these out too")
     group.add_argument("--force-exclude", action=_YES_NO, help="leave excluded files out even when named explicitly")
     group.add_argument("--stdin-filename", metavar="NAME", help="the name of standard input, for settings and reports")
+    group.add_argument("--no-cache", action="store_true", help="keep no results and use none")
+    group.add_argument("--cache-dir", metavar="DIR", help="where results are kept (default: .devlint_cache)")
     group.add_argument("-j", "--jobs", type=_jobs, default=0, metavar="N", help="processes (default: auto)")
 
 

@@ -51,6 +51,7 @@ def second_name(
     if not isinstance(source.value, ast.Name) or source.value.id != "self" or source.attr == name:
         return None
     origin = Origin(
-        machine.span(source), f"`self.{name}` is a second name of the buffer; when the module moves, only the buffer does"
+        machine.span(source),
+        f"`self.{name}` is a second name of the buffer; when the module moves, only the buffer does",
     )
     return Value("tensor", CPU, value.zero_dim, type_name=STALE, because=(origin,))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
-from devlint.facts.values import CPU, NONE, Value, describe, is_surely_accelerator, may_be_accelerator
+from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
 _MOVED = "<moved> "  # and that a module moved
-_LOADED = "loaded"  # `attribute` of such an optimizer that got its state back
+_LOADED = "and its state is put beside them here"  # what explains an optimizer that got its state back
 _STATE_AT_ONCE = frozenset({"Adagrad"})
 _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
 
@@ -42,7 +42,7 @@ def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arg
         origin = Origin(span, f"the optimizer gets the parameters of `{path}` here")
         env[_key(_OPTIMIZED, path)] = Value(
             "optimizer",
-            optimizer.device if optimizer.device != CPU else CPU,
+            optimizer.device,
             type_name=optimizer.type_name,
             because=(origin,),
             made=(Creation(span, qualname, node, machine.scope()),),
@@ -56,8 +56,8 @@ def note_loaded(machine: Calls, node: ast.Call, optimizer: Value) -> None:
     made = {origin.span for origin in optimizer.because}
     for key, entry in machine.state.env.items():
         if key.startswith(_OPTIMIZED) and any(origin.span in made for origin in entry.because):
-            origin = Origin(machine.span(node), "and its state is put beside them here")
-            machine.state.env[key] = replace(entry, attribute=_LOADED, because=(*entry.because[:2], origin))
+            origin = Origin(machine.span(node), _LOADED)
+            machine.state.env[key] = replace(entry, because=(*entry.because[:3], origin))
 
 
 def note_move(machine: Calls, node: ast.Call, operand: Operand, target: Value | None) -> None:
@@ -88,7 +88,7 @@ def note_move(machine: Calls, node: ast.Call, operand: Operand, target: Value | 
         machine.emit(
             OptimizerOrder(
                 machine.span(node), node, (*entry.because, origin), machine.guards, machine.scope(), machine.name,
-                operand, target, creation, entry.attribute == _LOADED, state_at_once,
+                operand, target, creation, any(o.text == _LOADED for o in entry.because), state_at_once,
                 _may_swap(path, body, creation, node),
             )
         )  # fmt: skip

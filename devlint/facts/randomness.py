@@ -133,9 +133,8 @@ def _meet(
 
 def _types(device: Device) -> frozenset[str] | None:
     """The device types of named places; None where some place has no name."""
-    return frozenset(p.type for p in device if isinstance(p, Place)) if all(
-        isinstance(p, Place) for p in device
-    ) else None
+    types = [p.type for p in device if isinstance(p, Place)]
+    return frozenset(types) if len(types) == len(device) else None
 
 
 # -- random states --------------------------------------------------------------------------------------------------

@@ -90,9 +90,16 @@ def _is_plain_import(statement: ast.stmt) -> bool:
 
 
 def _may_stand_between_imports(statement: ast.stmt) -> bool:
-    """Names with two underscores, and `try` or `if` around imports."""
+    """Names with two underscores, settings such as `os.environ["X"] = "1"`, calls such as `warnings.filterwarnings()`,
+    and `try` or `if` around imports."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call)
     if isinstance(statement, ast.Assign):
-        return all(isinstance(target, ast.Name) and target.id.startswith("__") for target in statement.targets)
+        return all(
+            isinstance(target, ast.Subscript | ast.Attribute)
+            or (isinstance(target, ast.Name) and target.id.startswith("__"))
+            for target in statement.targets
+        )
     if isinstance(statement, ast.Try | ast.If):
         return any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in ast.walk(statement))
     return False

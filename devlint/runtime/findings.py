@@ -137,7 +137,9 @@ def device_error(message: str, blame: Blame | None, event: Event, *, caught: int
         details += [f"left behind: {text} (a value without a name)" for text in blame.unnamed]
         for owner in blame.met:
             details.append(f"together with: {_described(owner, event)}")
-        details += [f"called from {shown(file)}:{line} in {name}" for file, line, name in blame.lines[1:4]]
+        details += [
+            f"called from {shown(file)}:{line} in {name}" for file, line, name in blame.lines[1:4] if file[:1] != "<"
+        ]
     return Finding(
         code=code_of_error(message, blame),
         kind="warning" if caught else "error",

@@ -1,8 +1,9 @@
-"""The child process of verify: runs one program once, on one device, and writes down what happened.
+"""A process of verify: runs one program once, on one device, and writes down what happened.
 
-Started by `processes`, which hands over a file with the fields of `Job`. The program is the text in the job, served
-under the path of the original: `__file__`, tracebacks, `linecache`, `sys.argv` and `sys.path[0]` are those of a plain
-`python script.py`, and nothing of devlint is left on `sys.path`.
+Started by `processes`, which hands over a file with the fields of `Job`. The program's files are served by `serving`
+under the paths of the originals: `__file__`, tracebacks, `linecache`, `sys.argv` and `sys.path[0]` are those of a plain
+`python script.py`, and nothing of devlint is left on `sys.path`. Processes that the program starts are followed by
+`follow`, with the same pieces.
 
 The report is one JSON object, written at the end, whichever way the end comes: return, exception, `sys.exit`,
 `os._exit`, the limit of steps, or the time limit (a thread that writes the report and ends the process). How often each
@@ -11,13 +12,11 @@ statement ran stands in a file mapped into memory, and so survives a native cras
 
 from __future__ import annotations
 
-import ast
 import atexit
 import builtins
 import contextlib
 import faulthandler
 import json
-import linecache
 import mmap
 import os
 import random
@@ -27,16 +26,18 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from devlint.runtime.places import COUNTS, count_statements
+from devlint.runtime.places import COUNTS
+from devlint.runtime.serving import File, Served
 
 if TYPE_CHECKING:
     from devlint.runtime.recorder import Recorder
 
 MOST_LOSSES = 10_000
+MOST_LOGGED = 20_000
 _real_exit = os._exit
 
 
@@ -44,36 +45,55 @@ _real_exit = os._exit
 class Job:
     """What to run.
 
-    script: as the user wrote it (`sys.argv[0]`). path: absolute, the name the text is served under.
+    script: as the user wrote it (`sys.argv[0]`), and path: absolute, both "" when `command` is started instead.
+    files: what is served, by absolute path; statements: how many there are in all of them.
     device: `auto`, `cpu`, `cuda`, `xpu`, `mps`, or a simulated one as `DeviceSpec.parse` reads it.
-    steps: most optimizer steps, None for any number. timeout: seconds the program may run.
+    current: the number of the card that is current when the program starts.
+    steps: most optimizer steps, None for any number. timeout: seconds the program may run. memory: most bytes that a
+    process may hold, None for any number.
     forgiving: on a simulated card, record mixed devices but let the operation go on, as if its operands had been moved.
+    ordered: keep a log of events in their order, for a timeline.
     report, counts, crash: files for the report, the counters (two for each statement) and a native crash.
+    folder: where processes that the program starts put theirs, and where the `sitecustomize` is that they begin with.
     """
 
     script: str
     path: str
-    text: str
     arguments: tuple[str, ...]
+    command: tuple[str, ...]
+    files: Mapping[str, File]
+    statements: int
     device: str
-    steps: int | None
-    timeout: float
-    seed: int
-    forgiving: bool
-    report: str
-    counts: str
-    crash: str
+    steps: int | None = None
+    timeout: float = 300.0
+    memory: int | None = None
+    seed: int = 0
+    current: int = 0
+    forgiving: bool = False
+    ordered: bool = False
+    report: str = ""
+    counts: str = ""
+    crash: str = ""
+    folder: str = ""
+
+
+def read_job(path: str) -> Job:
+    """The job in a file that the parent wrote. Raises OSError and ValueError."""
+    with open(path, encoding="utf-8") as file:
+        row = json.load(file)
+    files = {name: File(*each) for name, each in row["files"].items()}
+    return Job(**{**row, "arguments": tuple(row["arguments"]), "command": tuple(row["command"]), "files": files})
 
 
 class StepLimit(BaseException):
     """Raised out of `optimizer.step()` when the run has made enough steps. No `except Exception` catches it."""
 
 
-class _Report:
+class Log:
     """The report file, opened before the program starts and written once."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_WRONLY)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         self._path = path
         self._owner = os.getpid()
         self._lock = threading.Lock()
@@ -99,7 +119,7 @@ class _Report:
                 self._put(self._file, data)
             except OSError:  # the program closed all its files
                 with contextlib.suppress(OSError):
-                    self._put(os.open(self._path, os.O_WRONLY), data)
+                    self._put(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600), data)
 
     @staticmethod
     def _put(file: int, data: bytes) -> None:
@@ -109,11 +129,11 @@ class _Report:
 
 def main(job_file: str) -> None:
     """Run the job in this file. Returns, raises SystemExit or ends the process as the program does."""
-    with open(job_file, encoding="utf-8") as file:
-        row = json.load(file)
-    job = Job(**{**row, "arguments": tuple(row["arguments"])})
-    report = _Report(job.report)
-    faulthandler.enable(open(job.crash, "w"), all_threads=False)  # noqa: SIM115  (stays open as long as the process)
+    job = read_job(job_file)
+    report = Log(job.report)
+    watch_for_crashes(job.crash)
+    if job.folder:  # for the processes that the program starts
+        os.environ.update(following(job.folder))
     try:
         import torch
     except ImportError as error:
@@ -121,7 +141,7 @@ def main(job_file: str) -> None:
         raise SystemExit(1) from None
     try:
         _run(job, report, torch)
-    except _NoDevice as error:
+    except NoDevice as error:
         report.write("no device", message=str(error))
         raise SystemExit(1) from None
     except Exception as error:  # the program's own errors are in the report already
@@ -176,10 +196,15 @@ def _leave(job: str) -> NoReturn:
         status = 1
     threading._shutdown()  # type: ignore[attr-defined]  # waits for the program's threads
     atexit._run_exitfuncs()
+    end_now(status & 0xFF)
+
+
+def end_now(status: int) -> NoReturn:
+    """End the process with its output written and nothing else done."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    _real_exit(status & 0xFF)
+    _real_exit(status)
 
 
 def extra_environment(device: str) -> dict[str, str]:
@@ -187,11 +212,39 @@ def extra_environment(device: str) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" or device.startswith("sim") else {}
 
 
-class _NoDevice(Exception):
+class NoDevice(Exception):
     """The device that was asked for is not here."""
 
 
-def _run(job: Job, report: _Report, torch: Any) -> None:
+def following(folder: str) -> dict[str, str]:
+    """The environment by which Python processes find the job they belong to."""
+    path = [os.path.join(folder, "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(path), "DEVLINT_FOLLOW": folder}
+
+
+def watch_for_crashes(path: str) -> None:
+    """Let Python write the stack to a file when the process dies in native code."""
+    faulthandler.enable(open(path, "w"), all_threads=False)  # noqa: SIM115  (stays open as long as the process)
+
+
+def _run(job: Job, report: Log, torch: Any) -> None:
+    served = Served(job.files)
+    served.install()
+    code = served.code(job.path)
+    assert code is not None
+    count_into(job.counts)
+    watch(job, served, report)
+    report_before_exit(served, report)
+    with contextlib.ExitStack() as stack:
+        begin(job, report, torch, stack)
+        _execute(job, code, served, report)
+
+
+def begin(job: Job, report: Log, torch: Any, stack: contextlib.ExitStack) -> None:
+    """Put this process on the job's device until the stack is closed, and let the report say what happens there.
+
+    Raises NoDevice when the device is not here.
+    """
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     device = _resolve(job.device, torch)
@@ -199,19 +252,18 @@ def _run(job: Job, report: _Report, torch: Any) -> None:
     report.fields["seconds"] = lambda: time.monotonic() - started
     report.fields["torch"] = lambda: torch.__version__
     report.fields["chosen"] = lambda: device
-    code = _compile(job, report)
-    _count_into(job.counts)
     losses = _Losses(torch, on_host=device == "cpu" or device.startswith("sim"))
     report.fields["losses"] = losses.values
     steps = _Steps(job.steps, report)
     report.fields["steps"] = lambda: steps.made
-    _seed(job.seed, torch)
-    _watch(job.timeout, job.path, report)
-    _report_before_exit(job.path, report)
-    with _device(device, report, torch), _forgiving() if job.forgiving else contextlib.nullcontext():
-        torch.autograd.backward = losses.around(torch.autograd.backward)
-        register_optimizer_step_post_hook(steps.after_step)
-        _execute(job, code, report)
+    seed(job.seed, torch)
+    stack.enter_context(_device(device, job, report, torch))
+    if job.forgiving:
+        stack.enter_context(_forgiving())
+    if job.current:
+        getattr(torch, "xpu" if "xpu" in device else "cuda").set_device(job.current)
+    torch.autograd.backward = losses.around(torch.autograd.backward)
+    register_optimizer_step_post_hook(steps.after_step)
 
 
 def _resolve(device: str, torch: Any) -> str:
@@ -228,7 +280,7 @@ def _resolve(device: str, torch: Any) -> str:
 
 
 @contextlib.contextmanager
-def _device(device: str, report: _Report, torch: Any) -> Iterator[None]:
+def _device(device: str, job: Job, report: Log, torch: Any) -> Iterator[None]:
     """Put the run on its device and let the report say which it was and what was recorded."""
     if device == "cpu":
         report.fields["device"] = lambda: "plain CPU"
@@ -236,7 +288,7 @@ def _device(device: str, report: _Report, torch: Any) -> Iterator[None]:
         return
     from devlint.runtime.recorder import Recorder
 
-    recorder = Recorder()
+    recorder = Recorder(max_log=MOST_LOGGED if job.ordered else 0)
     report.fields["recorded"] = lambda: json.loads(recorder.to_json())
     if device.startswith("sim"):
         from devlint.runtime.simulator import DeviceSpec, simulate
@@ -281,7 +333,7 @@ def _forgiving() -> Iterator[None]:
 def _card_name(kind: str, torch: Any) -> str:
     module = getattr(torch, kind)
     if not module.is_available():
-        raise _NoDevice(f"this machine has no {kind} device that torch {torch.__version__} can use")
+        raise NoDevice(f"this machine has no {kind} device that torch {torch.__version__} can use")
     count = module.device_count()
     name = module.get_device_name(0) if hasattr(module, "get_device_name") else kind
     return f"{name} x{count}" if count > 1 else str(name)
@@ -293,16 +345,7 @@ def _observed(recorder: Recorder) -> contextlib.AbstractContextManager[Any]:
     return observe(recorder)
 
 
-def _compile(job: Job, report: _Report) -> types.CodeType:
-    """The program with counted statements, under its own file name."""
-    lines = job.text.splitlines(keepends=True)
-    linecache.cache[job.path] = (len(job.text), None, lines, job.path)
-    tree = ast.parse(job.text, job.path)
-    count_statements(tree)
-    return compile(tree, job.path, "exec", dont_inherit=True)
-
-
-def _count_into(path: str) -> None:
+def count_into(path: str) -> None:
     """Let counting statements write to the first half of the mapped file, and in forked children to the second."""
     with open(path, "r+b") as file:
         view = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
@@ -349,7 +392,7 @@ class _Losses:
 class _Steps:
     """Counts optimizer steps and ends the run at the limit."""
 
-    def __init__(self, most: int | None, report: _Report) -> None:
+    def __init__(self, most: int | None, report: Log) -> None:
         self._most = most
         self._report = report
         self.made = 0
@@ -365,80 +408,116 @@ class _Steps:
         raise StepLimit
 
 
-def _seed(seed: int, torch: Any) -> None:
+def seed(number: int, torch: Any) -> None:
     """One seed for all runs, before the program sets its own."""
-    random.seed(seed)
-    torch.manual_seed(seed)
+    random.seed(number)
+    torch.manual_seed(number)
     with contextlib.suppress(ImportError):
         import numpy
 
-        numpy.random.seed(seed)
+        numpy.random.seed(number)
 
 
-def _watch(timeout: float, path: str, report: _Report) -> None:
-    """End the process when the time is up, whatever the program is doing."""
+def watch(job: Job, served: Served, report: Log) -> None:
+    """End the process when its time is up or it holds too much memory, whatever the program is doing."""
     main_thread = threading.main_thread().ident
+    wait = threading.Event().wait
 
-    def wait() -> None:
-        threading.Event().wait(timeout)
-        frame = sys._current_frames().get(main_thread or 0)
-        line = 0
-        while frame is not None:
-            if frame.f_code.co_filename == path:
-                line = frame.f_lineno
-                break
-            frame = frame.f_back
-        report.write("limit", limit="time", line=line)
+    def end(limit: str) -> NoReturn:
+        report.write("limit", limit=limit, **standing(sys._current_frames().get(main_thread or 0), served))
         _real_exit(124)
 
-    threading.Thread(target=wait, name="devlint-time-limit", daemon=True).start()
+    def wait_for_end() -> None:
+        deadline = time.monotonic() + job.timeout
+        while (left := deadline - time.monotonic()) > 0:
+            wait(left if job.memory is None else min(left, 0.05))
+            if job.memory is not None and _held() > job.memory:
+                end("memory")
+        end("time")
+
+    threading.Thread(target=wait_for_end, name="devlint-limits", daemon=True).start()
 
 
-def _report_before_exit(path: str, report: _Report) -> None:
+def _held() -> int:
+    """Bytes of memory that this process holds now; where the system does not say, the most it ever held."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        try:
+            import resource
+        except ImportError:
+            return 0
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def standing(frame: types.FrameType | None, served: Served) -> dict[str, Any]:
+    """File and line of the innermost frame that runs a file of the program."""
+    while frame is not None:
+        if served.known(frame.f_code.co_filename):
+            return {"file": frame.f_code.co_filename, "line": frame.f_lineno}
+        frame = frame.f_back
+    return {"file": None, "line": 0}
+
+
+def report_before_exit(served: Served, report: Log) -> None:
     """`os._exit` skips every handler, so the report is written inside it."""
 
     def _exit(status: int) -> NoReturn:
-        frame: types.FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename != path:
-            frame = frame.f_back
-        report.write("exit", code=status, how="os._exit", line=frame.f_lineno if frame else 0)
+        report.write("exit", code=status, how="os._exit", **standing(sys._getframe(1), served))
         _real_exit(status)
 
     os._exit = _exit
 
 
-def _execute(job: Job, code: types.CodeType, report: _Report) -> None:
+def _execute(job: Job, code: types.CodeType, served: Served, report: Log) -> None:
+    """Run the code as the main module."""
     sys.argv = [job.script, *job.arguments]
-    sys.path[0:1] = [os.path.dirname(os.path.realpath(job.path))]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0:1] = [os.path.dirname(os.path.realpath(job.path))]
+    execute(code, job.path, served, report)
+
+
+def execute(code: types.CodeType, path: str, served: Served, report: Log) -> None:
+    """Run the code as the main module, with `sys.argv` and `sys.path` as they are, and report how it ends."""
     module = types.ModuleType("__main__")
-    module.__file__ = job.path
+    module.__file__ = path
     module.__builtins__ = builtins  # type: ignore[attr-defined]
     module.__loader__ = None
     sys.modules["__main__"] = module
     try:
         exec(code, module.__dict__)
-    except StepLimit:
-        report.write("limit", limit="steps")
-    except SystemExit as stop:
-        if stop.code in (None, 0):
-            report.write("finished")
-        else:
-            status = stop.code if isinstance(stop.code, int) else 1
-            report.write("exit", code=status, how="sys.exit", message=str(stop.code), **_place(stop, job.path))
-        raise
     except BaseException as error:
-        blocker = _cannot_simulate(error)
-        if blocker is not None:
-            report.write("cannot simulate", message=str(blocker), **_place(error, job.path))
-        else:
-            report.write("exception", **_describe(error), **_place(error, job.path))
-        traceback.print_exception(type(error), error, _user_part(error, job.path))
-        raise SystemExit(1) from None
+        if report_end(error, served, report):
+            traceback.print_exception(type(error), error, _user_part(error, path))
+            raise SystemExit(1) from None
+        if isinstance(error, SystemExit):
+            raise
     else:
         report.write("finished")
 
 
-def _cannot_simulate(error: BaseException) -> BaseException | None:
+def report_end(error: BaseException, served: Served, report: Log) -> bool:
+    """Write how an exception ended the program; returns whether it is an error to show."""
+    if isinstance(error, StepLimit):
+        report.write("limit", limit="steps")
+        return False
+    if isinstance(error, SystemExit):
+        if error.code in (None, 0):
+            report.write("finished")
+        else:
+            status = error.code if isinstance(error.code, int) else 1
+            report.write("exit", code=status, how="sys.exit", message=str(error.code), **place_of(error, served))
+        return False
+    blocker = blocker_of(error)
+    if blocker is not None:
+        report.write("cannot simulate", message=str(blocker), **place_of(error, served))
+    else:
+        report.write("exception", **describe(error), **place_of(error, served))
+    return True
+
+
+def blocker_of(error: BaseException) -> BaseException | None:
     """The CannotSimulate among an error and its causes, if any."""
     from devlint.runtime.simulator.errors import CannotSimulate
 
@@ -452,7 +531,7 @@ def _cannot_simulate(error: BaseException) -> BaseException | None:
     return None
 
 
-def _describe(error: BaseException) -> dict[str, Any]:
+def describe(error: BaseException) -> dict[str, Any]:
     return {
         "type": type(error).__name__,
         "message": str(error)[:2000],
@@ -468,19 +547,27 @@ def _user_part(error: BaseException, path: str) -> types.TracebackType | None:
     return trace
 
 
-def _place(error: BaseException, path: str) -> dict[str, Any]:
-    """Where an error left the program: the innermost frame of its file, of any user file, and what torch was doing."""
+def place_of(error: BaseException, served: Served) -> dict[str, Any]:
+    """Where an error left the program: the innermost frame in its files, in any user file, and what torch was doing."""
     from devlint.runtime.recorder import Recorder
 
     is_user = Recorder().is_user
-    place: dict[str, Any] = {"line": 0, "column": None, "inner_file": None, "inner_line": 0, "inside": []}
+    place: dict[str, Any] = {
+        "file": None,
+        "line": 0,
+        "column": None,
+        "inner_file": None,
+        "inner_line": 0,
+        "inside": [],
+    }
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        if code.co_filename == path or is_user(code):
+        ours = served.known(code.co_filename) is not None
+        if ours or is_user(code):
             place["inner_file"], place["inner_line"], place["inside"] = code.co_filename, trace.tb_lineno, []
-            if code.co_filename == path:
-                place["line"], place["column"] = trace.tb_lineno, _column(trace)
+            if ours:
+                place["file"], place["line"], place["column"] = code.co_filename, trace.tb_lineno, _column(trace)
         elif place["line"] and not is_devlint(code.co_filename):
             place["inside"].append(code.co_name)
         trace = trace.tb_next

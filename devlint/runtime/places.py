@@ -145,12 +145,12 @@ def _begin(node: ast.stmt) -> tuple[int, int]:
     return node.lineno, node.col_offset
 
 
-def count_statements(tree: ast.Module) -> int:
-    """Add before each statement one that counts it in `COUNTS`; returns how many statements there are.
+def count_statements(tree: ast.Module, start: int = 0) -> int:
+    """Add before each statement one that counts it in `COUNTS`, from number `start` on; returns how many there are.
 
     Line numbers stay. Docstrings and `from __future__` imports keep their place at the top and are not counted.
     """
-    number = 0
+    number = start
     blocks: list[tuple[list[ast.stmt], int]] = []
     for block in bodies(tree):
         blocks.append((block, number))
@@ -164,7 +164,7 @@ def count_statements(tree: ast.Module) -> int:
                 counted.append(_counter(first + position, statement))
             counted.append(statement)
         block[:] = counted
-    return number
+    return number - start
 
 
 def _has_docstring(node: ast.AST) -> bool:

@@ -3,7 +3,8 @@
 `pytest --devlint-device=sim:2` simulates two cards from before the first conftest is imported until the end of the
 session, so that `skipif(not torch.cuda.is_available())` lets tests run. A device error gets a note that names the
 variable left behind; what cannot be simulated skips the test, by name; a summary lists what waited and which timers
-read the clock too early. `@pytest.mark.devlint_device("sim:2")` and the fixture `devlint_device` do the same for one test.
+read the clock too early. `@pytest.mark.devlint_device("sim:2")` and the fixture `devlint_device` do the same for one
+test.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ class _Session:
 
         assert self.text is not None
         try:
-            text = check_device(self.text)
+            text = check_device(self.text, _OPTION)
             if "torch" not in sys.modules:
                 os.environ.update(extra_environment(text))
             device = choose_device(text)
         except (DevlintError, ImportError) as error:
-            raise pytest.UsageError(f"{_OPTION}: {error}") from error
+            raise pytest.UsageError(str(error)) from error
         if self.watch is None:
             self.watch = Watch()
             self.watch.memory.track = False  # a suite has no steps of its own
@@ -88,9 +89,9 @@ class _Session:
         from devlint.runtime.watch import Watch, check_device, choose_device, watching
 
         try:
-            device = choose_device(check_device(text))
+            device = choose_device(check_device(text, f"marker {_MARKER}"))
         except (DevlintError, ImportError) as error:
-            raise pytest.UsageError(f"marker {_MARKER}: {error}") from error
+            raise pytest.UsageError(str(error)) from error
         stack = ExitStack()
         if self.watch is not None:
             self.stop()
@@ -211,9 +212,10 @@ def _explained(item: pytest.Item) -> Generator[None, None, None]:
 
         blocker = cannot_simulate(error)
         if blocker is not None:
-            pytest.skip(f"devlint: {blocker}")
+            raise pytest.skip.Exception(f"devlint: {blocker}", _use_item_location=True) from error
         finding = watch.explanation(error)
         if finding is not None:
+            _hide_own_frames(error)
             lines = [f"devlint: {finding.code} {finding.rule} at {finding.where}", *finding.details]
             text = "\n  ".join(lines)
             if hasattr(error, "add_note"):
@@ -221,6 +223,17 @@ def _explained(item: pytest.Item) -> Generator[None, None, None]:
             else:  # Python 3.10
                 item.add_report_section("call", "devlint", text)
         raise
+
+
+def _hide_own_frames(error: BaseException) -> None:
+    """Let pytest leave out the frames of the simulator that raised a device error, as it would have none on a card."""
+    from devlint.runtime.launch import is_devlint
+
+    trace = error.__traceback__
+    while trace is not None:
+        if is_devlint(trace.tb_frame.f_code.co_filename):
+            trace.tb_frame.f_globals["__tracebackhide__"] = True
+        trace = trace.tb_next
 
 
 # -------------------------------------------------------------------------------------------------------- summary

@@ -10,13 +10,14 @@ import json
 import os
 import sys
 import sysconfig
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
 Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
@@ -24,6 +25,7 @@ Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
 _DEVLINT = str(Path(__file__).resolve().parent.parent) + os.sep
 # `timeit` compiles its loop under this name; its clock reads belong to whoever called timeit.
 _TIMEIT = "<timeit-src>"
+_clock = time.perf_counter  # the real one: a simulation puts another in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,21 @@ class Event:
     device: str = ""
 
 
+class Happening(NamedTuple):
+    """One entry of the ordered log: `seconds` since the recorder was made, the rest as in Event."""
+
+    seconds: float
+    kind: Kind
+    what: str
+    file: str | None
+    line: int
+    bytes: int
+    direction: Direction | None
+    blocking: bool
+    pending: int
+    device: str
+
+
 _Key: TypeAlias = tuple[Kind, str, "str | None", int, "Direction | None", "bool | None", str, bool]
 
 
@@ -69,6 +86,7 @@ class Recorder:
         user's that is not part of the standard library, an installed package or devlint.
     max_events: upper bound on distinct events; what comes later is counted in ``dropped``.
     kernel_lines: also count kernels per user line (``kernels``), at some cost per kernel.
+    max_log: also keep the first so many happenings one by one, in their order (``log``).
     """
 
     def __init__(
@@ -77,11 +95,15 @@ class Recorder:
         *,
         max_events: int = 10_000,
         kernel_lines: bool = True,
+        max_log: int = 0,
     ) -> None:
         self.user_roots: tuple[str, ...] = tuple(os.path.realpath(root) for root in user_roots)
         self.max_events = max_events
         self.kernel_lines = kernel_lines
         self.dropped = 0
+        self.max_log = max_log
+        self.log: list[Happening] = []
+        self._began = _clock()
         self._paused = 0
         # Kernels per (code object, offset of the instruction that queued them).  Code objects are
         # known by id, since hashing one takes time in proportion to its size; the two dictionaries of
@@ -152,6 +174,11 @@ class Recorder:
         if self._paused:
             return
         file, line = self.locate(sys._getframe(1)) if at is None else at
+        if len(self.log) < self.max_log:
+            seconds = _clock() - self._began
+            self.log.append(
+                Happening(seconds, kind, what, file, line, bytes, direction, blocking is True, pending, device)
+            )
         key: _Key = (kind, what, file, line, direction, blocking, device, kind == "clock" and pending > 0)
         counters = self._counters.get(key)
         if counters is None:
@@ -193,12 +220,17 @@ class Recorder:
         return lines
 
     def to_json(self) -> str:
-        """One JSON object: ``events`` (rows with the fields of Event), ``kernels`` and ``dropped``."""
+        """One JSON object: ``events`` (rows with the fields of Event), ``kernels``, ``log`` and ``dropped``."""
         kernels = [
             {"file": file, "line": line, "count": count} for (file, line), count in self.kernels_by_line().items()
         ]
         return json.dumps(
-            {"events": [asdict(event) for event in self.events()], "kernels": kernels, "dropped": self.dropped}
+            {
+                "events": [asdict(event) for event in self.events()],
+                "kernels": kernels,
+                "log": self.log,
+                "dropped": self.dropped,
+            }
         )
 
 

@@ -32,14 +32,14 @@ _SETTLED = 2
 _FEWEST_STEPS = 4
 
 
-def check_device(text: str) -> str:
-    """A device name as `watching` takes it. Raises UsageError that lists the known ones."""
+def check_device(text: str, option: str = "--device") -> str:
+    """A device name as `watching` takes it. Raises UsageError that names the option and lists the known devices."""
     if text == "auto" or text in REAL:
         return text
     try:
         return str(DeviceSpec.parse(text))
     except ValueError as error:
-        raise UsageError(f"--device {text}: {error}; known devices: {DEVICES}") from error
+        raise UsageError(f"{option} {text}: {error}; known devices: {DEVICES}") from error
 
 
 def choose_device(text: str) -> str:
@@ -62,8 +62,9 @@ def choose_device(text: str) -> str:
 class Watch:
     """What a program did while it was watched.
 
-    recorder: synchronizations, transfers, clocks, races, faults. device: how a report names the device; kind: as in ``torch.device(kind)``.
-    notes: what the simulation replaced by something simpler. memory: bytes held after each optimizer step.
+    recorder: synchronizations, transfers, clocks, races, faults. device: how a report names the device; kind: its
+    type for ``torch.device``. notes: what the simulation replaced by something simpler. memory: bytes held after each
+    optimizer step.
     """
 
     def __init__(self, recorder: Recorder | None = None) -> None:

@@ -235,7 +235,7 @@ def _is_meant(event: ApiCall) -> bool:
     """Whether CUDA is asked for around the call, or by its `enabled` argument."""
     guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
     enabled = event.arguments.get("enabled") or (
-        event.arguments.get("0") if event.qualname.endswith(".amp.autocast") else None
+        event.arguments.get("0") if event.qualname.endswith((".cuda.amp.autocast", ".cpu.amp.autocast")) else None
     )
     return guard or (enabled is not None and _ASKS_DEVICE.search(enabled.text) is not None)
 
@@ -250,9 +250,20 @@ def _type_of(event: ApiCall, site: Site) -> str:
     path = _device_in_scope(event)
     assert path is not None
     value = event.scope.get(path)
-    if value is not None and is_device_object(Operand(event.span, ast.Name(path), path, value)):
+    known = value is not None and is_device_object(Operand(event.span, ast.Name(path), path, value))
+    if known or _is_annotated(path, event, site.facts):
         return f"{path}.type"
     return f"{site.spell('torch.device')}({path}).type"
+
+
+def _is_annotated(name: str, event: ApiCall, facts: Facts) -> bool:
+    """Whether a name is a parameter annotated as `torch.device` that the file never assigns to."""
+    function = event.function.rpartition(".")[2]
+    header = re.search(rf"\bdef {re.escape(function)}\((.*?)\)\s*(->[^:\n]*)?:\s", facts.text, re.DOTALL)
+    if not function or header is None or not name.isidentifier():
+        return False
+    annotated = re.search(rf"\b{name}\s*:\s*(\w+\.)?device\b(?!\s*\|)", header[1]) is not None
+    return annotated and re.search(rf"^\s*{name}\s*=", facts.text, re.MULTILINE) is None
 
 
 def _named(arg: cst.Arg, name: str) -> cst.Arg:

@@ -60,7 +60,7 @@ class DefaultTensorType(Rule[ApiCall]):
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:
         given = argument(event, "t", 0)
-        text = "" if given is None else given.value.type_name or given.value.constant or ""
+        text = "" if given is None else given.value.type_name or getattr(given.node, "value", "")
         dtype = dtype_of(text) if isinstance(text, str) else None
         call = site.node
         title = "Use `torch.set_default_dtype` and `torch.set_default_device`"

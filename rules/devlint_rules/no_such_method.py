@@ -36,6 +36,7 @@ class from another package.
 from __future__ import annotations
 
 from devlint.api import Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules import _shared as shared
 
 _MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "mps", "mtia", "hpu", "ipu"})
 _MEMBERS = _MOVES | {"device"}
@@ -67,7 +68,7 @@ _OTHERS = {
     "ndarray": ("an array", "make a tensor of it first: `torch.as_tensor(x, device=...)`"),
     "number": ("a number", "it has no device"),
     "string": ("a string", "it has no device"),
-    "module": ("`nn.Module`", "ask a parameter: `next(module.parameters()).device`"),
+    "module": ("an `nn.Module`", "ask a parameter: `next(module.parameters()).device`"),
 }
 
 
@@ -99,7 +100,7 @@ class NoSuchMethod(Rule[Call]):
         kind = event.receiver.value.kind
         name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
         what = "method" if event.is_call else "attribute"
-        message = f"{name} has no {what} `{member}`: {instead}"
+        message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: {instead}"
         because = event.because or event.receiver.value.because
         return Finding(event.span, message, self._fix(event, site, kind, member, instead), because)
 

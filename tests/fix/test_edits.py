@@ -333,3 +333,18 @@ def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
     tree = tree_of("__all__ = x\nimport torch\n")
     fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(RunDeviceNeed(),))
     assert fix.safety is Safety.HINT
+
+
+def test_the_device_goes_after_imports_that_calls_interrupt() -> None:
+    from devlint.engine import Linter
+    from devlint.fix.rounds import fix_source
+    from devlint.model import Safety
+    from devlint.registry import load_rules
+    from devlint.source import decode
+
+    text = (
+        "import os\nimport warnings\n\nwarnings.filterwarnings('ignore')\nos.environ['A'] = '1'\n\n"
+        "import torch\nimport torch.nn as nn\n\nmodel = nn.Linear(2, 2).cuda()\n"
+    )
+    outcome = fix_source(Linter(load_rules()), decode(text.encode(), "run.py"), {Safety.SAFE, Safety.UNSAFE})
+    assert "import torch.nn as nn\n\ndevice = torch.accelerator" in outcome.text
