@@ -17,6 +17,7 @@ COMMANDS = {
     "verify": "run a script and confirm its fixes",
     "run": "run a program on a simulated or real accelerator and report on it",
     "doctor": "say what decides whether a program finds a GPU here",
+    "server": "start the language server for editors",
     "help": "show this help, or the help of a command",
     "version": "show the version",
 }
@@ -61,7 +62,7 @@ def _dispatch(arguments: list[str]) -> int:
     if first in ("verify", "run", "doctor"):
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
-    if first in ("check", "rule", "reveal", "explain"):
+    if first in ("check", "rule", "reveal", "explain", "server"):
         module = importlib.import_module(f"devlint.commands.{first}")
         return int(module.main(arguments[1:]))
     from devlint.commands import check

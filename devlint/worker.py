@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devlint.embedded import EMBEDDING
 from devlint.errors import SourceError, UsageError
 from devlint.model import Diagnostic, FileResult, Safety, Statistics
 from devlint.report import FileReport
@@ -18,12 +19,19 @@ from devlint.settings import Settings
 
 if TYPE_CHECKING:
     from devlint.engine import Linter
+    from devlint.fix.rounds import Checker, FixOutcome
+    from devlint.identity import Key
+    from devlint.scope import Rows, Scope
     from devlint.source import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One file to check. `raw` stands for the content of `path` when it is standard input."""
+    """One file to check. `raw` stands for the content of `path` when it is standard input.
+
+    `scope`: the findings that fixes leave alone and that are left out. `add_ignore`: instead of fixing, write a comment
+    with this reason for each finding.
+    """
 
     path: str
     name: str
@@ -35,6 +43,14 @@ class Task:
     keep_text: bool = False
     raw: bytes | None = None
     remember: bool = False  # the outcome is kept in a cache
+    scope: Scope | None = None
+    ignore_suppressions: bool = False
+    add_ignore: str | None = None
+
+    @property
+    def depends_on_content_alone(self) -> bool:
+        """Whether the findings are those of the file under its settings, which is what a cache can keep."""
+        return self.scope is None and not self.ignore_suppressions and self.add_ignore is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +78,8 @@ class Seen:
 class Outcome:
     """What became of a file. `before` and `after` are its bytes when fixes changed them; `errors` mean exit code 2.
 
-    `seen`: the file whose content the report follows from, as it was when it was read.
+    `seen`: the file whose content the report follows from, as it was when it was read. `cells`: name, source before and
+    after of each cell that changed. `hidden`: the findings that the scope of the task left out; None without one.
     """
 
     report: FileReport
@@ -71,6 +88,8 @@ class Outcome:
     before: bytes = b""
     after: bytes | None = None
     seen: Seen | None = None
+    cells: list[tuple[str, bytes, bytes]] = field(default_factory=list)
+    hidden: set[Key] | None = None
 
 
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
@@ -94,14 +113,22 @@ def run_task(task: Task) -> Outcome:
 def _run(task: Task) -> Outcome:
     from devlint.source import decode, read_source
 
-    seen = Seen.of(task.path) if task.remember else None
+    if task.name.endswith(EMBEDDING):
+        from devlint.embedded.run import run
+
+        return run(task, _checker(task))
+    seen = Seen.of(task.path) if task.remember and task.depends_on_content_alone else None
     source = decode(task.raw, task.name) if task.raw is not None else read_source(Path(task.path), task.name)
-    linter = _linter(task.settings, task.plugins)
-    if task.fix:
-        outcome = _fix(task, linter, source)
-    else:
-        result = linter.check(source)
-        outcome = Outcome(_report(task, result, source.text), errors=list(result.crashes))
+    done, hidden = work(task, _checker(task), source)
+    outcome = Outcome(
+        _report(task, done.result, done.text, tuple(done.fixed)),
+        errors=list(done.result.crashes),
+        warnings=[withdrawn(each.diagnostic, each.reason) for each in done.rejected],
+        hidden=hidden,
+    )
+    if done.text != source.text:
+        outcome.before, outcome.after = source.raw, source.encode(done.text)
+        write(task, outcome)
     if seen is not None:
         from devlint.fingerprint import content_digest
 
@@ -109,35 +136,70 @@ def _run(task: Task) -> Outcome:
     return outcome
 
 
-def _fix(task: Task, linter: Linter, source: Source) -> Outcome:
-    from devlint.fix.rounds import fix_source
+def work(
+    task: Task, checker: Checker, source: Source, rows_of: Callable[[Diagnostic], Rows] | None = None
+) -> tuple[FixOutcome, set[Key] | None]:
+    """Check one source, and fix it when that is the task; what is left, and what the scope of the task left out.
+
+    `rows_of`: where in the file a finding of this source stands.
+    """
+    from devlint.fix.rounds import FixOutcome, fix_source
+
+    hidden: set[Key] | None = None
+    if task.scope is not None:
+        from devlint.checkers import Scoped
+        from devlint.scope import Scope
+
+        hidden = task.scope.hidden(checker.check(source).diagnostics, rows_of)
+        checker = Scoped(checker, Scope(frozenset(hidden)))
+    if task.add_ignore is not None:
+        from devlint.add_ignore import add_ignores
+
+        done = add_ignores(checker, source, task.add_ignore, hidden or set())
+    elif task.fix:
+        done = fix_source(checker, source, task.applied)
+    else:
+        done = FixOutcome(source.text, checker.check(source))
+    if hidden:
+        from devlint.scope import without
+
+        done.result.diagnostics = without(done.result.diagnostics, hidden)
+    return done, hidden
+
+
+def write(task: Task, outcome: Outcome) -> None:
+    """Write what changed when that is the task; when it cannot be written the findings are those of the old content."""
+    if not task.write or outcome.after is None:
+        return
     from devlint.fix.write import write_file
 
-    fixed = fix_source(linter, source, task.applied)
-    outcome = Outcome(
-        _report(task, fixed.result, fixed.text, tuple(fixed.fixed)),
-        errors=list(fixed.result.crashes),
-        warnings=[_withdrawn(each.diagnostic, each.reason) for each in fixed.rejected],
-    )
-    if fixed.text != source.text:
-        outcome.before, outcome.after = source.raw, source.encode(fixed.text)
-        if task.write:
-            try:
-                write_file(Path(task.name), outcome.after, source.raw)
-            except UsageError as error:
-                unfixed = linter.check(source)
-                return Outcome(_report(task, unfixed, source.text), errors=[str(error), *unfixed.crashes])
-    return outcome
+    try:
+        write_file(Path(task.name), outcome.after, outcome.before)
+    except UsageError as error:
+        unfixed = run_task(replace(task, fix=False, write=False, add_ignore=None, raw=outcome.before))
+        outcome.report, outcome.after, outcome.cells = unfixed.report, None, []
+        outcome.errors = [str(error), *unfixed.errors]
+        outcome.warnings = []
 
 
-def _withdrawn(diagnostic: Diagnostic, reason: str) -> str:
-    at = diagnostic.start
-    return f"{diagnostic.path}:{at.row}:{at.column}: the fix for {diagnostic.code} was not applied: {reason}"
+def withdrawn(diagnostic: Diagnostic, reason: str) -> str:
+    """The warning about a fix that was not applied."""
+    at, cell = diagnostic.start, "" if diagnostic.cell is None else f"cell {diagnostic.cell}:"
+    return f"{diagnostic.path}:{cell}{at.row}:{at.column}: the fix for {diagnostic.code} was not applied: {reason}"
 
 
 def _report(task: Task, result: FileResult, text: str, fixed: tuple[Diagnostic, ...] = ()) -> FileReport:
     kept = text if task.keep_text and result.diagnostics else None
     return FileReport(result, kept, fixed, task.applied)
+
+
+def _checker(task: Task) -> Checker:
+    linter = _linter(task.settings, task.plugins)
+    if not task.ignore_suppressions:
+        return linter
+    from devlint.checkers import Unsuppressed
+
+    return Unsuppressed(linter)
 
 
 @cache

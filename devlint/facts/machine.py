@@ -170,6 +170,7 @@ class Machine:
         self.split_names: set[str] = set()  # names in conditions that told values apart
         self.snapshots = 0  # copies of the scope made in this function
         self.last_scope: Scope = {}
+        self.optimizers: set[str] = set()  # the entries of states that stand for an optimizer, see `ordering`
         self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
         self.split_keys: set[str] = set()  # conditions that told values apart
         self.rooted: set[str] = set()  # names that have paths below them

@@ -40,7 +40,9 @@ def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arg
         if any(v is not None and (v.moved or is_surely_accelerator(v.device)) for v in known):
             continue
         origin = Origin(span, f"the optimizer gets the parameters of `{path}` here")
-        env[_key(_OPTIMIZED, path)] = Value(
+        key = _key(_OPTIMIZED, path)
+        machine.optimizers.add(key)
+        env[key] = Value(
             "optimizer",
             optimizer.device,
             type_name=optimizer.type_name,
@@ -54,10 +56,12 @@ def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arg
 def note_loaded(machine: Calls, node: ast.Call, optimizer: Value) -> None:
     """`optimizer.load_state_dict(...)`: the state is put where the parameters are now."""
     made = {origin.span for origin in optimizer.because}
-    for key, entry in machine.state.env.items():
-        if key.startswith(_OPTIMIZED) and any(origin.span in made for origin in entry.because):
+    env = machine.state.env
+    for key in machine.optimizers & env.keys():
+        entry = env[key]
+        if any(origin.span in made for origin in entry.because):
             origin = Origin(machine.span(node), _LOADED)
-            machine.state.env[key] = replace(entry, because=(*entry.because[:3], origin))
+            env[key] = replace(entry, because=(*entry.because[:3], origin))
 
 
 def note_move(machine: Calls, node: ast.Call, operand: Operand, target: Value | None) -> None:
@@ -67,13 +71,13 @@ def note_move(machine: Calls, node: ast.Call, operand: Operand, target: Value | 
         return
     env = machine.state.env
     own = _key(_OPTIMIZED, path)
-    keys = [key for key in env if key == own or key.startswith(own + "/")]
+    keys = [key for key in machine.optimizers if key in env and (key == own or key.startswith(own + "/"))]
     if target is None or not may_be_accelerator(target.device):
         for key in keys:
             del env[key]  # a model that comes and goes
         return
     env[_key(_MOVED, path)] = NONE
-    for key in keys:
+    for key in sorted(keys):
         entry = env.pop(key)
         if entry.kind != "optimizer" or not entry.made or entry.device == target.device:
             continue

@@ -129,6 +129,7 @@ def ranks(o: Outline) -> Iterator[RankIndex]:
         return
     if not any(word in text for word in _SPAWNS):
         yield from global_ranks(o)
+    yield from never_set(o)
     if not any(word in text for word in _BINDS) and "LOCAL_RANK" in text and "nccl" in text:
         yield from unbound(o)
 
@@ -181,6 +182,27 @@ def indices(o: Outline) -> Iterator[ast.expr]:
                 yield from right.args[:1]
             elif isinstance(node.op, ast.Mod):
                 yield right
+
+
+def never_set(o: Outline) -> Iterator[RankIndex]:
+    """`f"cuda:{self.gpu}"` in a class without bases that sets other attributes, but this one nowhere."""
+    if any(word in o.flow.source.text for word in ("setattr(", "__getattr__", "__dict__", "__slots__", "vars(")):
+        return
+    for place in indices(o):
+        path = dotted(place) or ""
+        class_ = o.nearest(place, ast.ClassDef)
+        if not path.startswith("self.") or path.count(".") != 1 or class_ is None:
+            continue
+        if class_.decorator_list or class_.keywords or any(dotted(base) != "object" for base in class_.bases):
+            continue
+        name = path[5:]
+        bound = {
+            getattr(n, "attr", getattr(n, "id", getattr(n, "name", None)))
+            for n in ast.walk(o.tree)
+            if isinstance(getattr(n, "ctx", None), ast.Store) or isinstance(n, (ast.FunctionDef, ast.ClassDef))
+        }
+        if name not in bound:
+            yield RankIndex(*o.head(place), "never-set", path, "", False)
 
 
 def is_cuda_prefix(node: ast.expr) -> bool:

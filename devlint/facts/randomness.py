@@ -12,7 +12,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from devlint.facts.events import Creation, GeneratorMeet, Operand
-from devlint.facts.values import CPU, HOME, NONE, UNKNOWN, Device, Place, Value, describe, may_be_accelerator
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    NONE,
+    UNKNOWN,
+    Device,
+    Place,
+    Value,
+    describe,
+    is_surely_accelerator,
+    may_be_accelerator,
+)
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -90,7 +101,8 @@ def note_sampling(machine: Calls, node: ast.Call, qualname: str, arguments: Argu
     given = arguments.get("generator")
     place = machine.default_device().device
     if given is not None and given[1].kind != "none":
-        if given[1].kind == "generator" and given[1].device:
+        if given[1].kind == "generator" and is_surely_accelerator(given[1].device):
+            # one that follows a variable is there for a default device that is set elsewhere
             _meet(machine, node, qualname, machine.operand(*given), place, None)
         return
     splits = qualname.endswith("random_split")

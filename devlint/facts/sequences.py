@@ -6,13 +6,17 @@ The lengths must be a list or a 1-D int64 tensor on the CPU [torch/nn/utils/rnn.
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Lengths
-from devlint.facts.values import CPU
+from devlint.facts.values import CPU, HOME
 
 if TYPE_CHECKING:
     from devlint.facts.calls import Arguments, Calls
+
+#: The origin of an argument that is lengths by its name.
+_LENGTHS = re.compile(r"`(n|num|nb)_|`\w*(len|size|count|duration)", re.IGNORECASE)
 
 
 def note_lengths(machine: Calls, node: ast.Call, arguments: Arguments) -> None:
@@ -20,9 +24,12 @@ def note_lengths(machine: Calls, node: ast.Call, arguments: Arguments) -> None:
     given = arguments.get("lengths", 1)
     if given is None or not given[1].is_tensor or machine.host:
         return
-    level = machine.conflict(CPU, given[1].device)
-    if given[1].device == CPU or level is None:
+    value = given[1]
+    level = machine.conflict(CPU, value.device)
+    if value.device == CPU or level is None:
         return
+    if value.device == HOME and any(_LENGTHS.match(origin.text) for origin in value.because):
+        return  # whoever calls with lengths knows where they must be
     machine.emit(
         Lengths(
             machine.span(node), node, given[1].because, machine.guards, machine.scope(), machine.name,

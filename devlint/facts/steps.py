@@ -301,6 +301,6 @@ def drop_trained(o: Outline) -> None:
         name = event.function.rsplit(".", 1)[-1]
         trains = any(word in region for word in (".backward(", ".step(", "in enumerate(", "loader", "epoch", "tqdm"))
         named = any(word in name.lower() + text[: event.start.start][-400:] for word in ("epoch", "compile", "load"))
-        looped = o.loop(event.node) is not None
+        looped = o.loop(event.node) is not None or len(region) > 2_000  # too long for a benchmark
         if warms or trains or named or looped or called.get(name, 0) > 1 or event.start.end > event.span.start:
             del flow.events[key]

@@ -47,7 +47,7 @@ def leaves(o: Outline, block: ast.With, stream: str) -> Iterator[StreamUse]:
         for target in child.targets
         if isinstance(target, ast.Name)
     }
-    if not made or orders(list(inside(block.body))[-12:]) or any(isinstance(s, ast.Return) for s in block.body):
+    if not made or orders(list(inside(block.body))) or any(isinstance(s, ast.Return) for s in block.body):
         return
     siblings = o.block(block)
     for following in siblings[siblings.index(block) + 1 :]:

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from devlint.engine import Linter
 from devlint.errors import SourceError
 from devlint.fix.apply import Moves, choose, splice
 from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Safety, Span, TextEdit
 from devlint.source import Source, decode
 
 ROUNDS = 20
+
+
+class Checker(Protocol):
+    """A `Linter`, or what stands between it and the rounds to change what it says."""
+
+    def check(self, source: Source) -> FileResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class FixOutcome:
 
 
 def fix_source(
-    linter: Linter, source: Source, allow: Collection[Safety] = (Safety.SAFE,), result: FileResult | None = None
+    linter: Checker, source: Source, allow: Collection[Safety] = (Safety.SAFE,), result: FileResult | None = None
 ) -> FixOutcome:
     """Apply the fixes of the allowed levels. `result`: the findings of `source`, when they are already known."""
     outcome = FixOutcome(source.text, result if result is not None else linter.check(source))
@@ -92,7 +97,7 @@ class _Attempt(NamedTuple):
 
 
 def _try(
-    linter: Linter,
+    linter: Checker,
     source: Source,
     before: FileResult,
     batch: Sequence[Diagnostic],

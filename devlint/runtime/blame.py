@@ -193,12 +193,12 @@ def _owner(operand: Any, user: Sequence[Place]) -> Owner | None:
             if best is not None:
                 break
             continue
-        name, holder = found
+        name, holder, tensor = found
         best = Owner(
             name=name,
             device=str(operand.device),
-            shape=tuple(operand.shape),
-            dtype=str(operand.dtype).removeprefix("torch."),
+            shape=tuple(tensor.shape),
+            dtype=str(tensor.dtype).removeprefix("torch."),
             file=frame.f_code.co_filename,
             line=line,
             function=frame.f_code.co_name,
@@ -208,19 +208,20 @@ def _owner(operand: Any, user: Sequence[Place]) -> Owner | None:
     return best
 
 
-def _name_in(frame: FrameType, operand: Any) -> tuple[str, str] | None:
-    """The best name a frame has for an operand's memory; exact tensors before views of a larger one."""
-    view: tuple[str, str] | None = None
+def _name_in(frame: FrameType, operand: Any) -> tuple[str, str, Any] | None:
+    """The best name a frame has for an operand's memory, its holder and the named tensor; the very tensor before one
+    that the operand is a view of."""
+    view: tuple[str, str, Any] | None = None
     for name, holder, tensor in _tensors_of(frame):
         try:
             if str(tensor.device) != str(operand.device):
                 continue
             if operand.data_ptr and tensor.data_ptr() == operand.data_ptr:
                 if tuple(tensor.shape) == tuple(operand.shape):
-                    return name, holder
-                view = view or (name, holder)
+                    return name, holder, tensor
+                view = view or (name, holder, tensor)
             elif view is None and operand.data_ptr and _covers(tensor, operand.data_ptr):
-                view = name, holder
+                view = name, holder, tensor
         except Exception:  # a tensor without memory, or a subclass that refuses
             continue
     return view

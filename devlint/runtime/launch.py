@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 MOST_LOSSES = 10_000
 MOST_LOGGED = 20_000
 _real_exit = os._exit
+_now = time.time  # the real one: a simulation puts another in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Log:
             if self._written:
                 return
             self._written = True
-            row = {"end": end, **details}
+            row = {"end": end, "ended": _now(), **details}
             for name, read in self.fields.items():
                 try:
                     row[name] = read()

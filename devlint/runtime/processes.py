@@ -1,9 +1,10 @@
-"""Runs one job in a child process and always comes back: bounded in time and output, with nothing left running."""
+"""Runs one job, a script or a command, and always comes back: bounded in time and output, with nothing left running."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,11 +15,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from devlint.runtime.launch import Job, extra_environment
+from devlint.errors import UsageError
+from devlint.runtime.follow import SITECUSTOMIZE
+from devlint.runtime.launch import Job, extra_environment, following
 
 GRACE = 5.0
 """Seconds a child may take beyond its time limit to write its report."""
@@ -30,16 +33,29 @@ _MARK = "DEVLINT_RUN"
 
 
 @dataclass(slots=True)
-class Ended:
-    """How a child ended. `report` is None when it died without writing one; then `crash` holds what is known."""
+class Seen:
+    """What one process left: its report, None when it died without one; then `crash` holds what is known.
 
-    returncode: int | None  # None: killed by the parent
+    counts: how often each statement ran there; elsewhere: in processes forked from it.
+    """
+
+    pid: int
     report: dict[str, Any] | None
     counts: list[int] = field(default_factory=list)
-    elsewhere: list[int] = field(default_factory=list)  # counts of forked children
+    elsewhere: list[int] = field(default_factory=list)
+    crash: str = ""
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a run ended. `main`: the process that was started, if it is a Python that could be followed; `others`: what
+    it started, in order of rank, then of number."""
+
+    returncode: int | None  # None: killed by the parent
+    main: Seen
+    others: list[Seen] = field(default_factory=list)
     stdout: str = ""
     stderr: str = ""
-    crash: str = ""
     left_behind: int = 0  # processes that the program had left running
 
 
@@ -66,28 +82,19 @@ class Launcher:
             self._nursery.close()
             self._nursery = None
 
-    def run(
-        self,
-        *,
-        script: str,
-        path: str,
-        text: str,
-        arguments: tuple[str, ...],
-        device: str,
-        statements: int,
-        steps: int | None = None,
-        timeout: float = 300.0,
-        seed: int = 0,
-        forgiving: bool = False,
-    ) -> Ended:
-        """Run `text` as the program `path` on a device; see `Job`. `statements`: how many statements the text has."""
+    def run(self, job: Job) -> Ended:
+        """Run a job; its files for reports are filled in here."""
         with tempfile.TemporaryDirectory(prefix="devlint-", ignore_cleanup_errors=True) as folder:
             place = Path(folder)
+            (place / "site").mkdir()
+            home = str(Path(__file__).resolve().parents[2])
+            text = SITECUSTOMIZE.format(home=home, folder=folder)
+            (place / "site" / "sitecustomize.py").write_text(text, encoding="utf-8")
             files = {name: str(place / name) for name in ("report", "counts", "crash")}
-            Path(files["counts"]).write_bytes(bytes(16 * max(statements, 1)))
+            Path(files["counts"]).write_bytes(bytes(16 * max(job.statements, 1)))
             Path(files["report"]).touch()
             Path(files["crash"]).touch()
-            job = Job(script, path, text, arguments, device, steps, timeout, seed, forgiving, **files)
+            job = replace(job, folder=folder, **files)
             (place / "job").write_text(json.dumps(asdict(job)), encoding="utf-8")
             # Opened here first, so that a program that clears the temporary folder does not take its report along.
             with (
@@ -95,19 +102,50 @@ class Launcher:
                 open(files["counts"], "rb") as counts,
                 open(files["crash"], encoding="utf-8", errors="replace") as crash,
             ):
-                ended = self._supervise(str(place / "job"), device, timeout)
-                ended.report = _parse(report.read())
-                ended.counts, ended.elsewhere = _read_counts(counts.read())
-                ended.crash = crash.read()
+                ended = self._command(job) if job.command else self._supervise(job)
+                if not job.command:
+                    numbers = _read_counts(counts.read())
+                    ended.main = Seen(ended.main.pid, _parse(report.read()), *numbers, crash.read())
+            followed = sorted(_followed(place), key=lambda seen: (_rank(seen), seen.pid))
+            if job.command:
+                ended.main = next((seen for seen in followed if seen.pid == ended.main.pid), ended.main)
+            ended.others = [seen for seen in followed if seen.pid != ended.main.pid]
         return ended
 
-    def _supervise(self, job: str, device: str, timeout: float) -> Ended:
-        if not self._forks or device in ("cuda", "xpu", "mps") or (device == "auto" and _may_have_a_card()):
-            return _fresh(job, device, timeout)  # a driver that one process has touched does not survive a fork
+    def _command(self, job: Job) -> Ended:
+        """A command, with the folder of this interpreter first on the path: its `python`, `pytest` and `torchrun`."""
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        name, *arguments = job.command
+        found = shutil.which(name, path=path)
+        if found is None:
+            raise UsageError(f"cannot start {name}: there is no such command")
+        return _fresh([found, *arguments], job, {"PATH": path, **following(job.folder)})
+
+    def _supervise(self, job: Job) -> Ended:
+        call = _python(f"main({os.path.join(job.folder, 'job')!r})")
+        if not self._forks or job.device in ("cuda", "xpu", "mps") or (job.device == "auto" and _may_have_a_card()):
+            return _fresh(call, job, {})  # a driver that one process has touched does not survive a fork
         if self._nursery is None or not self._nursery.alive:
             self.close()
             self._nursery = _Nursery()
-        return self._nursery.run(job, device, timeout) or _fresh(job, device, timeout)
+        return self._nursery.run(job) or _fresh(call, job, {})
+
+
+def _followed(folder: Path) -> Iterator[Seen]:
+    """What the processes that were followed left in the folder of their job."""
+    for path in folder.glob("counts.*"):
+        pid = int(path.suffix[1:])
+        with suppress(OSError):
+            counts = _read_counts(path.read_bytes())
+            crash = folder / f"crash.{pid}"
+            text = crash.read_text(encoding="utf-8", errors="replace") if crash.exists() else ""
+            report = folder / f"report.{pid}"
+            yield Seen(pid, _parse(report.read_bytes()) if report.exists() else None, *counts, text)
+
+
+def _rank(seen: Seen) -> int:
+    rank = (seen.report or {}).get("rank")
+    return int(rank) if isinstance(rank, str) and rank.isdecimal() else 1_000_000
 
 
 def _may_have_a_card() -> bool:
@@ -132,23 +170,26 @@ def _environment(mark: str) -> dict[str, str]:
     return {**os.environ, _MARK: mark, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 
-def _fresh(job: str, device: str, timeout: float) -> Ended:
-    """A run in an interpreter of its own."""
+def _fresh(call: list[str], job: Job, environment: dict[str, str]) -> Ended:
+    """A run in an interpreter of its own, or of a command."""
     mark = uuid.uuid4().hex
-    child = subprocess.Popen(
-        _python(f"main({job!r})"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**_environment(mark), **extra_environment(device)},
-        start_new_session=True,
-    )
+    try:
+        child = subprocess.Popen(
+            call,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**_environment(mark), **extra_environment(job.device), **environment},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise UsageError(f"cannot start {call[0]}: {error.strerror or error}") from error
     assert child.stdout is not None and child.stderr is not None
     streams = [_Tail(child.stdout), _Tail(child.stderr)]
     returncode: int | None = None
     try:
         with suppress(subprocess.TimeoutExpired):
-            returncode = child.wait(timeout + GRACE + START_UP)
+            returncode = child.wait(job.timeout + GRACE + START_UP)
     finally:
         if child.poll() is None:
             if os.name == "nt":
@@ -160,7 +201,7 @@ def _fresh(job: str, device: str, timeout: float) -> Ended:
         if os.name == "posix" and not Path("/proc").exists():
             _kill(-child.pid)  # without marks, at least what stayed in the child's group
     out, err = (stream.text() for stream in streams)
-    return Ended(returncode, None, stdout=out, stderr=err, left_behind=left)
+    return Ended(returncode, Seen(child.pid, None), stdout=out, stderr=err, left_behind=left)
 
 
 class _Nursery:
@@ -192,14 +233,15 @@ class _Nursery:
         _end_marked(self._mark, keep=0)
         self._process.wait()
 
-    def run(self, job: str, device: str, timeout: float) -> Ended | None:
+    def run(self, job: Job) -> Ended | None:
         """Run a job in a child; None when no child was started."""
         pipes = [os.pipe(), os.pipe()]
         streams = [_Tail(open(read, "rb", buffering=0)) for read, _ in pipes]  # noqa: SIM115
         returncode: int | None = None
         pid = left = 0
         try:
-            request = json.dumps({"job": job, "environment": extra_environment(device)}).encode()
+            path = os.path.join(job.folder, "job")
+            request = json.dumps({"job": path, "environment": extra_environment(job.device)}).encode()
             try:
                 socket.send_fds(self._socket, [request], [write for _, write in pipes])
             finally:
@@ -208,7 +250,7 @@ class _Nursery:
             self._socket.settimeout(START_UP)
             pid = int(self._socket.recv(64) or b"0")
             if pid:
-                self._socket.settimeout(timeout + GRACE)
+                self._socket.settimeout(job.timeout + GRACE)
                 try:
                     returncode = int(self._socket.recv(64) or b"-9")
                 except TimeoutError:
@@ -221,7 +263,7 @@ class _Nursery:
         finally:
             left = _end_marked(self._mark, keep=self._process.pid)
         out, err = (stream.text() for stream in streams)
-        return Ended(returncode, None, stdout=out, stderr=err, left_behind=left) if pid else None
+        return Ended(returncode, Seen(pid, None), stdout=out, stderr=err, left_behind=left) if pid else None
 
 
 class _Tail:

@@ -17,8 +17,9 @@ _WIDTH = 110
 def as_text(report: Report) -> str:
     """The runs with their outcomes, then each fix with its verdict and evidence, then what was not judged."""
     lines: list[str] = []
-    if report.device:
-        lines += [f"{report.script}, run on: {report.device} (torch {report.torch})", ""]
+    if report.runs:
+        on = f"run on: {report.device} (torch {report.torch})" if report.device else "run, and torch was not imported"
+        lines += [f"{report.script}, {on}", ""]
         width = max(len(label) for label, _ in report.runs)
         lines += [f"  {label:<{width}}  {_short(run.text)}{_swallowed(run)}" for label, run in report.runs]
         lines.append("")
@@ -27,7 +28,7 @@ def as_text(report: Report) -> str:
     if report.hints:
         lines += ["Not judged, for want of a fix to apply:"]
         lines += [
-            f"  {report.script}:{at.row}:{at.column}: {case.code} {case.message}".rstrip() for case, at in report.hints
+            f"  {report.file(case)}:{at.row}:{at.column}: {case.code} {case.message}".rstrip() for case, at in report.hints
         ]
         lines.append("")
     lines += [f"note: {note}" for note in report.notes]
@@ -37,14 +38,15 @@ def as_text(report: Report) -> str:
 
 def _fix(report: Report, fix: JudgedFix) -> list[str]:
     case, judgement = fix.case, fix.judgement
-    where = f"{report.script}:{fix.start.row}:{fix.start.column}"
+    where = f"{report.file(case)}:{fix.start.row}:{fix.start.column}"
     head = f"{where}: {case.code} {case.name}".rstrip()
     lines = [f"{head} ({case.safety.value} fix): {judgement.verdict.value.upper()}{_on(report, judgement.device)}"]
     if case.message:
         lines.append(f"    {case.message}")
     lines += [f"    {each}" for each in judgement.evidence]
     if judgement.then is not None:
-        lines.append(f"    the corrected program then stops at {judgement.then.where}: {judgement.then.text}")
+        does = "a test of the corrected program fails at" if judgement.then.test else "the corrected program then stops at"
+        lines.append(f"    {does} {judgement.then.where}: {judgement.then.text}")
     return [*lines, ""]
 
 
@@ -81,7 +83,7 @@ def as_json(report: Report) -> str:
     return json.dumps(
         {
             "version": 1,
-            "filename": report.script,
+            "program": report.script,
             "device": report.device,
             "torch": report.torch,
             "runs": [_run_row(label, run) for label, run in report.runs],

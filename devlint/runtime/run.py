@@ -192,6 +192,10 @@ class _Report:
         self.watch = watch
         self.torch = torch
         self._folder = os.getcwd()
+        # A copy, since the program may close its own.
+        self._stderr: int | None = None
+        with contextlib.suppress(OSError):
+            self._stderr = os.dup(2)
         self._written: int | None = None
 
     def write(self, end: End) -> int:
@@ -212,18 +216,24 @@ class _Report:
             os.chdir(self._folder)  # paths are shown, and --output is meant, as the user sees them
         make: Callable[[list[Finding], End, int], str] = self._as_json if self.request.json else self._as_text
         text = make(findings, end, status)
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # the program may have closed its streams
+        with contextlib.suppress(OSError):  # a full disk, or a reader that has gone
             if self.request.output is not None:
                 with open(self.request.output, "w", encoding="utf-8") as file:
                     file.write(text)
             else:
-                sys.stdout.flush()
-                sys.__stderr__.write(text)  # type: ignore[union-attr]
-                sys.__stderr__.flush()  # type: ignore[union-attr]
+                self._to_stderr(text)
         if here is not None:
             with contextlib.suppress(OSError):
                 os.chdir(here)
         return status
+
+    def _to_stderr(self, text: str) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        data = text.encode(errors="backslashreplace")
+        while data and self._stderr is not None:
+            data = data[os.write(self._stderr, data) :]
 
     def _as_text(self, findings: list[Finding], end: End, status: int) -> str:
         lines = [f"devlint: {self.watch.device}, torch {self.torch}"]

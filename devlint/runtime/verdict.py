@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 class Outcome(str, enum.Enum):
@@ -49,8 +50,9 @@ class Stop:
 
     text: one line, such as `RuntimeError: ...`, `sys.exit(2)` or `SIGSEGV`. kind: the exception's type, or "".
     key: the statement of the program, None when it was in no statement of it. count: how often that statement had
-    begun. where: `line 12`, or file and line of a module that the program imports. inside: functions of libraries on
-    the stack below it, outermost first. written_by: the fixes that wrote part of the statement.
+    begun. where: `line 12`, or file and line in a program of several files or of a module that it imports. inside:
+    functions of libraries on the stack below it, outermost first. written_by: the fixes that wrote part of the
+    statement. test: the test that failed by it, "" when it ended the program.
     """
 
     text: str
@@ -62,6 +64,7 @@ class Stop:
     count: int = 1
     inside: tuple[str, ...] = ()
     written_by: frozenset[int] = frozenset()
+    test: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +75,21 @@ class Caught:
     key: str | None
     line: int
     count: int = 1
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockRead:
-    """Clock reads at one statement: the most unfinished work found queued at any of them."""
+    """Clock reads at one statement: the most unfinished work found queued at any of them.
+
+    milliseconds: since the clock read before, on average; None on a simulated card, where it says nothing.
+    """
 
     line: int
     pending: int
     count: int
+    where: str = ""
+    milliseconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +100,35 @@ class Copies:
     count: int
     bytes: int
     calls: frozenset[str]
+    where: str = ""
+
+
+class Moment(NamedTuple):
+    """One entry of a timeline: seconds since the start, the number of the process, and what happened where.
+
+    kind, direction, blocking, pending, device: as in `recorder.Event`.
+    """
+
+    seconds: float
+    process: int
+    kind: str
+    what: str
+    key: str | None
+    where: str
+    bytes: int
+    direction: str
+    blocking: bool
+    pending: int
+    device: str
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What one run showed.
 
-    counts: how often each statement of its text ran in the main process; `elsewhere`: in processes it forked.
-    kernels: how many the device was given, 0 where that is not known.
+    counts: how often each statement ran, in the process where it ran most; `elsewhere`: statements that ran in forked
+    processes. failures: what tests failed by, and `passed`: those that did not. waits: how often the host waited for a
+    card at each statement. timeline: what happened, in order, when that was asked for. kernels: how many the device was given, 0 where that is not known.
     """
 
     outcome: Outcome
@@ -107,15 +137,19 @@ class Run:
     counts: Mapping[str, int] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     caught: tuple[Caught, ...] = ()
+    failures: tuple[Stop, ...] = ()
+    passed: frozenset[str] = frozenset()
     clocks: Mapping[str, ClockRead] = field(default_factory=dict)
     copies: Mapping[str, Copies] = field(default_factory=dict)
     taken: Mapping[str, int] = field(default_factory=dict)  # copies from a card, to the host or to another card
+    waits: Mapping[str, int] = field(default_factory=dict)
     losses: tuple[float, ...] = ()
     kernels: int = 0
     device: str = ""
     steps: int = 0
     seconds: float = 0.0
     text: str = ""  # the outcome in one line
+    timeline: tuple[Moment, ...] = ()
 
     def ran(self, key: str) -> bool:
         """Whether the statement ran, in any process."""
@@ -142,6 +176,12 @@ class Claim:
     own: frozenset[str]
     watch: frozenset[str] = frozenset()
     beside: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    where: str = ""  # with the file, in a program of several
+
+    @property
+    def at(self) -> str:
+        """The place of the finding in words."""
+        return self.where or f"line {self.line}"
 
     @property
     def timing(self) -> bool:
@@ -251,7 +291,7 @@ def judge(
     tolerance: Tolerance = SAME_KERNELS,
 ) -> Judgement:
     """The verdict on one fix on one device, from the corrected run and the one without this fix."""
-    then = with_fix.stop if not with_fix.complete else None
+    then = next(iter(with_fix.failures), None) if with_fix.complete else with_fix.stop
 
     def say(verdict: Verdict, *evidence: str, later: Stop | None = then) -> Judgement:
         return Judgement(verdict, tuple(e for e in evidence if e), later, with_fix.device)
@@ -275,14 +315,17 @@ def judge(
 
 
 def _faults(run: Run) -> list[Stop]:
-    """The stop and the caught device faults of a run, alike."""
-    found = [Stop(c.text, "", c.key, c.line, f"line {c.line}", True, 1) for c in run.caught]
+    """The stop, what tests failed by, and the caught device faults of a run, alike."""
+    found = [Stop(c.text, "", c.key, c.line, c.where or f"line {c.line}", True, 1) for c in run.caught]
+    found += run.failures
     if run.stop is not None and run.outcome in (Outcome.DEVICE_FAULT, Outcome.OTHER_STOP):
         found.insert(0, run.stop)
     return found
 
 
 def _same_place(a: Stop, b: Stop) -> bool:
+    if a.test != b.test:
+        return False
     return a.key == b.key if a.key is not None else b.key is None and a.where == b.where
 
 
@@ -318,7 +361,7 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
 
 def _is_new_code(fault: Stop) -> bool:
     """Whether the statement as a whole was put in by a fix."""
-    return fault.key is not None and fault.key.startswith("+")
+    return fault.key is not None and fault.key.rpartition("/")[2].startswith("+")
 
 
 def _is_misnamed(fault: Stop) -> bool:
@@ -331,7 +374,9 @@ def _is_misnamed(fault: Stop) -> bool:
 
 
 def _ran_before(fault: Stop, run: Run) -> bool:
-    """Whether a run passed this statement as often as it had begun when the fault came."""
+    """Whether a run passed this statement as often as it had begun when the fault came, or this test."""
+    if fault.test:
+        return fault.test in run.passed
     if fault.key is None or any(_same_place(f, fault) for f in _faults(run)):
         return False
     return run.counts.get(fault.key, 0) >= max(fault.count, 1)
@@ -358,7 +403,9 @@ def _faults_gone(claim: Claim, without: Run, with_fix: Run) -> list[str]:
 
 
 def _passed(fault: Stop, claim: Claim, run: Run) -> bool:
-    """Whether a run got past the statement where another had this fault."""
+    """Whether a run got past the statement where another had this fault, or passed the test."""
+    if fault.test and fault.test in run.passed:
+        return True
     if fault.key is None:
         return run.complete
     if fault.key in run.counts or fault.key not in claim.beside:
@@ -398,15 +445,28 @@ def _measured_clocks(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict
     for key in (claim.finding, *sorted(claim.own)):
         if key in still and (key in early or key in without.clocks):
             read = still[key]
-            return Verdict.REFUTED, f"line {read.line}: with the fix the clock is still read before queued work is done"
+            return (
+                Verdict.REFUTED,
+                f"{_at(read)}: with the fix the clock is still read with {_kernels(read.pending)} queued",
+            )
     gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
     if not gone:
         return None
     read = min(gone, key=lambda c: (c.line != claim.line, c.line))
-    return (
-        Verdict.CONFIRMED,
-        f"line {read.line}: without the fix the clock is read with work queued and not waited for; with it, with none",
-    )
+    said = f"{_at(read)}: without the fix the clock is read with {_kernels(read.pending)} queued and not waited for"
+    after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
+    times = ""
+    if after is not None and after.milliseconds is not None and read.milliseconds is not None:
+        times = f"; time since the read before: {read.milliseconds:.3g} ms without it, {after.milliseconds:.3g} ms with it"
+    return Verdict.CONFIRMED, f"{said}; with it, with none{times}"
+
+
+def _at(seen: ClockRead | Copies) -> str:
+    return seen.where or f"line {seen.line}"
+
+
+def _kernels(count: int) -> str:
+    return "1 kernel" if count == 1 else f"{count} kernels"
 
 
 def _measured_copies(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
@@ -418,7 +478,11 @@ def _measured_copies(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict
     old, new = total(without), total(with_fix)
     if not old.count or (claim.finding is not None and with_fix.counts.get(claim.finding, 1) == 0):
         return None
-    change = f"line {claim.line}: {_copies(old)} to the card without the fix, {_copies(new)} with it"
+    waits = [sum(run.waits.get(key, 0) for key in claim.own) for run in (without, with_fix)]
+    change = (
+        f"{claim.at}: {_copies(old)} to the card and {_waits(waits[0])} without the fix, "
+        f"{_copies(new)} and {_waits(waits[1])} with it"
+    )
     if (new.count, new.bytes) < (old.count, old.bytes) and new.bytes <= old.bytes:
         return Verdict.CONFIRMED, change
     if new.calls == old.calls:
@@ -428,7 +492,7 @@ def _measured_copies(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict
 
 def _nothing_seen(claim: Claim, without: Run, with_fix: Run, original: Run | None) -> tuple[Verdict, str]:
     runs = [without, *([original] if original else []), with_fix]
-    here = f"line {claim.line}"
+    here = claim.at
     if claim.finding is None or not any(run.ran(claim.finding) for run in runs):
         if without.complete:
             return Verdict.NOT_REACHED, f"the runs never came to {here} ({without.text})"
@@ -493,6 +557,10 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def _waits(count: int) -> str:
+    return f"{count} {'synchronization' if count == 1 else 'synchronizations'}"
 
 
 def _copies(copies: Copies) -> str:

@@ -5,8 +5,9 @@ Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a
 accelerator (`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a
 module that only a vendor's plug-in brings (`torch.npu`). Quiet under a guard (`if torch.cuda.is_available()`,
 `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches errors, in functions, classes and files
-that carry the accelerator in their name, and in files that load kernels. Calls that do nothing without the
-accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding.
+that carry the accelerator in their name, and in files that load kernels. `torch.cuda.set_device` is quiet in
+a file that names NCCL. Calls that do nothing without the accelerator (`empty_cache`, `manual_seed_all`,
+`memory_allocated`) are no finding.
 
 ## Why it matters
 The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
@@ -39,6 +40,8 @@ A function that is only ever called under a guard is not recognised, unless its 
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._agnostic import replacement_call
 from devlint_rules._api import (
@@ -54,6 +57,7 @@ from devlint_rules._api import (
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
+_NCCL = re.compile(r"[\"']nccl[\"']")
 
 
 class CudaApiUnguarded(Rule[ApiCall]):
@@ -76,6 +80,8 @@ class CudaApiUnguarded(Rule[ApiCall]):
             return False
         if event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)):
             return False
+        if event.qualname == "torch.cuda.set_device" and _NCCL.search(facts.text):
+            return False  # the processes of this program talk through NCCL, so it runs on CUDA alone
         if event.type in ("npu", "hpu") and any(event.type in name for name in facts.imports.values()):
             return False
         return not serves_accelerator(event, facts)

@@ -58,6 +58,7 @@ from devlint.api import (
 )
 from devlint_rules._agnostic import has_replacement, replacement_call
 from devlint_rules._api import AVAILABLE, guarded_statement, is_called, is_legacy_type, needs_torch, spelled
+from devlint_rules._calls import path_to
 from devlint_rules._run_device import is_for_accelerator
 from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
 from devlint_rules.cuda_only_selection import is_selection
@@ -91,7 +92,9 @@ class CudaOnlyApi(Rule[ApiCall]):
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
             return None
-        if event.qualname.endswith(".is_available") and (is_selection(event, site) or _guards_more(event, site.facts)):
+        if event.qualname.endswith(".is_available") and (
+            is_selection(event, site) or _chooses_cuda(site) or _guards_more(event, site.facts)
+        ):
             return None
         message = f"`{spelled(event, site)}` serves one type of accelerator, `{event.replacement}` every one"
         return Finding(event.span, message, self._fix(event, site), event.because)
@@ -124,6 +127,19 @@ class CudaOnlyApi(Rule[ApiCall]):
 _unguarded = CudaApiUnguarded()
 
 
+def _chooses_cuda(site: Site) -> bool:
+    """Whether the test is about CUDA alone: `"nccl" if torch.cuda.is_available() else "gloo"`, or beside a test for CUDA."""
+    above = path_to(site, site.node)
+    statement, call = site.statement, site.code(site.node)
+    if (
+        isinstance(statement, cst.If)
+        and re.search("cuda|nccl", site.code(statement.test).replace(call, "")) is not None
+    ):
+        return True
+    choice = above[-2] if len(above) > 1 else None
+    return isinstance(choice, cst.IfExp) and re.search("cuda|nccl", site.code(choice.body)) is not None
+
+
 def _is_test(site: Site) -> bool:
     """Whether the call is the condition of an `if`, or a part of it."""
     return isinstance(site.statement, cst.If)
@@ -151,7 +167,7 @@ def _seed(event: ApiCall, site: Site) -> Fix | None:
     """Drop a seed that `torch.manual_seed` with the same argument has set just before."""
     call = site.node
     assert isinstance(call, cst.Call)
-    if not event.discarded or len(call.args) != 1:
+    if not event.discarded or len(call.args) != 1 or event.under.tests:
         return None
     seed = site.code(call.args[0].value)
     before = site.facts.text[: event.span.start].splitlines()[-6:]

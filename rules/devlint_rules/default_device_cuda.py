@@ -14,8 +14,11 @@ error.
     import torch
 
     parser = argparse.ArgumentParser()
-    add = parser.add_argument
-    X
+    parser.add_argument(
+        "--device",
+        default="cuda",
+    )
+    x = torch.zeros(3, device=parser.parse_args().device)
 
 Use instead:
 

@@ -1,8 +1,8 @@
 """The allocator's cache is emptied in every pass of a loop.
 
 ## What it flags
-`empty_cache()` of `torch.cuda`, `torch.xpu`, `torch.mps` or `torch.accelerator` in the body of an innermost loop, not under a
-condition and not in an `except`.
+`empty_cache()` of `torch.cuda`, `torch.xpu`, `torch.mps` or `torch.accelerator` in the body of an innermost loop, not
+under a condition and not in an `except`.
 
 ## Why it matters
 The call gives cached memory back to the driver, and the next pass has to ask for it again, which is

@@ -25,7 +25,7 @@ Use instead:
 No fix: whether float32 is enough, or the tensor belongs on the CPU, is for a reader to say.
 
 ## Known limits
-`.double()` and float64 data from NumPy are not followed.
+`.double()`, `.to(torch.float64)` and float64 data from NumPy are not followed.
 """
 
 from __future__ import annotations

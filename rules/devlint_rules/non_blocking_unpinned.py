@@ -57,7 +57,7 @@ class NonBlockingUnpinned(Rule[UnpinnedCopy]):
         return True
 
     def judge(self, event: UnpinnedCopy, site: Site) -> Finding | None:
-        message = f"`non_blocking=True` has no effect: `{short(event.text)}` is not in pinned memory"
+        message = f"this copy cannot overlap with anything: `{short(event.text)}` is not in pinned memory"
         title = (
             "Build the loader with `pin_memory=True`" if event.source == "loader" else "Pin it, or drop the argument"
         )

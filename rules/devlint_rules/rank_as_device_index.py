@@ -3,7 +3,7 @@
 ## What it flags
 The rank among all processes (`dist.get_rank()`, the variable `RANK`, a name `global_rank`) used as the index of a card:
 `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`. And a program for NCCL that reads
-`LOCAL_RANK` to choose a device but calls no `set_device`.
+`LOCAL_RANK` to choose a device but calls no `set_device`. And an attribute as index that its class sets nowhere.
 
 ## Why it matters
 On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
@@ -17,7 +17,7 @@ its card allocates on card 0 whatever names none: index-free `cuda`, `.cuda()`, 
 
     local_rank = int(os.environ["LOCAL_RANK"])
     rank = dist.get_rank()
-    torch.cuda.set_device(rank)  # noqa: DEV205
+    device = torch.device("cuda", rank)
 
 Use instead:
 
@@ -28,7 +28,7 @@ Use instead:
 
     local_rank = int(os.environ["LOCAL_RANK"])
     rank = dist.get_rank()
-    torch.cuda.set_device(local_rank)  # noqa: DEV205
+    device = torch.device("cuda", local_rank)
 
 ## Fix safety
 Unsafe: the program works on another card afterwards, which is the purpose. The variable `LOCAL_RANK` is set by
@@ -84,6 +84,9 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             local = site.expression(event.local)
             fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
             return Finding(event.span, message, fix, event.because)
+        if event.problem == "never-set":
+            message = f"`{event.text}` is used as the index of a card, but its class sets it nowhere"
+            return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
         if event.before:
             message = f"`{event.text}` for NCCL, but the process never makes its card the current one"
         else:
@@ -93,6 +96,5 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             return Finding(event.span, message, hint, event.because)
         call = f"{site.spell('torch.cuda.set_device')}({event.local})"
         edit = InsertStatement(event.span, cst.parse_statement(call), after=not event.before)
-        return Finding(
-            event.span, message, Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs)), event.because
-        )
+        fix = Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs))
+        return Finding(event.span, message, fix, event.because)

@@ -1,8 +1,8 @@
 """Each pass of a loop moves the same thing to the same place.
 
 ## What it flags
-Inside a loop, unconditionally: `.to(device)` or `.cuda()` of a module, or of a tensor that is on the CPU, where neither what
-is moved nor its target changes in the loop. Quiet where the loop rebinds, changes or moves back any of them.
+Inside a loop, unconditionally: `.to(device)` or `.cuda()` of a module, or of a tensor that is on the CPU, where neither
+what is moved nor its target changes in the loop. Quiet where the loop rebinds, changes or moves back any of them.
 
 ## Why it matters
 A tensor on the CPU is copied over the bus in every pass. For a module that is there already each pass

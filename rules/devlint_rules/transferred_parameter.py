@@ -80,6 +80,8 @@ class TransferredParameter(Rule[Move]):
     def suspects(self, event: Move, facts: Facts) -> bool:
         if event.target is None or not may_be_accelerator(event.target.device) or event.discarded:
             return False
+        if event.target.device & event.receiver.value.device:
+            return False  # the data is there already, on some path at least
         made = event.receiver.node
         if event.receiver.value.kind != "parameter" or not isinstance(made, ast.Call) or not made.args:
             return False

@@ -11,8 +11,8 @@ without timing, and it may raise only now and then, when the device is slower th
 ## Example
     import torch
 
-    start = torch.cuda.Event(enable_timing=True)
-    end = torch.cuda.Event(enable_timing=True)
+    start = torch.Event(enable_timing=True)
+    end = torch.Event(enable_timing=True)
 
     def measure(step):
         start.record()
@@ -24,8 +24,8 @@ Use instead:
 
     import torch
 
-    start = torch.cuda.Event(enable_timing=True)
-    end = torch.cuda.Event(enable_timing=True)
+    start = torch.Event(enable_timing=True)
+    end = torch.Event(enable_timing=True)
 
     def measure(step):
         start.record()

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from devlint.runtime.correction import Variant, case_from_row
+from devlint.runtime.correction import Edition, case_from_row
+from devlint.runtime.launch import Job
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
+from devlint.runtime.serving import File
 from devlint.runtime.verdict import Outcome, Run, Verdict
 from devlint.runtime.verify import Request, Runner, verify
 
@@ -24,7 +26,8 @@ def run(launcher: Launcher, folder: Path, *lines: str, device: str = "sim", **op
     path = folder / "program.py"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     request = Request(str(path), device=device, **{"timeout": 20.0, **options})  # type: ignore[arg-type]
-    return Runner(request, launcher).run(Variant(Places(path.read_text(encoding="utf-8")), []), device, "original")
+    edition = Edition({str(path): Places(path.read_text(encoding="utf-8"))}, [])
+    return Runner(request, launcher).run(edition, device, "original")
 
 
 def test_program_that_never_ends(launcher: Launcher, tmp_path: Path) -> None:
@@ -159,9 +162,8 @@ def test_much_output_is_cut(launcher: Launcher, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     text = "for _ in range(2000):\n    print('x' * 1000)\nprint('end')\n"
     path.write_text(text, encoding="utf-8")
-    ended = launcher.run(
-        script=str(path), path=str(path), text=text, arguments=(), device="cpu", statements=3, timeout=20.0
-    )
+    files = {str(path): File(text, 0, 3)}
+    ended = launcher.run(Job(str(path), str(path), (), (), files, statements=3, device="cpu", timeout=20.0))
     assert len(ended.stdout) < 200_000
     assert ended.stdout.startswith("[") and ended.stdout.endswith("end\n")
 

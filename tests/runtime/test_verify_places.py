@@ -149,7 +149,7 @@ def test_leaving_one_fix_out_keeps_what_fixes_share() -> None:
     shared = [("import math", "import sys\n")]
     first = _fix("r < 0", ("r < 0", "r <= 0"), shared=shared)
     second = _fix("area(-1)", ("-1", "-2"), shared=shared)
-    variant = Variant(Places(PROGRAM), [first, second], leave_out=0)
+    variant = Variant(Places(PROGRAM), [first, second], {1})
     assert variant.text.count("import sys") == 1
     assert "r < 0" in variant.text and "area(-2)" in variant.text
 

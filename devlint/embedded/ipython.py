@@ -1,0 +1,134 @@
+"""What IPython adds to Python: magics, shell commands and questions, put out of the parser's sight.
+
+Each is replaced by as many characters of a letter that the code does not use, so that every place stays and the text
+can be restored after the code around it was fixed. At the start of a row it becomes a comment, else a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from devlint.errors import SourceError
+from devlint.source import Source, parse
+
+# Cell magics whose cell is Python that runs in the notebook's own process.
+PYTHON_CELLS = frozenset({"capture", "memit", "mprun", "prun", "time", "timeit", "scalene", "snakeviz", "lprun"})
+
+_LINE = r"(?:[^\r\n\\]|\\(?!\r|\n))*\\?"  # up to the line break; a backslash before it carries the command on
+_COMMAND = rf"(?:[%!?](?:{_LINE}))"
+_MAGIC = re.compile(
+    rf"[ \t]*(?:(?P<command>{_COMMAND})"
+    rf"|[A-Za-z_][\w., \[\]\"'()]*=[ \t]*(?P<value>[%!](?!=){_LINE})"
+    r"|(?P<question>[\w.\[\]*]+\?{1,2})[ \t]*(?=[\r\n]|\Z))"
+)
+_CELL_MAGIC = re.compile(r"\s*%%(\w*)")
+_ROW = re.compile(r"[^\r\n]+")
+_ROW_END = re.compile(r"\r\n|\r|\n")
+_TOKEN = re.compile(
+    r"(?P<string>\"\"\"|'''|\"|')|(?P<comment>\#[^\r\n]*)|(?P<open>[\[({])|(?P<close>[\])}])"
+    r"|(?P<joined>\\(?:\r\n|\r|\n))|(?P<newline>\r\n|\r|\n)|(?P<other>[ \t]+|\w+|.)",
+    re.DOTALL,
+)
+_CLOSING = {
+    '"""': re.compile(r'(?:\\.|[^\\])*?"""', re.DOTALL),
+    "'''": re.compile(r"(?:\\.|[^\\])*?'''", re.DOTALL),
+    '"': re.compile(r'(?:\\(?:\r\n|.)|[^"\\\r\n])*"?', re.DOTALL),
+    "'": re.compile(r"(?:\\(?:\r\n|.)|[^'\\\r\n])*'?", re.DOTALL),
+}
+
+
+def mask(cell: str, letter: str) -> tuple[str, SourceError | None]:
+    """A cell as Python of the same length, and what is wrong with it when it cannot be parsed; it is then left out."""
+    magic = _CELL_MAGIC.match(cell)
+    if magic is not None and magic.group(1) not in PYTHON_CELLS:
+        return _blank(cell, letter), None
+    if "%" not in cell and "!" not in cell and "?" not in cell:
+        return _checked(cell, cell, letter)
+    if _error(cell) is None:
+        return cell, None
+    pieces, at = [], 0
+    for start, end in _magics(cell):
+        pieces += [cell[at:start], _stand_in(cell, start, end, letter)]
+        at = end
+    return _checked(cell, "".join([*pieces, cell[at:]]), letter)
+
+
+def unmask(masked: str, original: list[str], letter: str) -> str:
+    """The text with what was put out of sight back in place, in order. Raises ValueError when some of it is missing."""
+    pattern = stand_ins(letter)
+    pieces, at, rest = [], 0, iter(original)
+    for match in pattern.finditer(masked):
+        text = next(rest, None)
+        if text is None or len(text) != len(match.group()):
+            raise ValueError("a magic was changed")
+        pieces += [masked[at : match.start()], text]
+        at = match.end()
+    if next(rest, None) is not None:
+        raise ValueError("a magic was removed")
+    return "".join([*pieces, masked[at:]])
+
+
+def hidden(cell: str, masked: str, letter: str) -> list[str]:
+    """What `mask` put out of sight, in order."""
+    return [cell[match.start() : match.end()] for match in stand_ins(letter).finditer(masked)]
+
+
+def stand_ins(letter: str) -> re.Pattern[str]:
+    """Finds what `mask` put in place of something."""
+    return re.compile(f"#?{letter}+")
+
+
+def _checked(cell: str, masked: str, letter: str) -> tuple[str, SourceError | None]:
+    error = _error(masked)
+    return (masked, None) if error is None else (_blank(cell, letter), error)
+
+
+def _error(text: str) -> SourceError | None:
+    try:
+        parse(Source("", b"", text))
+    except SourceError as error:
+        return error
+    return None
+
+
+def _blank(cell: str, letter: str) -> str:
+    return _ROW.sub(lambda match: _comment(len(match.group()), letter), cell)
+
+
+def _stand_in(cell: str, start: int, end: int, letter: str) -> str:
+    at_row_start = start == 0 or cell[start - 1] in "\r\n"
+    return _comment(end - start, letter) if at_row_start else letter * (end - start)
+
+
+def _comment(length: int, letter: str) -> str:
+    return "#" + letter * (length - 1) if length > 1 else letter
+
+
+def _magics(cell: str) -> Iterator[tuple[int, int]]:
+    """The ranges that are not Python; only where a statement may start, and not in strings or brackets."""
+    at, depth, statement_start = 0, 0, True
+    while at < len(cell):
+        if statement_start and depth == 0:
+            match = _MAGIC.match(cell, at)
+            if match is not None:
+                kind = "command" if match["command"] else "value" if match["value"] else "question"
+                yield match.span(kind)
+                at = match.end(kind)
+                while cell[at - 1] == "\\":  # the rows that a shell command goes on in
+                    row = _ROW_END.match(cell, at)
+                    following = _ROW.match(cell, row.end()) if row is not None else None
+                    if following is None:
+                        break
+                    yield following.span()
+                    at = following.end()
+        token = _TOKEN.match(cell, at)
+        if token is None:
+            break
+        at = token.end()
+        kind = token.lastgroup or ""
+        if kind == "string":
+            closing = _CLOSING[token.group()].match(cell, at)
+            at = closing.end() if closing is not None else len(cell)
+        depth = max(0, depth + (kind == "open") - (kind == "close"))
+        statement_start = kind == "newline"

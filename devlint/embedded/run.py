@@ -1,0 +1,125 @@
+"""Checks, and fixes when asked, the Python of one notebook or Markdown file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+from devlint.checkers import Confined
+from devlint.embedded import NOTEBOOK
+from devlint.embedded.markdown import blocks, masked
+from devlint.embedded.notebook import Notebook, read_notebook
+from devlint.errors import SourceError
+from devlint.fix.rounds import Checker
+from devlint.identity import Key
+from devlint.model import Diagnostic, FileResult, Related, Statistics
+from devlint.report import FileReport
+from devlint.scope import Rows
+from devlint.source import Source
+from devlint.worker import Outcome, Task, withdrawn, work, write
+
+_BOM = b"\xef\xbb\xbf"
+_WORDS = (b"torch", b"devlint", b"noqa")  # without any of them there is nothing to say
+
+
+def run(task: Task, checker: Checker) -> Outcome:
+    """The outcome of a task about a notebook or a Markdown file. Raises SourceError when it cannot be read."""
+    raw = task.raw if task.raw is not None else _read(task.path)
+    if not any(word in raw for word in _WORDS):
+        nothing = FileResult(task.name, statistics=Statistics(files=1, gated=1))
+        return Outcome(FileReport(nothing, applied=task.applied))
+    embedded = _notebook if task.name.endswith(NOTEBOOK) else _markdown
+    outcome = embedded(task, checker, raw)
+    write(task, outcome)
+    return outcome
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise SourceError(f"cannot be read: {error.strerror or error}") from error
+
+
+def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
+    notebook = read_notebook(raw, task.name)
+    done, hidden = work(task, Confined(checker, notebook.allows), notebook.source, _rows_of(notebook))
+    result = notebook.in_cells(done.result, done.text)
+    joined = notebook.source
+    report = FileReport(
+        result,
+        None,
+        tuple(done.fixed),
+        task.applied,
+        notebook.texts(done.text) if task.keep_text and result.diagnostics else {},
+    )
+    warnings = [withdrawn(notebook.in_cell(each.diagnostic, joined), each.reason) for each in done.rejected]
+    outcome = Outcome(report, list(result.crashes), warnings, hidden=hidden)
+    if done.text != joined.text:
+        outcome.before, outcome.after = raw, notebook.write(done.text)
+        outcome.cells = notebook.changed_cells(done.text)
+    return outcome
+
+
+def _rows_of(notebook: Notebook) -> Callable[[Diagnostic], Rows]:
+    def rows(diagnostic: Diagnostic) -> Rows:
+        return file_rows(notebook, notebook.in_cell(diagnostic, notebook.source))
+
+    return rows
+
+
+def file_rows(notebook: Notebook, diagnostic: Diagnostic) -> Rows:
+    """The rows of the file that hold a finding, placed in its cell, and what explains it."""
+    places: list[Diagnostic | Related] = [diagnostic, *(each for each in diagnostic.related if each.path == diagnostic.path)]
+    return tuple(notebook.rows_of(each.cell, each.start.row, each.end.row) for each in places if each.cell is not None)
+
+
+def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
+    bom = raw.startswith(_BOM)
+    try:
+        text = (raw[len(_BOM) :] if bom else raw).decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = Source(task.name, b"", error.object[: error.start].decode("utf-8", "replace"))
+        raise SourceError("is not valid UTF-8", *before.position(len(before.text))) from error
+    original = text
+    result = FileResult(task.name)
+    outcome = Outcome(FileReport(result))
+    fixed: list[Diagnostic] = []
+    hidden: set[Key] = set()
+    for number in range(len(blocks(text))):
+        found = blocks(text)  # anew: those before this one may have grown
+        block = found[number]
+        whole = masked(text, block, found[:number])
+        if whole is None:
+            continue
+        source = Source(task.name, whole.encode("utf-8", "surrogatepass"), whole)
+        confined = Confined(checker, lambda after, fix, b=block, w=whole: b.allows(w, after, fix))  # type: ignore[misc]
+        done, left_out = work(task, confined, source)
+        tail = len(text) - block.end
+        end = len(done.text) - tail
+        text = text[: block.start] + done.text[block.start : end] + text[block.end :]
+        for ours, theirs in (
+            (result.diagnostics, done.result.diagnostics),
+            (result.suppressed, done.result.suppressed),
+        ):
+            ours += [each for each in theirs if block.start <= each.span.start and each.span.end <= end]
+        _add(result.statistics, done.result.statistics)
+        result.crashes += done.result.crashes
+        outcome.warnings += [withdrawn(each.diagnostic, each.reason) for each in done.rejected]
+        fixed += done.fixed
+        hidden |= left_out or set()
+    result.statistics.files = 1
+    result.statistics.lines = original.count("\n") + 1
+    kept = text if task.keep_text and result.diagnostics else None
+    outcome.report = FileReport(result, kept, tuple(fixed), task.applied)
+    outcome.errors = list(result.crashes)
+    outcome.hidden = hidden if task.scope is not None else None
+    if text != original:
+        outcome.before, outcome.after = raw, (_BOM if bom else b"") + text.encode("utf-8")
+    return outcome
+
+
+def _add(total: Statistics, more: Statistics) -> None:
+    for item in fields(Statistics):
+        setattr(total, item.name, getattr(total, item.name) + getattr(more, item.name))

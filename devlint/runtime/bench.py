@@ -1,0 +1,439 @@
+"""The runs of one verification, and the judgements that they give.
+
+How many runs n fixes cost. The original and the corrected program always run. A fix whose statements the corrected
+program never executes is judged by that run: without the fix nothing would change. The others are left out one at a
+time, or, when there are many and the card is simulated, in groups (`groups`): mixed devices are then recorded and let
+through, so that one run shows what every fix of the group is there for, and about log2(n) runs tell the fixes apart.
+A fix that the groups do not show clearly is left out alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from devlint.errors import DevlintError, UsageError
+from devlint.model import Position
+from devlint.runtime.correction import Edition, FixCase, Variant, shown
+from devlint.runtime.groups import MOST_ROUNDS, assign, decode, is_clean, stoppers
+from devlint.runtime.launch import Job
+from devlint.runtime.observed import Limits, observed
+from devlint.runtime.places import Places
+from devlint.runtime.processes import Launcher
+from devlint.runtime.serving import File
+from devlint.runtime.verdict import (
+    NOT_COMPARED,
+    REAL_CARD,
+    SAME_KERNELS,
+    Claim,
+    Judgement,
+    Run,
+    Tolerance,
+    Verdict,
+    brought,
+    combine,
+    differ,
+    differing_losses,
+    exit_code,
+    judge,
+)
+
+REAL = ("cuda", "mps", "xpu")
+FEWEST_IN_GROUPS = 5
+
+_VARIES = "losses differ from run to run under one seed, so they were not compared"
+_LEFT = "the program left processes running; they were ended"
+_ALSO = "another fix removes the same fault"
+_ELSEWHERE = {"DEV2": ("sim:xpu:1", "sim:cuda:2@1"), "DEV3": ("sim:cuda:2@1",), "DEV6": ("sim:cuda:2@1", "sim:xpu:1")}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to verify: a script as the user wrote it with its arguments, or a command.
+
+    timeout: seconds for each run. memory: bytes for each process of it. ordered: keep timelines.
+    """
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    device: str = "auto"
+    steps: int | None = None
+    timeout: float = 300.0
+    seed: int = 0
+    command: tuple[str, ...] = ()
+    memory: int | None = None
+    ordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedFix:
+    """A fix with its verdict, and where its finding starts and ends."""
+
+    case: FixCase
+    start: Position
+    end: Position
+    judgement: Judgement
+
+
+@dataclass(slots=True)
+class Report:
+    """All that one verification found. script: the script or the command. runs: by label, in the order in which they
+    were made. originals, corrected: the texts of files with fixes, by path, without and with all fixes."""
+
+    script: str
+    device: str = ""
+    torch: str = ""
+    runs: list[tuple[str, Run]] = field(default_factory=list)
+    fixes: list[JudgedFix] = field(default_factory=list)
+    hints: list[tuple[FixCase, Position]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    originals: dict[str, str] = field(default_factory=dict)
+    corrections: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def corrected(self) -> str:
+        """The text with all fixes, of the only file or of the first that has fixes."""
+        return next(iter(self.corrections.values()), "")
+
+    def file(self, case: FixCase) -> str:
+        """How the user would write the path of the file that a fix is in."""
+        return shown(case.file) if case.file else self.script
+
+    @property
+    def exit_code(self) -> int:
+        """1 if any fix is refuted, 3 if there were fixes and none could be judged, else 0."""
+        return exit_code(fix.judgement.verdict for fix in self.fixes)
+
+
+class Runner:
+    """Runs editions of one program and remembers what was run, so that equal ones run once.
+
+    say: called with the label of each run before it starts. A device may be followed by the number of the card that is
+    current when the program starts, such as `sim:cuda:2@1`.
+    """
+
+    def __init__(self, request: Request, launcher: Launcher, say: Callable[[str], None] = lambda label: None) -> None:
+        self.request = request
+        self.torch = ""
+        self.notes: list[str] = []
+        self.chosen: dict[str, str] = {}
+        self._launcher = launcher
+        self._say = say
+        self._made: dict[tuple[object, str, bool], Run] = {}
+
+    def run(self, edition: Edition, device: str, label: str, forgiving: bool = False, again: bool = False) -> Run:
+        """One run of an edition on a device; see `launch.Job` for `forgiving`. `again`: even if it was run before.
+
+        Raises UsageError when torch or the device is missing, DevlintError when devlint itself fails.
+        """
+        device = self.chosen.get(device, device)
+        known = self._made.get((edition.identity, device, forgiving))
+        if known is not None and not again:
+            return known
+        self._say(label)
+        request = self.request
+        path = os.path.abspath(request.script) if not request.command else ""
+        changed = edition.changed
+        name, _, current = device.partition("@")
+        ended = self._launcher.run(
+            Job(
+                script="" if request.command else request.script,
+                path=path,
+                arguments=request.arguments,
+                command=request.command,
+                files={
+                    each: File(
+                        variant.text if each == path else changed.get(each),
+                        edition.first[each],
+                        len(variant.keys),
+                    )
+                    for each, variant in edition.files.items()
+                },
+                statements=len(edition.keys),
+                device=name,
+                current=int(current or 0),
+                steps=request.steps,
+                timeout=request.timeout,
+                memory=request.memory,
+                seed=request.seed,
+                forgiving=forgiving,
+                ordered=request.ordered or name in REAL or name == "auto",
+            )
+        )
+        reports = [seen.report for seen in (ended.main, *ended.others) if seen.report is not None]
+        for report in reports:
+            if report.get("end") in ("no torch", "no device"):
+                raise UsageError(f"verify needs torch and the device it is asked for: {report['message']}")
+            if report.get("end") == "internal error":
+                raise DevlintError(f"{label}: {report['message']}\n{ended.stderr}")
+            self.chosen.setdefault(device, report.get("chosen", device) + (f"@{current}" if current else ""))
+            self.torch = report.get("torch", self.torch)
+            self._note(*report.get("notes", ()))
+        if ended.left_behind:
+            self._note(_LEFT)
+        limits = Limits(request.command, request.steps, request.timeout, request.memory)
+        run = observed(ended, edition, limits, forgiving)
+        if current:
+            run = replace(run, device=f"{run.device}, card {current} current")
+        self._made[edition.identity, self.chosen.get(device, device), forgiving] = run
+        return run
+
+    def _note(self, *notes: str) -> None:
+        self.notes += [note for note in notes if note not in self.notes]
+
+    def note(self, text: str) -> None:
+        """Add a remark to the report."""
+        self._note(text)
+
+
+class Bench:
+    """The runs of one verification, made when a judgement first needs them."""
+
+    def __init__(
+        self,
+        request: Request,
+        originals: Mapping[str, Places],
+        fixes: Sequence[FixCase],
+        runner: Runner,
+        report: Report,
+    ) -> None:
+        self._request = request
+        self._originals = originals
+        self._fixes = fixes
+        self._runner = runner
+        self._report = report
+        self._variants: dict[tuple[str, frozenset[int]], Variant] = {}
+        self._everything = frozenset(range(len(fixes)))
+        self._whole = self._edition(frozenset())
+        self._claims = [_claim(index, case, originals, self._whole) for index, case in enumerate(fixes)]
+        self._written = [
+            frozenset(key for key in self._whole.keys if index in self._whole.written_by(key))
+            for index in range(len(fixes))
+        ]
+        self._corrected = f"corrected ({_fixes(len(fixes))})"
+        self._listed: set[str] = set()
+        self._repeats: dict[str, bool] = {}
+        self._from_groups: dict[str, dict[int, Run]] = {}
+        self._device = request.device
+        first = self._run("original", self._everything, request.device)
+        report.device = first.device
+        self._device = runner.chosen.get(request.device, request.device)
+        self._run(self._corrected, frozenset(), self._device)
+
+    def _edition(self, left_out: frozenset[int]) -> Edition:
+        cases = self._fixes
+        if left_out == self._everything:  # the original: without what fixes share, too
+            cases = []
+            left_out = frozenset()
+        return Edition(self._originals, cases, left_out, self._variants if cases else {})
+
+    def _label(self, index: int) -> str:
+        return f"corrected without {self._name(index)}"
+
+    def _alone(self, index: int) -> str:
+        return f"original with {self._name(index)} corrected"
+
+    def _name(self, index: int) -> str:
+        claim = self._claims[index]
+        return f"{claim.code} at {claim.at}" + self._twin(index)
+
+    def _twin(self, index: int) -> str:
+        """What tells apart two fixes of one rule on one line."""
+        claim = self._claims[index]
+        same = [c.index for c in self._claims if (c.code, c.at) == (claim.code, claim.at)]
+        return f" ({same.index(index) + 1} of {len(same)})" if len(same) > 1 else ""
+
+    def _run(self, label: str, left_out: frozenset[int], device: str, forgiving: bool = False) -> Run:
+        if device == "cpu" and self._request.device != "cpu":
+            label = f"{label}, on plain CPU"
+        elif device != self._device:
+            label = f"{label}, on {device}"
+        run = self._runner.run(self._edition(left_out), device, label, forgiving)
+        if label not in self._listed:
+            self._listed.add(label)
+            self._report.runs.append((label, run))
+        return run
+
+    def _original(self, device: str) -> Run:
+        return self._run("original", self._everything, device)
+
+    def _with_all(self, device: str) -> Run:
+        return self._run(self._corrected, frozenset(), device)
+
+    def _without(self, device: str, index: int) -> Run:
+        """The corrected program without one fix; not run when that is known already."""
+        corrected = self._with_all(device)
+        own = self._claims[index].own
+        if all(key in corrected.counts for key in own) and not any(
+            corrected.ran(key) for key in own | self._written[index]
+        ):
+            return corrected
+        known = self._groups(device).get(index)
+        return known if known is not None else self._run(self._label(index), frozenset({index}), device)
+
+    def _groups(self, device: str) -> dict[int, Run]:
+        """What leaving out each of several fixes would show, as far as leaving them out in groups shows it."""
+        if device not in self._from_groups:
+            self._from_groups[device] = {}
+            if device.startswith("sim"):
+                self._from_groups[device] = self._in_groups(device)
+        return self._from_groups[device]
+
+    def _in_groups(self, device: str) -> dict[int, Run]:
+        corrected = self._with_all(device)
+        members = {
+            claim.index: claim
+            for claim in self._claims
+            if any(corrected.ran(key) for key in claim.own | self._written[claim.index])
+        }
+        tolerance = self._tolerance(device, corrected, corrected)
+        for _ in range(MOST_ROUNDS):
+            if len(members) < FEWEST_IN_GROUPS or not corrected.complete:
+                return {}
+            label = f"corrected without {len(members)} fixes, mixed devices let through"
+            run = self._run(label, frozenset(members), device, True)
+            if is_clean(run, corrected, members.values(), tolerance):
+                break
+            stopping = stoppers(run, members.values())
+            if not stopping:
+                return {}
+            members = {index: claim for index, claim in members.items() if index not in stopping}
+        else:
+            return {}
+        codes = assign(list(members))
+        runs = []
+        width = max(map(max, codes.values())) + 1
+        for number in range(width):
+            left_out = frozenset(index for index, code in codes.items() if number in code)
+            label = f"corrected without group {number + 1} of {width}, mixed devices let through"
+            runs.append(self._run(label, left_out, device, True))
+            if not is_clean(runs[-1], corrected, members.values(), tolerance):
+                return {}
+        found = decode(members, codes, runs, corrected)
+        if found:
+            self._runner.note(
+                f"{len(found)} fixes were judged by {width + 1} runs without groups of them, "
+                "in which mixed devices were recorded and let through"
+            )
+        return found
+
+    def judge(self, index: int) -> Judgement:
+        """The verdict on one fix: on the device, and where the claim or a difference asks for it, on others.
+
+        Those are plain CPU, and for a fix that has not shown its worth there, two simulated cards of which the second
+        is current, or a card of another kind.
+        """
+        judgement = self._on_usual_devices(index)
+        if judgement.verdict is Verdict.NOT_REPRODUCED and self._simulated and "@" not in self._device:
+            for device in _ELSEWHERE.get(self._claims[index].code[:4], ()):
+                if device == self._device:
+                    continue
+                other = self._on(device, index)
+                if other.verdict is Verdict.CONFIRMED:
+                    return other
+        return judgement
+
+    def _on_usual_devices(self, index: int) -> Judgement:
+        claim = self._claims[index]
+        if not claim.portability or self._device == "cpu":
+            judgements = [self._on(self._device, index)]
+            if self._simulated and self._differ_on("cpu"):
+                # Where the program ran before, it must do the same; that the fault is not seen there says nothing.
+                there = self._on("cpu", index, replace(claim, own=frozenset(), watch=frozenset()))
+                judgements += [there] if there.verdict is Verdict.REFUTED else []
+            return combine(judgements)
+        on_card = self._on if self._differ_on(self._device) else self._from_the_original
+        return combine([self._on("cpu", index), on_card(self._device, index)])
+
+    @property
+    def _simulated(self) -> bool:
+        return self._device.startswith("sim")
+
+    def _on(self, device: str, index: int, claim: Claim | None = None) -> Judgement:
+        claim = claim or self._claims[index]
+        original, corrected = self._original(device), self._with_all(device)
+        without = self._without(device, index)
+        judgement = judge(claim, without, corrected, original, self._tolerance(device, without, corrected))
+        if judgement.verdict is Verdict.NOT_REPRODUCED and original.stop is not None:
+            only = self._run(self._alone(index), self._everything - {index}, device)
+            alone = judge(claim, original, only, None, self._tolerance(device, original, only))
+            if alone.verdict is Verdict.CONFIRMED:
+                return replace(alone, evidence=(*alone.evidence, _ALSO), then=judgement.then)
+        suspect = judgement.then
+        if (
+            judgement.verdict is Verdict.CONFIRMED
+            and suspect is not None
+            and suspect.device
+            and device.startswith("sim")
+        ):
+            forgiven = self._runner.run(
+                self._edition(frozenset({index})), device, f"{self._label(index)}, mixed devices let through", True
+            )
+            if brought(suspect, claim, corrected, forgiven):
+                return Judgement(
+                    Verdict.REFUTED,
+                    (f"the fix brings a fault at {suspect.where}, where none is without it: {suspect.text}",),
+                    None,
+                    judgement.device,
+                )
+        return judgement
+
+    def _from_the_original(self, device: str, index: int) -> Judgement:
+        """Where original and corrected program do the same, the original stands for the one without this fix."""
+        original, corrected = self._original(device), self._with_all(device)
+        return judge(self._claims[index], original, corrected, None, self._tolerance(device, original, corrected))
+
+    def _differ_on(self, device: str) -> bool:
+        """Whether the fixes together change what the program does there, so that each must be looked at by itself."""
+        original, corrected = self._original(device), self._with_all(device)
+        if differ(original, corrected, self._tolerance(device, original, corrected)):
+            return True
+        return device != "cpu" and not (original.complete and corrected.complete)
+
+    def _tolerance(self, device: str, a: Run, b: Run) -> Tolerance:
+        """How losses are compared. If two runs differ, the corrected one is repeated: it must agree with itself."""
+        tolerance = REAL_CARD if device in REAL else SAME_KERNELS
+        if not differing_losses(a, b, tolerance):
+            return tolerance
+        if device not in self._repeats:
+            once = self._with_all(device)
+            label = f"{self._corrected}, repeated"
+            twice = self._runner.run(self._whole, device, label, again=True)
+            self._repeats[device] = not differing_losses(once, twice, tolerance)
+            if not self._repeats[device]:
+                self._runner.note(_VARIES)
+        return tolerance if self._repeats[device] else NOT_COMPARED
+
+
+def _claim(index: int, case: FixCase, originals: Mapping[str, Places], whole: Edition) -> Claim:
+    path = case.file or next(iter(originals))
+    original = originals[path]
+    finding = original.at(case.span.start)
+    own = {finding} if finding is not None else set()
+    for edit in case.edits:
+        own.update(original.touching(edit.start, edit.end))
+    watch = {number for span in case.related if (number := original.at(span.start)) is not None}
+
+    def key(number: int) -> str:
+        return whole.key(path, str(number))
+
+    def beside(number: int) -> tuple[str | None, str | None]:
+        after, before = original.beside(number)
+        return (None if after is None else key(after)), (None if before is None else key(before))
+
+    line = original.lines.line(case.span.start)
+    return Claim(
+        index=index,
+        code=case.code,
+        finding=None if finding is None else key(finding),
+        line=line,
+        own=frozenset(map(key, own)),
+        watch=frozenset(map(key, watch)),
+        beside={key(number): beside(number) for number in own},
+        where=whole.where(path, line),
+    )
+
+
+def _fixes(count: int) -> str:
+    return f"{count} fix" if count == 1 else f"{count} fixes"

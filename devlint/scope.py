@@ -1,0 +1,54 @@
+"""Which findings of a file count: not those of a baseline, and only those that changed rows brought."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from devlint.identity import Key, keys
+from devlint.model import UNREADABLE_FILE, Diagnostic
+
+Rows = tuple[tuple[int, int], ...]  # first and last of each range
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`known`: the findings that do not count; `changed`: the rows that do, None for all. A file that cannot be read
+    always counts."""
+
+    known: frozenset[Key] = frozenset()
+    changed: Rows | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.known and self.changed is None
+
+    def hidden(
+        self, diagnostics: Sequence[Diagnostic], rows_of: Callable[[Diagnostic], Rows] | None = None
+    ) -> set[Key]:
+        """The findings, all of a file, that do not count. `rows_of`: where a finding stands in the file."""
+        rows = rows_of if rows_of is not None else rows_in_text
+        return {
+            key
+            for key, diagnostic in zip(keys(diagnostics), diagnostics, strict=True)
+            if diagnostic.code != UNREADABLE_FILE.code
+            and (key in self.known or (self.changed is not None and not touches(rows(diagnostic), self.changed)))
+        }
+
+
+def rows_in_text(diagnostic: Diagnostic) -> Rows:
+    """The rows of a finding and of what explains it in the same file."""
+    return (
+        (diagnostic.start.row, diagnostic.end.row),
+        *((each.start.row, each.end.row) for each in diagnostic.related if each.path == diagnostic.path),
+    )
+
+
+def touches(rows: Rows, changed: Rows) -> bool:
+    """Whether two sets of ranges have a row in common."""
+    return any(first <= until and begun <= last for first, last in rows for begun, until in changed)
+
+
+def without(diagnostics: Sequence[Diagnostic], hidden: set[Key]) -> list[Diagnostic]:
+    """The findings that count."""
+    return [each for each, key in zip(diagnostics, keys(diagnostics), strict=True) if key not in hidden]

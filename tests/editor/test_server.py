@@ -1,0 +1,144 @@
+"""The language server, spoken to by a real client over standard input and output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pygls", reason="the language server needs the extra lsp")
+pytest_lsp = pytest.importorskip("pytest_lsp", reason="tests of the server need pytest-lsp")
+
+from lsprotocol import types as lsp  # noqa: E402
+from pytest_lsp import LanguageClient  # noqa: E402
+
+PROGRAM = '''\
+import torch
+
+model = torch.nn.Linear(2, 2).cuda()
+x = torch.ones(1, 2)
+y = "重要🔥"; z = model(x)
+w = x  # devlint: ignore[DEV101] meant
+'''
+
+
+@pytest_lsp.fixture(  # type: ignore[untyped-decorator]
+    config=pytest_lsp.ClientServerConfig(server_command=[sys.executable, "-m", "devlint", "server"])
+)
+async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
+    await lsp_client.initialize_session(
+        lsp.InitializeParams(capabilities=pytest_lsp.client_capabilities("visual-studio-code"), root_uri=None)
+    )
+    yield
+    await lsp_client.shutdown_session()
+
+
+async def opened(client: LanguageClient, tmp_path: Path, text: str = PROGRAM) -> str:
+    uri = (tmp_path / "train.py").as_uri()
+    client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, text)))
+    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    return uri
+
+
+async def actions(client: LanguageClient, uri: str, row: int, only: list[Any] | None = None) -> dict[str, lsp.CodeAction]:
+    place = lsp.Range(lsp.Position(row, 0), lsp.Position(row, 200))
+    context = lsp.CodeActionContext(client.diagnostics[uri], only=only)
+    found = await client.text_document_code_action_async(
+        lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), place, context)
+    )
+    return {action.title: action for action in found or () if isinstance(action, lsp.CodeAction)}
+
+
+def new_text(action: lsp.CodeAction, uri: str) -> str:
+    assert action.edit is not None and action.edit.changes is not None
+    return "".join(edit.new_text for edit in action.edit.changes[uri])
+
+
+async def hover(client: LanguageClient, uri: str, row: int, column: int) -> str:
+    found = await client.text_document_hover_async(
+        lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(row, column))
+    )
+    if found is None:
+        return ""
+    assert isinstance(found.contents, lsp.MarkupContent)
+    return found.contents.value
+
+
+@pytest.mark.asyncio
+async def test_a_finding_as_you_type(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path, "import torch\n")
+    assert not client.diagnostics[uri]
+    client.text_document_did_change(
+        lsp.DidChangeTextDocumentParams(
+            lsp.VersionedTextDocumentIdentifier(2, uri), [lsp.TextDocumentContentChangeWholeDocument(PROGRAM)]
+        )
+    )
+    await client.wait_for_notification(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+    found = next(d for d in client.diagnostics[uri] if d.code == "DEV102")
+    assert found.range == lsp.Range(lsp.Position(3, 4), lsp.Position(3, 20))
+    assert found.source == "devlint"
+
+
+@pytest.mark.asyncio
+async def test_the_second_place_is_counted_in_utf16_units(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    found = next(d for d in client.diagnostics[uri] if d.code == "DEV102")
+    places = [r.location.range.start for r in found.related_information or ()]
+    assert lsp.Position(4, 16) in places  # the flame is one code point and two units
+
+
+@pytest.mark.asyncio
+async def test_a_safe_fix_is_preferred(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    offered = await actions(client, uri, 3)
+    fix = next(action for title, action in offered.items() if title.startswith("DEV102: ") and "ignore" not in title)
+    assert fix.is_preferred
+    assert "x = torch.ones(1, 2, device=" in new_text(fix, uri)
+
+
+@pytest.mark.asyncio
+async def test_an_unsafe_fix_is_offered_singly(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    offered = await actions(client, uri, 2)
+    fix = next(action for title, action in offered.items() if title.startswith("DEV202") and title.endswith("(unsafe)"))
+    assert not fix.is_preferred
+    assert ".to(device)" in new_text(fix, uri)
+
+
+@pytest.mark.asyncio
+async def test_a_line_is_silenced_by_a_comment(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    offered = await actions(client, uri, 3)
+    assert new_text(offered["DEV102: ignore on this line"], uri) == "  # devlint: ignore[DEV102]"
+
+
+@pytest.mark.asyncio
+async def test_fix_all_applies_the_safe_fixes_alone(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    offered = await actions(client, uri, 0, [lsp.CodeActionKind.SourceFixAll])
+    text = new_text(offered["devlint: apply all safe fixes"], uri)
+    assert "device=" in text
+    assert ".cuda()" in text
+
+
+@pytest.mark.asyncio
+async def test_hover_on_a_value_says_where_it_is_and_why(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    text = await hover(client, uri, 3, 0)
+    assert "`x`: tensor on the CPU" in text
+    assert "- line 4: created on the CPU here" in text
+
+
+@pytest.mark.asyncio
+async def test_hover_on_a_code_in_a_comment_shows_the_rule(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path)
+    assert "**DEV101 mixed-device-operands**" in await hover(client, uri, 5, PROGRAM.split("\n")[5].index("DEV101") + 1)
+
+
+@pytest.mark.asyncio
+async def test_a_syntax_error_is_a_finding(client: LanguageClient, tmp_path: Path) -> None:
+    uri = await opened(client, tmp_path, "import torch\nx = (\n")
+    assert [d.code for d in client.diagnostics[uri]] == ["DEV900"]
