@@ -21,7 +21,7 @@ from typing import Any
 from devlint.codec import dump, load
 from devlint.config import Config
 from devlint.errors import SourceError
-from devlint.fingerprint import code_stamp, content_digest, digest, settings_stamp
+from devlint.fingerprint import code_stamp, content_digest, settings_stamp
 from devlint.model import FileResult, RuleMeta
 from devlint.report import FileReport
 from devlint.settings import Settings
@@ -63,7 +63,7 @@ class Cache:
         self._database: sqlite3.Connection | None = None
         self._usable = True
         self._codes: dict[tuple[str, ...], bytes] = {}
-        self._stamps: dict[Settings, bytes] = {}
+        self._stamps: dict[int, tuple[Settings, bytes]] = {}  # by identity: many tasks share their settings
         self._new: list[Row] = []
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...] | None:
@@ -201,12 +201,11 @@ class Cache:
         return self._codes[plugins]
 
     def _stamp(self, task: Task) -> bytes:
-        stamp = self._stamps.get(task.settings)
-        if stamp is None:
-            stamp = self._stamps[task.settings] = digest(
-                settings_stamp(self._code(task.plugins), task.settings).hex(), task.plugins
-            )
-        return stamp
+        known = self._stamps.get(id(task.settings))
+        if known is None:
+            stamp = settings_stamp(self._code(task.plugins), task.settings)
+            known = self._stamps[id(task.settings)] = (task.settings, stamp)
+        return known[1]
 
     # The database
 

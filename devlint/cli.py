@@ -14,6 +14,10 @@ COMMANDS = {
     "rule": "explain a rule, or all rules",
     "reveal": "show what is known of the values on one line",
     "explain": "name the cause of a pasted device error",
+    "config": "explain the settings",
+    "init": "add settings to a project",
+    "clean": "delete the results that are kept between runs",
+    "completion": "print a completion script for bash, zsh or fish",
     "verify": "run a script and confirm its fixes",
     "run": "run a program on a simulated or real accelerator and report on it",
     "doctor": "say what decides whether a program finds a GPU here",
@@ -62,7 +66,7 @@ def _dispatch(arguments: list[str]) -> int:
     if first in ("verify", "run", "doctor"):
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
-    if first in ("check", "rule", "reveal", "explain", "server"):
+    if first in ("check", "rule", "reveal", "explain", "config", "init", "clean", "completion", "server"):
         module = importlib.import_module(f"devlint.commands.{first}")
         return int(module.main(arguments[1:]))
     from devlint.commands import check
@@ -72,7 +76,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 def overview() -> str:
     """The text of `devlint help`."""
-    rows = "\n".join(f"  {name:<8} {text}" for name, text in COMMANDS.items())
+    rows = "\n".join(f"  {name:<10} {text}" for name, text in COMMANDS.items())
     return (
         "usage: devlint [COMMAND] [ARGUMENTS]\n\n"
         "Finds, fixes and confirms device problems in PyTorch code.\n\n"

@@ -200,6 +200,7 @@ class Config:
     plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
     cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
     output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "how problems are printed")
+    baseline: str | None = _setting(None, STRING, "the file with the findings that are not reported")
 
     def per_file(self) -> Mapping[str, tuple[str, ...]]:
         return dict(self.per_file_ignores)

@@ -16,7 +16,7 @@ from devlint.ignore import (
     repository_excludes,
 )
 
-SUFFIXES = (".py", ".pyi", ".pyw")
+SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,13 @@ class Finder:
         force_exclude: bool | None = None,
         exclude: Sequence[str] | None = None,
         extend_exclude: Sequence[str] | None = None,
+        suffixes: tuple[str, ...] = SUFFIXES,
     ) -> None:
         self._resolver = resolver
         self._force_exclude = force_exclude
         self._exclude = exclude
         self._extend_exclude = extend_exclude
+        self._suffixes = suffixes
         self._here = os.getcwd()
         self._patterns: dict[int, tuple[Config, list[Patterns]]] = {}
         self._seen: set[str] = set()
@@ -99,7 +101,7 @@ class Finder:
         patterns = self._patterns_of(self._resolver.for_directory(directory))
         for entry in entries:
             is_directory = entry.is_dir(follow_symlinks=False)
-            if not is_directory and not (entry.name.endswith(SUFFIXES) and entry.is_file()):
+            if not is_directory and not (entry.name.endswith(self._suffixes) and entry.is_file()):
                 continue
             if any(each.has_entry(entry.path, is_directory) for each in patterns):
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -104,6 +103,8 @@ def run_task(task: Task) -> Outcome:
     except SourceError as error:
         return Outcome(FileReport(_unreadable(task.name, error)))
     except Exception as error:
+        import traceback
+
         frames = traceback.extract_tb(error.__traceback__)
         place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
         message = f"{task.name}:1: internal error: {type(error).__name__}: {error}{place}"

@@ -1,5 +1,5 @@
-"""Every fixture says what devlint finds in it. The rules that are on by default are on for every fixture; an opt-in rule
-is on for its own folder, and so are all opt-in rules together in `opt_in`."""
+"""Every fixture says what devlint finds in it. The rules that are on by default are on for every fixture, an opt-in rule
+for its own folder; in the folder `opt_in` all are."""
 
 from __future__ import annotations
 

@@ -6,19 +6,22 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devlint.cli import COMMANDS, ExitCode
+from devlint.commands.limits import Limits
 from devlint.commands.options import parser
 from devlint.config import Resolver
-from devlint.discover import Finder, Found, Target
+from devlint.discover import SUFFIXES, Finder, Found, Target
+from devlint.embedded import MARKDOWN
 from devlint.errors import DevlintError, UsageError
 from devlint.model import UNREADABLE_FILE, Safety
 from devlint.names import did_you_mean
 from devlint.overrides import options_from_environment, read_config_options, settings_from_environment
 from devlint.report import FORMATS, FileReport, Run, count, load_format
+from devlint.report.output import outputs, write_report
 from devlint.terminal import Terminal
 from devlint.worker import Outcome, Task
 
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run `devlint check` and return the exit code."""
     options = parser()
     options_from_environment(os.environ, options)
-    args = options.parse_args(arguments)
+    args = options.parse_args(["--add-ignore=" if word == "--add-ignore" else word for word in arguments])
     terminal = Terminal(args.color)
     try:
         return Check(args, terminal, settings_from_environment(os.environ, options)).run()
@@ -63,12 +66,16 @@ class Check:
         if file is not None and args.isolated:
             raise UsageError("--isolated reads no configuration file, and --config names one")
         resolver = Resolver(file, args.isolated, {**environment, **overrides})
-        self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude)
-        self._format: str = args.output_format or self._finder.config_for(".").output_format
-        self._fixing = bool(args.fix or args.fix_only or args.diff)
+        suffixes = (*SUFFIXES, *MARKDOWN) if args.markdown else SUFFIXES
+        self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude, suffixes)
+        config = self._finder.config_for(".")
+        self._outputs = outputs(args.output_format, args.output_file, config.output_format)
+        self._limits = Limits(args, config)
+        self._fixing = bool(args.fix or args.fix_only or args.diff or args.add_ignore is not None)
         self._from_stdin = args.paths == [STDIN]
         self._stdin = b""
-        self._cache = None if self._from_stdin or args.no_cache else self._open_cache()
+        uncached = self._from_stdin or args.no_cache or args.ignore_suppressions or args.add_ignore is not None
+        self._cache = None if uncached else self._open_cache()
 
     def run(self) -> int:
         if self._from_stdin:
@@ -92,12 +99,24 @@ class Check:
         tally = _Tally(errors=len(found.problems))
         if self._from_stdin and not tasks and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
-        files = [self._take(outcome, tally) for outcome in self._outcomes(tasks)]
+        outcomes = self._watched(self._outcomes(tasks), len(tasks))
+        files = [self._take(task, outcome, tally) for task, outcome in zip(tasks, outcomes, strict=True)]
+        notes, warnings = self._limits.close()
+        for warning in warnings:
+            self._terminal.warning(warning)
         if not self._args.diff:
-            self._report(Run(files, self._args.fix_only, tally.errors))
+            plugins = tuple(sorted({name for task in tasks for name in task.plugins}))
+            self._report(Run(files, self._args.fix_only, tally.errors, tuple(notes), plugins))
         else:
             self._close_diff(files)
         return self._exit_code(tally)
+
+    def _watched(self, outcomes: Iterable[Outcome], total: int) -> Iterable[Outcome]:
+        if total < 2 or sys.stderr is None or not sys.stderr.isatty():
+            return outcomes
+        from devlint.progress import is_wanted, watched
+
+        return watched(outcomes, total, sys.stderr) if is_wanted(sys.stderr) else outcomes
 
     def _stdin_target(self) -> Found:
         name = self._args.stdin_filename or STDIN
@@ -133,9 +152,12 @@ class Check:
             frozenset({Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}),
             fix=self._fixing,
             write=self._fixing and not self._args.diff and not self._from_stdin,
-            keep_text=FORMATS[self._format].needs_text and not self._args.statistics,
+            keep_text=not self._args.statistics and any(FORMATS[each.format].needs_text for each in self._outputs),
             raw=self._stdin if self._from_stdin else None,
             remember=self._cache is not None,
+            scope=self._limits.scope(target.name) if self._fixing else None,
+            ignore_suppressions=self._args.ignore_suppressions,
+            add_ignore=self._args.add_ignore,
         )
 
     def _open_cache(self) -> Cache:
@@ -159,7 +181,7 @@ class Check:
 
         return run_all(tasks, self._args.jobs)
 
-    def _take(self, outcome: Outcome, tally: _Tally) -> FileReport:
+    def _take(self, task: Task, outcome: Outcome, tally: _Tally) -> FileReport:
         """Print what belongs to one file alone, count, and keep what the report needs."""
         for error in outcome.errors:
             self._terminal.error(error)
@@ -168,11 +190,12 @@ class Check:
         tally.errors += len(outcome.errors)
         tally.changed += outcome.after is not None
         report = outcome.report
+        self._limits.take(task, outcome)
         if self._args.diff and outcome.after is not None:
             from devlint.report.diff import unified_diff
 
-            name = report.result.path
-            self._terminal.write_bytes(unified_diff(outcome.before, outcome.after, name, self._terminal.style))
+            for name, before, after in outcome.cells or [(task.name, outcome.before, outcome.after)]:
+                self._terminal.write_bytes(unified_diff(before, after, name, self._terminal.style))
         elif self._from_stdin and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin if outcome.after is None else outcome.after)
         if self._args.fix_only or self._args.diff:  # what is left was not asked for, but no file goes unread in silence
@@ -185,14 +208,27 @@ class Check:
         to_stderr = self._from_stdin and self._fixing
         emit = self._terminal.note if to_stderr else self._terminal.print
         style = self._terminal.error_style if to_stderr else self._terminal.style
-        module = load_format(self._format)
+        shown = next((each.format for each in self._outputs if each.path is None), None)
+        say = emit if shown is not None and FORMATS[shown].for_people else self._terminal.note
         if self._args.show_fixes:
             from devlint.report.closing import fixed_lines
 
             for line in fixed_lines(run, style):
-                (emit if FORMATS[self._format].for_people else self._terminal.note)(line)
-        for block in (module.render_statistics if self._args.statistics else module.render)(run, style):
-            emit(block)
+                say(line)
+        if self._args.add_ignore is not None:
+            changed = sum(1 for file in run.files if file.fixed)
+            say(f"Silenced {count(len(run.fixed()), 'problem')} in {count(changed, 'file')}.")
+            run = replace(run, files=[replace(file, fixed=()) for file in run.files])
+        if say is not emit:
+            for note in run.notes:
+                say(note)
+        for output in self._outputs:
+            if output.path is not None:
+                write_report(output, run, self._args.statistics)
+                continue
+            module = load_format(output.format)
+            for block in (module.render_statistics if self._args.statistics else module.render)(run, style):
+                emit(block)
 
     def _close_diff(self, files: Sequence[FileReport]) -> None:
         from devlint.report.closing import fixed_lines

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from devlint.config import OUTPUT_FORMATS, SEVERITY
 from devlint.errors import UsageError
+from devlint.names import did_you_mean
+
+BASELINE = "devlint-baseline.json"
 
 _YES_NO = argparse.BooleanOptionalAction
 
@@ -49,12 +53,48 @@ class _PerFile(argparse.Action):
         setattr(namespace, self.dest, tuple(rows))
 
 
+class _Formats(argparse.Action):
+    """Collects `FORMAT` and `FORMAT:FILE` over repeated options, which together replace the default."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        from devlint.report.output import Output
+
+        name, colon, path = str(values).partition(":")
+        if name not in OUTPUT_FORMATS:
+            choices = f"{did_you_mean(name, OUTPUT_FORMATS)}; choose from {', '.join(OUTPUT_FORMATS)}"
+            raise UsageError(f"--output-format: unknown format `{name}`{choices}")
+        if colon and not path:
+            raise UsageError(f"--output-format: no file behind `{values}`")
+        given = getattr(namespace, self.dest) if option_string is not None and self.seen else ()
+        self.seen = self.seen or option_string is not None
+        setattr(namespace, self.dest, (*given, Output(name, path or None)))
+
+    seen = False
+
+
 def _jobs(text: str) -> int:
     if text == "auto":
         return 0
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a number or `auto`, not `{text}`")
     return int(text)
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """The default layout. The width is asked for here, since argparse imports archive formats to do so."""
+
+    def __init__(self, prog: str, **others: Any) -> None:
+        try:
+            width = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+        except (OSError, ValueError):
+            width = 80
+        super().__init__(prog, width=max(width, 40) - 2, **others)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -64,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
         usage="devlint [check] [OPTIONS] [PATH ...]",
         description="Check Python files for device problems in PyTorch code.",
         allow_abbrev=False,
+        formatter_class=HelpFormatter,
         epilog="Exit codes: 0 clean, 1 problems found, 2 wrong usage, missing path or internal error.",
     )
     result.add_argument(
@@ -71,6 +112,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_rules(result.add_argument_group("rules"))
     _add_fixes(result.add_argument_group("fixes"))
+    _add_old_code(result.add_argument_group("old code"))
     _add_files(result.add_argument_group("files and settings"))
     _add_output(result.add_argument_group("output"))
     return result
@@ -110,6 +152,30 @@ def _add_fixes(group: argparse._ArgumentGroup) -> None:
     words("--unfixable", "rules to leave alone")
 
 
+def _add_old_code(group: argparse._ArgumentGroup) -> None:
+    def flag(name: str, text: str) -> None:
+        group.add_argument(name, action="store_true", help=text)
+
+    group.add_argument(
+        "--add-ignore",
+        metavar="REASON",
+        help="write a comment that silences each problem; with a reason: --add-ignore=REASON",
+    )
+    flag("--ignore-suppressions", "report what comments silence as well")
+    group.add_argument(
+        "--baseline",
+        metavar="FILE",
+        help=f"do not report what is in this file (default: {BASELINE} where it exists)",
+    )
+    flag("--write-baseline", "write the problems to the baseline")
+    flag("--prune-baseline", "drop what matches no problem any more from the baseline")
+    group.add_argument(
+        "--diff-base",
+        metavar="REV",
+        help="report only what rows bring that changed since this git revision; `REV...`: since HEAD left it",
+    )
+
+
 def _add_files(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--config",
@@ -121,6 +187,9 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--exclude", action=_Extend, metavar="PATTERNS", help="leave these out, not the default ones")
     group.add_argument("--extend-exclude", action=_Extend, metavar="PATTERNS", help="leave these out too")
     group.add_argument("--force-exclude", action=_YES_NO, help="leave excluded files out even when named explicitly")
+    group.add_argument(
+        "--markdown", action="store_true", help="check Python in Markdown files of directories, not only in named ones"
+    )
     group.add_argument("--stdin-filename", metavar="NAME", help="the name of standard input, for settings and reports")
     group.add_argument("--no-cache", action="store_true", help="keep no results and use none")
     group.add_argument("--cache-dir", metavar="DIR", help="where results are kept (default: .devlint_cache)")
@@ -131,7 +200,14 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     def flag(name: str, text: str) -> None:
         group.add_argument(name, action="store_true", help=text)
 
-    group.add_argument("--output-format", choices=OUTPUT_FORMATS, help="how problems are printed (default: full)")
+    group.add_argument(
+        "--output-format",
+        action=_Formats,
+        default=(),
+        metavar="FORMAT[:FILE]",
+        help=f"how problems are reported (default: full); may be repeated. Formats: {', '.join(OUTPUT_FORMATS)}",
+    )
+    group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
     flag("--statistics", "print counts instead of problems")
     group.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
     flag("--exit-zero", "exit with 0 even when problems are found")

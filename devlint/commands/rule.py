@@ -115,7 +115,7 @@ def _docstring(rule: object) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Run `devlint rule` and return the exit code."""
-    args = _parser().parse_args(arguments)
+    args = parser().parse_args(arguments)
     terminal = Terminal(args.color)
     try:
         if not args.all and not args.rules:
@@ -133,18 +133,19 @@ def main(arguments: Sequence[str]) -> int:
     return ExitCode.CLEAN
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of `devlint rule`."""
+    result = argparse.ArgumentParser(
         prog="devlint rule",
         description="Explain rules: what they flag, why, and how safe their fixes are.",
         allow_abbrev=False,
     )
-    parser.add_argument("rules", nargs="*", metavar="RULE", help="codes or names, such as DEV101 or create-then-move")
-    parser.add_argument("--all", action="store_true", help="all rules")
-    parser.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
-    parser.add_argument("--isolated", action="store_true", help="read no configuration file (plugins)")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
-    return parser
+    result.add_argument("rules", nargs="*", metavar="RULE", help="codes or names, such as DEV101 or create-then-move")
+    result.add_argument("--all", action="store_true", help="all rules")
+    result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
+    result.add_argument("--isolated", action="store_true", help="read no configuration file (plugins)")
+    result.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    return result
 
 
 def _find(word: str, rules: Sequence[Explained]) -> Explained:

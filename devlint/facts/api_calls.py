@@ -31,14 +31,19 @@ _ASKED = frozenset(
     {
         "torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", "torch.amp.GradScaler",
         "torch.amp.grad_scaler.GradScaler", "torch.amp.custom_fwd", "torch.amp.custom_bwd", "torch.cpu.amp.autocast",
-        "torch.cpu.amp.GradScaler", "torch.get_device", "torch.device", "torch.Generator", "torch.random.fork_rng",
-        "torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group",
-        "torch.Tensor", "torch.FloatTensor", "torch.DoubleTensor", "torch.HalfTensor", "torch.BFloat16Tensor",
-        "torch.ByteTensor", "torch.CharTensor", "torch.ShortTensor", "torch.IntTensor", "torch.LongTensor",
-        "torch.BoolTensor", "torch.has_cuda", "torch.has_mps", "torch.has_cudnn", "torch.has_mkldnn",
-        "torch.utils.data.DataLoader", "torch.manual_seed", "torch.float64", "torch.double",
+        "torch.cpu.amp.GradScaler", "torch.get_device", "torch.distributed.init_process_group",
+        "torch.distributed.distributed_c10d.init_process_group", "torch.has_cuda", "torch.has_mps", "torch.has_cudnn",
+        "torch.has_mkldnn",
     }
 )  # fmt: skip
+# Common calls that only matter with one of their arguments.
+_WITH_ARGUMENT = {
+    "torch.utils.data.DataLoader": "pin_memory_device",
+    **{
+        f"torch.{kind}Tensor": "device"
+        for kind in ("", "Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+    },
+}
 
 
 class Api(NamedTuple):
@@ -80,10 +85,11 @@ def describe(qualname: str) -> Api | None:
     replacement = (record.replacement if record else None) or (class_.replacement if class_ else None)
     remedy, raises = (record.fix, record.guard) if record else ("", False)
     is_module = record is None and class_ is None and bool(knowledge.namespace_names(qualname))
-    if is_module and since is None and removed is None:
+    if is_module:
         return None  # on the way to a name
     marked = deprecated or replacement or remedy or raises or removed or (since is not None and since > _OLDEST)
-    if not marked and parts[1] not in _BACKENDS and qualname not in _ASKED:
+    asked = parts[1] in _BACKENDS or qualname in _ASKED or qualname in _WITH_ARGUMENT or qualname == "torch.device"
+    if not (marked or asked):
         return None
     followed = knowledge.lifetime(replacement) if replacement is not None and " " not in replacement else None
     if followed is None:
@@ -93,10 +99,20 @@ def describe(qualname: str) -> Api | None:
     )
 
 
-def note_api(machine: Devices, node: ast.Call | ast.Attribute, qualname: str, arguments: Arguments | None) -> None:
-    """Emit an `ApiCall` for a name below `torch.` that a rule may have a question about. `arguments`: None for a read."""
+def _matters(qualname: str, arguments: Arguments | None) -> bool:
+    """Whether a common name is used with the argument that a rule looks at."""
+    if qualname == "torch.device":
+        return arguments is not None and any(isinstance(v.constant, bool) for v in arguments.values)
+    wanted = _WITH_ARGUMENT.get(qualname)
+    return wanted is None or (arguments is not None and wanted in arguments.keywords)
+
+
+def note_api(
+    machine: Devices, node: ast.Call | ast.Attribute | ast.Name, qualname: str, arguments: Arguments | None
+) -> None:
+    """Emit an `ApiCall` for a name below `torch.` that a rule may ask about. `arguments`: None for a read."""
     api = describe(qualname)
-    if api is None:
+    if api is None or not _matters(qualname, arguments):
         return
     named: dict[str, Operand] = {}
     star = False
@@ -128,7 +144,7 @@ _MAY_BE_INDEX = re.compile(r"\bint\b|\bDevice(Like)?Type\b|\bUnion\b.*\bstr\b.*\
 def note_truth(machine: Devices, node: ast.expr) -> None:
     """Emit a `Compare` with the operator "truth" where a device, or its index, is tested for truth.
 
-    `node`: the condition of an `if`, `while` or conditional expression, an operand of `and`, `or` and `not`. Three forms
+    `node`: the condition of an `if`, `while` or conditional expression, an operand of `and`, `or`, `not`. Three forms
     count: the `index` of a device, what `get_device()` gives, and a parameter `device` that may be an index, by its
     annotation.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts import ordering, randomness, sequences
+from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.operations import BATCH, CPU_PLACE, How, short
@@ -180,6 +181,8 @@ class Calls(Devices):
 
     def call_namespace(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """Call an imported name."""
+        if qualname.startswith("torch."):
+            note_api(self, node, qualname, arguments)
         randomness.note_sampling(self, node, qualname, arguments)
         special = SPECIAL.get(qualname)
         if special is not None:

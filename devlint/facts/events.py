@@ -269,12 +269,12 @@ class EventTimer(Event):
 class ApiCall(Event):
     """A call of a name of torch, or a reading of it that is no call, which a rule about torch's interface may judge.
 
-    `qualname`: the name as the imports resolve it ("torch.cuda.amp.autocast"). `arguments` as in `Call`; `star`: `*args`
-    or `**kwargs` may carry more. `discarded`: the call is a whole statement. `exists`: whether some known torch has the
+    `qualname`: the name as imports resolve it ("torch.cuda.amp.autocast"). `arguments` as in `Call`; `star`: `*args` or
+    `**kwargs` may carry more. `discarded`: the call is a whole statement. `exists`: whether some known torch has the
     name, None where that cannot be told; `nearest`: names like it, when none has. `since`, `removed`, `deprecated`:
     torch minors, None for "always", "never" and "not". `replacement`: the name to use instead, there from
-    `replacement_since` on; `remedy`: class of that replacement ("A" same meaning, "G" needs a guard, "U" changes meaning,
-    "D" deprecated name, "N" there is none, "" not in any table). `raises`: the call raises without an accelerator of
+    `replacement_since` on; `remedy`: its class ("A" same meaning, "G" needs a guard, "U" changes meaning, "D" deprecated
+    name, "N" there is none, "" not in any table). `raises`: the call raises without an accelerator of
     that type. `run_device` as in `DeviceLiteral`.
     """
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from devlint.facts import guards as conditions
+from devlint.facts.api_calls import note_api
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
@@ -117,7 +118,10 @@ class Expressions(Methods):
                 return self.used_attribute(path, found)
         base = self.evaluate(node.value)
         if base.kind == "namespace":
-            return self.namespace(f"{base.type_name}.{node.attr}")
+            qualname = f"{base.type_name}.{node.attr}"
+            if qualname.startswith("torch."):
+                note_api(self, node, qualname, None)
+            return self.namespace(qualname)
         if base.kind == "unknown" and node.attr not in ("device", "grad"):
             return NOTHING
         return self.read_attribute(node, base)

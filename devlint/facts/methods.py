@@ -132,6 +132,8 @@ class Methods(Calls):
             if known is not None and known.family == "Module":
                 if name in ("weight", "bias"):
                     return Value("parameter", base.device, False, because=base.because)
+                if name in ("running_mean", "running_var") and "BatchNorm" in base.type_name:
+                    return aliases.taken(self, node, Value("buffer", base.device, False), base)
                 if name == "device" and name not in known.attributes:
                     self.emit_call(
                         node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
@@ -21,6 +22,9 @@ _BLOCKING = frozenset({"item", "tolist", "cpu", "numpy", "nonzero"})
 _BUILTINS = frozenset(dir(builtins))
 _HOST_ROOTS = frozenset({"time", "math", "random", "numpy", "os", "datetime", "copy", "functools", "itertools", "tqdm"})
 _NUMBERS = frozenset({"item", "size", "numel", "dim", "tolist", "numpy"})
+
+
+_RETRY = re.compile(r"RuntimeError|OutOfMemory")
 
 
 class Step(NamedTuple):
@@ -88,6 +92,8 @@ def computed(o: Outline, node: ast.expr) -> bool:
 
 
 def loop_waits(o: Outline) -> Iterator[LoopWait]:
+    if o.test:
+        return
     for step in steps(o):
         loop = step.loop
         numbers = {
@@ -170,6 +176,8 @@ def loop_empties(o: Outline) -> Iterator[LoopEmpty]:
             continue
         if any(isinstance(n, (ast.For, ast.AsyncFor, ast.While)) for n in inside(loop.body)):
             continue  # an outer loop: once per epoch
+        if any(isinstance(n, ast.ExceptHandler) and _RETRY.search(ast.unparse(n)) for n in inside(loop.body)):
+            continue  # tries again with less after running out of memory
         head = loop_head(loop)
         yield LoopEmpty(*o.head(call, o.flow.origin(head, "in every pass of this loop")), qualname, o.flow.span(head))
 

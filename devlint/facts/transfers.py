@@ -24,6 +24,7 @@ from devlint.facts.values import CPU, Value, is_surely_accelerator, may_be_accel
 from devlint.model import Origin
 
 _READS = frozenset({"numpy", "tolist", "item"})
+_JOINS = frozenset(f"torch.{name}" for name in ("cat", "concat", "stack", "vstack", "hstack"))
 _VIEWS = frozenset({"detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose"})
 _WAITS = frozenset({"synchronize", "wait", "wait_stream", "wait_event", "barrier", "query", "item", "cpu", "tolist"})
 #: Methods of arrays and tensors that compute on the host what an accelerator could compute as well.
@@ -262,9 +263,34 @@ def later_read(o: Outline, call: ast.Call) -> tuple[ast.AST, str] | None:
         if waits or (uses and isinstance(following, (ast.If, ast.For, ast.While, ast.With, ast.Try))):
             return None
         if uses:
-            return next((read for use in uses if (read := reader(o, use)) is not None), None)
+            found = next((read for use in uses if (read := reader(o, use)) is not None), None)
+            return found if found is not None else collected_read(o, following, target.id)
         if any(isinstance(n, ast.Call) for n in nodes) and isinstance(following, (ast.For, ast.While, ast.With)):
             return None  # something in there may wait
+    return None
+
+
+def collected_read(o: Outline, statement: ast.stmt, name: str) -> tuple[ast.AST, str] | None:
+    """`parts.append(copy)` in a loop, and `torch.cat(parts)` right after the loop with no wait on the way."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    loop = o.loop(statement)
+    if loop is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    parts = dotted(call.func.value)
+    if parts is None or call.func.attr != "append" or [dotted(a) for a in call.args] != [name]:
+        return None
+    if any(method(n) in _WAITS for n in inside(loop.body)):
+        return None
+    siblings = o.block(loop)
+    for following in siblings[siblings.index(loop) + 1 :]:
+        nodes = list(inside([following]))
+        if any(method(n) in _WAITS for n in nodes):
+            return None
+        for node in nodes:
+            if isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) == parts:
+                joined = o.parent.get(node)
+                qualname = o.qualname(joined.func) if isinstance(joined, ast.Call) else None
+                return (joined, f"`{qualname}`") if joined is not None and qualname in _JOINS else None
     return None
 
 

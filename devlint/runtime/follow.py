@@ -55,7 +55,7 @@ def _attach(folder: str) -> None:
     process = _Process(job, served, report)
     sys.meta_path.insert(
         0,
-        ImportCalls(  # type: ignore[arg-type]
+        ImportCalls(
             {
                 "torch": process.begin,
                 "numpy.random": lambda numpy: numpy.seed(job.seed),
@@ -141,7 +141,7 @@ class _Process:
         """pytest has been imported: see which tests fail, and where."""
         self._report.fields["failures"] = lambda: self._failures
         self._report.fields["passed"] = lambda: sorted(set(self._passed) - {row["test"] for row in self._failures})
-        call_info: Any = runner.CallInfo  # type: ignore[attr-defined]
+        call_info: Any = runner.CallInfo
         plain = call_info.from_call.__func__
 
         def from_call(cls: Any, *arguments: Any, **named: Any) -> Any:
@@ -170,7 +170,7 @@ class _Process:
 
     def keep_from_rewriting(self, rewrite: types.ModuleType) -> None:
         """pytest would compile test files from disk; those that are served go without its rewritten assertions."""
-        hook: Any = rewrite.AssertionRewritingHook  # type: ignore[attr-defined]
+        hook: Any = rewrite.AssertionRewritingHook
         plain = hook.find_spec
 
         def find_spec(self_: Any, *arguments: Any, **named: Any) -> Any:

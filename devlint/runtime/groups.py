@@ -16,6 +16,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, islice
+from typing import TypeVar
 
 from devlint.runtime.verdict import Caught, Claim, Outcome, Run, Tolerance, differing_losses
 
@@ -23,6 +24,7 @@ MOST_ROUNDS = 4
 """How often fixes that stop the program are set aside before grouping is given up."""
 
 Code = frozenset[int]
+T = TypeVar("T")
 
 
 def assign(members: Sequence[int]) -> dict[int, Code]:
@@ -111,9 +113,7 @@ def _pattern(rows: Iterable[Collection[str | None]]) -> dict[str | None, Code]:
     return {key: frozenset(numbers) for key, numbers in seen.items()}
 
 
-def _concerned(
-    key: str | None, pattern: Code, members: Mapping[int, Claim], codes: Mapping[int, Code]
-) -> set[int]:
+def _concerned(key: str | None, pattern: Code, members: Mapping[int, Claim], codes: Mapping[int, Code]) -> set[int]:
     """The fixes that something unclear may be about: those of its place, else all that were missing whenever it was."""
     there = {index for index, claim in members.items() if key in claim.own | claim.watch}
     return there or {index for index in members if codes[index] >= pattern or codes[index] <= pattern}
@@ -124,7 +124,9 @@ def _own_is_steady(claim: Claim, code: Code, runs: Sequence[Run], corrected: Run
 
     def here(run: Run) -> list[object]:
         return [
-            (key, copies.count, copies.bytes) for key in sorted(claim.own) if (copies := run.copies.get(key)) is not None
+            (key, copies.count, copies.bytes)
+            for key in sorted(claim.own)
+            if (copies := run.copies.get(key)) is not None
         ]
 
     missing = [here(run) for number, run in enumerate(runs) if number in code]
@@ -132,7 +134,7 @@ def _own_is_steady(claim: Claim, code: Code, runs: Sequence[Run], corrected: Run
     return all(each == missing[0] for each in missing) and all(each == here(corrected) for each in there)
 
 
-def _of(claim: Claim, without: Mapping[str, object], corrected: Mapping[str, object]) -> dict[str, object]:  # type: ignore[misc]
+def _of(claim: Claim, without: Mapping[str, T], corrected: Mapping[str, T]) -> dict[str, T]:
     """What the corrected run shows, but at the fix's own statements what the run without it does."""
     kept = {key: value for key, value in corrected.items() if key not in claim.own}
     return kept | {key: without[key] for key in claim.own if key in without}

@@ -147,10 +147,12 @@ class _Reader:
             return self._stopped(self._crash(crashed[0]), Outcome.OTHER_STOP)
         if tests:
             return self._stopped(self._nowhere(f"pytest ended with status {code}: {tests}"), Outcome.OTHER_STOP)
-        noted = next((report["exit"] for report in self._reports if report.get("exit")), {})
+        noted: dict[str, Any] = next((report["exit"] for report in self._reports if report.get("exit")), {})
         last = (self._ended.stderr.strip().splitlines() or self._ended.stdout.strip().splitlines() or [""])[-1]
         text = f"{shlex.join(self._limits.command[:1])} ended with {_status(code)}: {noted.get('message') or last}"
-        stop = self._stop(noted, text[:500], "", False, self._counts) if noted.get("line") else self._nowhere(text[:500])
+        stop = (
+            self._stop(noted, text[:500], "", False, self._counts) if noted.get("line") else self._nowhere(text[:500])
+        )
         return self._stopped(stop, Outcome.OTHER_STOP)
 
     def _tests(self) -> str:
@@ -277,9 +279,7 @@ class _Reader:
             if event["count"] > died:
                 by = "" if self._forgiving else " (caught by the program)"
                 text = f"RuntimeError: {one_line(event['what'])}" if self._forgiving else one_line(event["what"])
-                found.append(
-                    Caught(text + by, event["key"], event["original"], event["count"] - died, event["where"])
-                )
+                found.append(Caught(text + by, event["key"], event["original"], event["count"] - died, event["where"]))
         return tuple(found)
 
     def _clocks(self, events: list[dict[str, Any]]) -> dict[str, ClockRead]:

@@ -94,7 +94,7 @@ class Launcher:
             Path(files["counts"]).write_bytes(bytes(16 * max(job.statements, 1)))
             Path(files["report"]).touch()
             Path(files["crash"]).touch()
-            job = replace(job, folder=folder, **files)
+            job = replace(job, folder=folder, report=files["report"], counts=files["counts"], crash=files["crash"])
             (place / "job").write_text(json.dumps(asdict(job)), encoding="utf-8")
             # Opened here first, so that a program that clears the temporary folder does not take its report along.
             with (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from devlint.runtime.verdict import Run, Stop, Verdict
 
 if TYPE_CHECKING:
-    from devlint.runtime.verify import JudgedFix, Report
+    from devlint.runtime.bench import JudgedFix, Report
 
 _WIDTH = 110
 
@@ -28,7 +28,8 @@ def as_text(report: Report) -> str:
     if report.hints:
         lines += ["Not judged, for want of a fix to apply:"]
         lines += [
-            f"  {report.file(case)}:{at.row}:{at.column}: {case.code} {case.message}".rstrip() for case, at in report.hints
+            f"  {report.file(case)}:{at.row}:{at.column}: {case.code} {case.message}".rstrip()
+            for case, at in report.hints
         ]
         lines.append("")
     lines += [f"note: {note}" for note in report.notes]
@@ -45,7 +46,9 @@ def _fix(report: Report, fix: JudgedFix) -> list[str]:
         lines.append(f"    {case.message}")
     lines += [f"    {each}" for each in judgement.evidence]
     if judgement.then is not None:
-        does = "a test of the corrected program fails at" if judgement.then.test else "the corrected program then stops at"
+        does = (
+            "a test of the corrected program fails at" if judgement.then.test else "the corrected program then stops at"
+        )
         lines.append(f"    {does} {judgement.then.where}: {judgement.then.text}")
     return [*lines, ""]
 

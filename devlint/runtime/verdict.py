@@ -128,7 +128,8 @@ class Run:
 
     counts: how often each statement ran, in the process where it ran most; `elsewhere`: statements that ran in forked
     processes. failures: what tests failed by, and `passed`: those that did not. waits: how often the host waited for a
-    card at each statement. timeline: what happened, in order, when that was asked for. kernels: how many the device was given, 0 where that is not known.
+    card at each statement. timeline: what happened, in order, when that was asked for.
+    kernels: how many the device was given, 0 where that is not known.
     """
 
     outcome: Outcome
@@ -457,7 +458,9 @@ def _measured_clocks(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict
     after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
     times = ""
     if after is not None and after.milliseconds is not None and read.milliseconds is not None:
-        times = f"; time since the read before: {read.milliseconds:.3g} ms without it, {after.milliseconds:.3g} ms with it"
+        times = (
+            f"; time since the read before: {read.milliseconds:.3g} ms without it, {after.milliseconds:.3g} ms with it"
+        )
     return Verdict.CONFIRMED, f"{said}; with it, with none{times}"
 
 

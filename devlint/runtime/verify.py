@@ -88,12 +88,12 @@ def _check(originals: Mapping[str, Places], fixes: Sequence[FixCase]) -> None:
     main = next(iter(originals), "")
 
     def attempt(chosen: Sequence[FixCase]) -> None:
-        for text in Edition(originals, chosen).changed.values():
-            try:
+        try:
+            for text in Edition(originals, chosen).changed.values():
                 compile(text, "corrected", "exec", dont_inherit=True)
-            except SyntaxError as error:
-                names = ", ".join(f"{case.code} at {_line(originals, case, main)}" for case in chosen)
-                raise DevlintError(f"the fix of {names} breaks the syntax: {error.msg}") from error
+        except SyntaxError as error:
+            names = ", ".join(f"{case.code} at {_line(originals, case, main)}" for case in chosen)
+            raise DevlintError(f"the fix of {names} breaks the syntax: {error.msg}") from error
 
     try:
         attempt(fixes)

@@ -1,4 +1,4 @@
-"""From a call of one accelerator's module to its counterpart in `torch.accelerator`, for the lowest torch of the project."""
+"""From a call of one accelerator's module to its counterpart in `torch.accelerator`, as the lowest torch allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OBJECTS = {"torch.Event": frozenset({"enable_timing"}), "torch.Stream": frozens
 
 
 def replacement_call(event: ApiCall, site: Site) -> cst.Call | None:
-    """The counterpart with the same arguments; None where there is none, torch lacks it, or it takes other arguments."""
+    """The counterpart with the same arguments; None where torch lacks one, or it takes other arguments."""
     call = site.node
     new = event.replacement
     if (

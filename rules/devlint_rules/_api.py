@@ -1,4 +1,4 @@
-"""What the rules about torch's interface share: who asks for the accelerator, how to ask, and statements under a guard."""
+"""What the rules about torch's interface share: guards, how to ask for an accelerator, statements under a guard."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def serves_accelerator(event: ApiCall, facts: Facts) -> bool:
 def guarded_statement(
     event: ApiCall, site: Site, test: str, call: cst.BaseExpression | None = None
 ) -> list[Edit | InsertStatement] | None:
-    """The edits that put the statement, or `call` in its place, under `if test:`; None where the call is no statement."""
+    """The edits that put the statement, or `call` in its place, under `if test:`; None for a call that is no statement."""
     statement = site.statement
     if not event.discarded or not isinstance(statement, cst.Expr) or not may_precede(statement):
         return None
@@ -130,7 +130,8 @@ def version(minor: tuple[int, int]) -> str:
 def is_device_object(operand: Operand) -> bool:
     """Whether a value is proved to be a `torch.device`, and not a string or a number.
 
-    `args.device` may be anything. A tensor's `.device`, what `torch.device(...)` gives and a choice between those are sure.
+    `args.device` may be anything. A tensor's `.device`, what `torch.device(...)` gives and a choice
+    between those are sure.
     """
     value = operand.value
     if value.kind != "device" or not value.device or (value.type_name or "").startswith("index:"):

@@ -2,10 +2,10 @@
 
 ## What it flags
 `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which
-torch 2.4 deprecates; `torch.autocast("cuda")` where the run's device is in scope; `torch.amp.GradScaler` for CUDA where the run's device is in
-scope; an autocast whose type or switch is `torch.cuda.is_available()`, which says nothing of where the
-tensors are. Quiet for the new names under a guard for CUDA, with `enabled=False` or an `enabled` that asks
-for the device, and in files that load kernels.
+torch 2.4 deprecates; `torch.autocast("cuda")` where the run's device is in scope; `torch.amp.GradScaler` for
+CUDA where the run's device is in scope; an autocast whose type or switch is `torch.cuda.is_available()`,
+which says nothing of where the tensors are. Quiet for the new names under a guard for CUDA, with
+`enabled=False` or an `enabled` that asks for the device, and in files that load kernels.
 
 ## Why it matters
 On another device an autocast for CUDA does nothing but warn, and the run loses its precision setting without
@@ -56,7 +56,8 @@ from devlint_rules._calls import path_to
 from devlint_rules._run_device import is_for_accelerator
 
 _OLD = re.compile(
-    r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler|custom_fwd|custom_bwd)\Z"
+    r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler"
+    r"|custom_fwd|custom_bwd)\Z"
 )
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})

@@ -2,7 +2,8 @@
 
 ## What it flags
 A name that is bound inside `with torch.cuda.stream(s):` and read after it, or a tensor that was put on an
-accelerator before the block and is read in it, with no `wait_stream`, `wait_event`, `record_stream` or `synchronize` in between.
+accelerator before the block and is read in it, with no `wait_stream`, `wait_event`, `record_stream` or `synchronize`
+in between.
 
 ## Why it matters
 Streams run side by side. The reader may see memory that the writer has not written yet, or that the

@@ -6,8 +6,8 @@ accelerator (`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_st
 module that only a vendor's plug-in brings (`torch.npu`). Quiet under a guard (`if torch.cuda.is_available()`,
 `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches errors, in functions, classes and files
 that carry the accelerator in their name, and in files that load kernels. `torch.cuda.set_device` is quiet in
-a file that names NCCL. Calls that do nothing without the accelerator (`empty_cache`, `manual_seed_all`,
-`memory_allocated`) are no finding.
+a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that do nothing without the
+accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding.
 
 ## Why it matters
 The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
@@ -78,6 +78,8 @@ class CudaApiUnguarded(Rule[ApiCall]):
             return False
         if is_legacy_type(event.qualname) or event.deprecated is not None:
             return False
+        if "CUDAGraph" in facts.text:
+            return False  # a file that captures graphs is written for CUDA
         if event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)):
             return False
         if event.qualname == "torch.cuda.set_device" and _NCCL.search(facts.text):

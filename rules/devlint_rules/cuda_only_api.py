@@ -128,7 +128,7 @@ _unguarded = CudaApiUnguarded()
 
 
 def _chooses_cuda(site: Site) -> bool:
-    """Whether the test is about CUDA alone: `"nccl" if torch.cuda.is_available() else "gloo"`, or beside a test for CUDA."""
+    """Whether the test is about CUDA alone: it chooses NCCL, or stands beside another test for CUDA."""
     above = path_to(site, site.node)
     statement, call = site.statement, site.code(site.node)
     if (

@@ -123,12 +123,14 @@ class DeviceComparison(Rule[Compare]):
                 return None  # index 0 stays 0
             if isinstance(around.operator, cst.Or) and around.left is node:
                 return Finding(event.span, message, hint, event.because)
+        if len(above) > 1 and isinstance(choice := above[-2], cst.IfExp) and site.code(choice.orelse) == "0":
+            return None  # index 0 stays 0
         test = site.expression(f"{site.code(node)} is not None")
         return Finding(event.span, message, Fix("Compare with None", Safety.UNSAFE, (Edit(node, test),)), event.because)
 
 
 def _sides(event: Compare) -> tuple[Operand, Operand] | None:
-    """The device, and what it never equals: a string, or a device without an index; None for a comparison that can hold."""
+    """The device, and what it never equals: a string, or a device without an index; None where it may hold."""
     if event.right is None:
         return None
     for device, other in ((event.left, event.right), (event.right, event.left)):

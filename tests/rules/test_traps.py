@@ -177,7 +177,7 @@ def test_t13_what_the_accelerator_module_lacks_is_not_renamed(call: str) -> None
 
 
 def test_t13_a_capability_is_not_renamed() -> None:
-    code = "import torch\n\n\ndef f():\n    if torch.cuda.is_available():\n        return torch.cuda.get_device_capability()\n"
+    code = "import torch\n\nif torch.cuda.is_available():\n    print(torch.cuda.get_device_capability())\n"
     assert fixed(code, "DEV206", torch_version=(2, 15)) == code
 
 

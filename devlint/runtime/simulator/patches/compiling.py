@@ -1,4 +1,4 @@
-"""Patches of compilers: programs run eagerly; code for a real card is refused by name."""
+"""Patches of compilers: programs run eagerly, traces see what C++ does; code for a real card is refused by name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.patches.base import Patch
@@ -14,7 +15,16 @@ from devlint.runtime.simulator.simulation import Simulation
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
-    """``torch.compile``."""
+    """``torch.compile`` and ``torch.jit.trace``."""
+
+    def trace(original: Any) -> Any:
+        # The tracer loses sight of every tensor that passes through a Python dispatch mode. What it records runs
+        # under the mode again when the traced function is called.
+        def trace(*args: Any, **kwargs: Any) -> Any:
+            with _disable_current_modes():
+                return original(*args, **kwargs)
+
+        return trace
 
     def compile_function(original: Any) -> Any:
         def compile(model: Any = None, **kwargs: Any) -> Any:
@@ -31,6 +41,8 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
     yield Patch(torch, "compile", compile_function)
     yield Patch(torch.nn.Module, "compile", compile_module)
+    yield Patch(torch.jit, "trace", trace)
+    yield Patch(torch.jit, "trace_module", trace)
 
 
 def extension_patches(simulation: Simulation, module: ModuleType) -> Iterator[Patch]:

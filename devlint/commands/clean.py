@@ -1,0 +1,44 @@
+"""`devlint clean`: delete the cache of a project."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from devlint.cache import place, remove
+from devlint.cli import ExitCode
+from devlint.config import Resolver
+from devlint.errors import DevlintError, UsageError
+from devlint.terminal import Terminal
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `devlint clean` and return the exit code."""
+    args = parser().parse_args(arguments)
+    terminal = Terminal(args.color)
+    try:
+        config = Resolver(isolated=args.isolated).for_directory(os.getcwd())
+        directory = place(args.cache_dir or os.environ.get("DEVLINT_CACHE_DIR"), config)
+        try:
+            found = remove(directory)
+        except OSError as error:
+            raise UsageError(f"{directory}: cannot be deleted: {error.strerror or error}") from error
+        terminal.print(f"Deleted {directory}." if found else f"No cache at {directory}.")
+    except DevlintError as error:
+        terminal.error(str(error))
+        return ExitCode.ERROR
+    finally:
+        terminal.flush()
+    return ExitCode.CLEAN
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `devlint clean`."""
+    result = argparse.ArgumentParser(
+        prog="devlint clean", description="Delete the results that are kept between runs.", allow_abbrev=False
+    )
+    result.add_argument("--cache-dir", metavar="DIR", help="where they are kept (default: as for `devlint check`)")
+    result.add_argument("--isolated", action="store_true", help="read no configuration file")
+    result.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    return result

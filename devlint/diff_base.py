@@ -1,0 +1,105 @@
+"""Which rows changed since a git revision, for `--diff-base`: of files that git does not track, all."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+
+from devlint.errors import UsageError
+from devlint.scope import Rows
+
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+# What a user's configuration might set otherwise.
+_DIFF = (
+    "diff", "-U0", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--src-prefix=a/",
+    "--dst-prefix=b/", "--inter-hunk-context=0", "--submodule=short", "--diff-filter=d", "--text",
+)  # fmt: skip
+
+
+class Changes:
+    """The rows of the repository of `directory` that the working tree has and the revision has not.
+
+    `REV...` stands for the last common commit of REV and HEAD. Raises UsageError outside a repository, for an unknown
+    revision, and when git fails.
+    """
+
+    def __init__(self, revision: str, directory: str) -> None:
+        self._directory = directory
+        self._root = os.path.realpath(os.fsdecode(self._git("rev-parse", "--show-toplevel").rstrip(b"\r\n")))
+        self._directory = self._root
+        commit = self._commit(revision)
+        self._changed = parse_diff(self._git("-c", "core.quotePath=false", *_DIFF, commit, "--"))
+        self._tracked = set(self._git("ls-files", "-z").split(b"\0"))
+
+    def rows(self, path: str) -> Rows | None:
+        """The changed rows of a file; None when all of it is new."""
+        real = os.path.realpath(path)
+        prefix = self._root.rstrip(os.sep) + os.sep
+        if not real.startswith(prefix):
+            return None
+        name = os.fsencode(real[len(prefix) :].replace(os.sep, "/"))
+        return None if name not in self._tracked else self._changed.get(name, ())
+
+    def _commit(self, revision: str) -> str:
+        name, dots, rest = revision.partition("...")
+        if not name or name.startswith("-") or rest:
+            raise UsageError(f"--diff-base: not a revision: `{revision}`")
+        try:
+            commit = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        except UsageError:
+            raise UsageError(f"--diff-base: git knows no revision `{name}`") from None
+        if dots:
+            try:
+                commit = self._git("merge-base", os.fsdecode(commit.strip()), "HEAD")
+            except UsageError:
+                raise UsageError(f"--diff-base: `{name}` and HEAD have no commit in common") from None
+        return os.fsdecode(commit.strip())
+
+    def _git(self, *arguments: str) -> bytes:
+        try:
+            done = subprocess.run(["git", "-C", self._directory, *arguments], capture_output=True, check=False)
+        except OSError as error:
+            raise UsageError(f"--diff-base: cannot run git: {error.strerror or error}") from error
+        if done.returncode != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            if "not a git repository" in said:
+                raise UsageError(f"--diff-base: {self._directory} is not in a git repository")
+            raise UsageError(f"--diff-base: git {arguments[0]} failed: {said}")
+        return done.stdout
+
+
+def parse_diff(diff: bytes) -> dict[bytes, Rows]:
+    """The rows that each file gained, by path, from a diff without context."""
+    changed: dict[bytes, list[tuple[int, int]]] = {}
+    rows: list[tuple[int, int]] = []
+    to_skip = 0  # rows of a hunk, which may look like headers
+    for line in diff.split(b"\n"):
+        if to_skip:
+            to_skip -= not line.startswith(b"\\")
+            continue
+        if line.startswith(b"+++ "):
+            rows = changed.setdefault(_path(line[4:]), [])
+            continue
+        hunk = _HUNK.match(line)
+        if hunk is not None:
+            removed, start, added = (int(each) if each is not None else 1 for each in hunk.groups())
+            to_skip = removed + added
+            if added:
+                rows.append((start, start + added - 1))
+    return {path: tuple(found) for path, found in changed.items()}
+
+
+def _path(written: bytes) -> bytes:
+    """The path in a header, without `b/`, the tab behind a name with blanks, and quotes."""
+    written = written.rstrip(b"\r\t")
+    if written.startswith(b'"'):
+        written = _ESCAPE.sub(_unescaped, written[1:-1])
+    return written[2:]
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code, 8)]) if len(code) == 3 else _ESCAPED.get(code, code)

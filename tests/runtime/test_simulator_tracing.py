@@ -1,0 +1,34 @@
+"""`torch.jit.trace` on a simulated card: the trace is made, and what it recorded keeps to the card's rules."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+from devlint.runtime.simulator import DeviceSpec, simulate  # noqa: E402
+
+pytestmark = [pytest.mark.runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 2, 3), nn.MaxPool2d(2))
+
+
+def test_trace_of_a_model_on_the_host() -> None:
+    with simulate(DeviceSpec()):
+        model, images = network(), torch.randn(1, 1, 8, 8)
+        traced = torch.jit.trace(model, images)
+        assert torch.equal(traced(images), model(images))
+
+
+def test_traced_model_on_the_card() -> None:
+    with simulate(DeviceSpec()):
+        model, images = network().cuda(), torch.randn(1, 1, 8, 8, device="cuda")
+        traced = torch.jit.trace(model, images)
+        assert str(traced(images).device) == "cuda:0"
+        with pytest.raises(RuntimeError):
+            traced(images.cpu())
