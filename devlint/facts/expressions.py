@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from devlint.facts import guards as conditions
-from devlint.facts.api_calls import note_api
+from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
@@ -39,6 +39,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
 }  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 _BUILTINS = frozenset(dir(builtins))
 _TRUE = Value("bool", constant=True)
@@ -78,7 +79,7 @@ class Expressions(Methods):
                     self.literals[span] = node
                     return Value("string", device, constant=value, because=(Origin(span, "named here"),))
                 return Value("string", constant=value)
-            return STRING
+            return Value("string", constant=value) if value.startswith("torch.") else STRING
         if isinstance(value, int):
             return Value("number", constant=value)
         if isinstance(value, (float, complex)):
@@ -332,6 +333,7 @@ class Expressions(Methods):
     def unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)
         if isinstance(node.op, ast.Not):
+            note_truth(self, node.operand)
             if value.is_tensor:
                 self.wait_for(value)
             return BOOL
@@ -344,6 +346,7 @@ class Expressions(Methods):
         result: Value | None = None
         for index, part in enumerate(node.values):
             value = self.evaluate(part)
+            note_truth(self, part)
             if result is None:
                 result = value
             elif isinstance(node.op, ast.Or) and result.type_name == "chosen:accelerator":
@@ -368,14 +371,14 @@ class Expressions(Methods):
             left, right = values[index], values[index + 1]
             if symbol_ is None:
                 continue
-            if left.is_tensor and right.is_tensor:
+            if left.is_tensor and right.is_tensor and not symbol_.endswith("in"):
                 operands = [self.operand(nodes[index], left), self.operand(nodes[index + 1], right)]
                 self.meet(node, operands, "operator", symbol_, "scalar")
                 return self.combine(operands)
-            if "device" in (left.kind, right.kind):
+            if self.compares_devices(nodes[index], left, nodes[index + 1], right, symbol_):
                 self.emit(
                     Compare(
-                        self.span(node), node, (), self.guards, {}, self.name, self.operand(nodes[index], left),
+                        self.span(node), node, (), self.guards, self.scope(), self.name, self.operand(nodes[index], left),
                         self.operand(nodes[index + 1], right), symbol_,
                     )
                 )  # fmt: skip
@@ -383,9 +386,23 @@ class Expressions(Methods):
                 return replace(left, made=left.made) if left.kind != "tensors" else left
         return BOOL
 
+    def compares_devices(
+        self, left_node: ast.expr, left: Value, right_node: ast.expr, right: Value, operator: str
+    ) -> bool:
+        """Whether a comparison is about devices: one side is one, or calls `.device()` and meets a device's name."""
+        if operator.endswith("in"):
+            return left.kind == "device"
+        if "device" in (left.kind, right.kind):
+            return True
+        for node, value, other in ((left_node, left, right), (right_node, right, left)):
+            if value.kind == "unknown" and other.kind == "string" and other.device and isinstance(node, ast.Call):
+                return isinstance(node.func, ast.Attribute) and node.func.attr == "device" and not node.args
+        return False
+
     def conditional(self, node: ast.IfExp) -> Value:
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
         test = self.evaluate(node.test)
+        note_truth(self, node.test)
         saved, negated = self.guards, condition.negated()
         state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
         self.guards = self.under(condition)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from devlint.facts import guards as conditions
+from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.functions import Functions
@@ -236,6 +237,7 @@ class Flow(Functions):
         self.steps += len(self.state.env) >> 3
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
         test = self.evaluate(node.test)
+        note_truth(self, node.test)
         if test.is_tensor:
             self.wait_for(test)
         entry, guards = self.state, self.guards
@@ -254,6 +256,7 @@ class Flow(Functions):
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
+            otherwise.recorded = {path: (span, True) for path, (span, _) in otherwise.recorded.items()}
         self.block(node.orelse)
         otherwise = self.state
         self.guards = guards
@@ -324,6 +327,7 @@ class Flow(Functions):
     def while_(self, node: ast.While) -> None:
         def head() -> None:
             test = self.evaluate(node.test)
+            note_truth(self, node.test)
             if test.is_tensor:
                 self.wait_for(test)
 
@@ -408,6 +412,7 @@ class Flow(Functions):
     def assert_(self, node: ast.Assert) -> None:
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
         self.evaluate(node.test)
+        note_truth(self, node.test)
         self.guards = self.under(condition)
 
     def try_(self, node: ast.Try) -> None:
@@ -424,6 +429,8 @@ class Flow(Functions):
                 # the error came somewhere in between
                 if entry.env.get(path) is not value:
                     self.state.env[path] = NOTHING
+            if handler.type is not None:
+                self.evaluate(handler.type)
             if handler.name:
                 self.bind(handler.name, NOTHING)
             self.block(handler.body)

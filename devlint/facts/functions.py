@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from devlint import knowledge
+from devlint.facts.api_calls import note_api
 from devlint.facts.calls import FAMILY_KIND, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import parse_device
@@ -36,8 +37,7 @@ class Functions(Registration):
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """A nested `def`, or one at module level (registered before, bound here)."""
         self.defaults(node)
-        for decorator in node.decorator_list:
-            self.evaluate(decorator)
+        self.decorators(node)
         if self.function is None:
             self.bind(node.name, Value("function", type_name=node.name))
             return
@@ -51,6 +51,13 @@ class Functions(Registration):
             if outer is not None and outer.bound.get(path, 0) > 1:
                 known.closure[path] = NOTHING  # what it holds when the function is called is not known
         self.bind(node.name, Value("function", type_name=name))
+
+    def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        """Decorators run where the function or class is defined."""
+        for decorator in node.decorator_list:
+            value = self.evaluate(decorator)
+            if isinstance(decorator, ast.Name) and (value.type_name or "").startswith("torch."):
+                note_api(self, decorator, value.type_name or "", None)
 
     def defaults(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Defaults such as `device="cuda"` are noted as defaults, whoever uses the parameter."""
@@ -69,14 +76,16 @@ class Functions(Registration):
             self.note_literal(node, value, "default", None, "device")
 
     def define_class(self, node: ast.ClassDef) -> None:
-        for decorator in node.decorator_list:
-            self.evaluate(decorator)
+        self.decorators(node)
         self.bind(node.name, Value("class", type_name=node.name))
         for statement in node.body:
             if isinstance(statement, ast.AnnAssign) and statement.value is not None:
                 self.note_default(statement.value)
             elif isinstance(statement, ast.Assign):
                 self.evaluate(statement.value)
+            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.defaults(statement)
+                self.decorators(statement)
 
     def prepare(self, class_: ClassFacts) -> None:
         """Run `__init__` once, so that the attributes are known."""
@@ -392,6 +401,8 @@ class Functions(Registration):
         owner = self.function.owner if self.function is not None else None
         for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
             text = self.text(decorator).lower()
+            if "amp" in text or "autocast" in text:
+                continue  # it switches a mode, it skips nothing
             for type in ("cuda", "gpu", "xpu", "mps", "npu"):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)

@@ -143,7 +143,29 @@ def _comparison(
         name = qualify(left.func)
         if name in _AVAILABLE:
             condition.when.add(_AVAILABLE[name])
+    _count(condition, left, operator, right, qualify)
     return condition
+
+
+def _count(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr, qualify: Qualify) -> None:
+    """`torch.cuda.device_count() == 0`, `!= 0`, `< 1`, and `0 < torch.cuda.device_count()`."""
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Call):
+        turned: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE}
+        left, right, operator = right, left, turned.get(type(operator), type(operator))()
+    if not isinstance(left, ast.Call) or not isinstance(right, ast.Constant):
+        return
+    name = qualify(left.func)
+    if name is None or not name.endswith("device_count") or name not in _AVAILABLE:
+        return
+    type_ = _AVAILABLE[name]
+    none = (isinstance(operator, ast.Eq) and right.value == 0) or (isinstance(operator, ast.Lt) and right.value == 1)
+    some = (isinstance(operator, ast.NotEq) and right.value == 0) or (isinstance(operator, ast.Gt) and right.value == 0)
+    if none:
+        condition.unless.add(type_)
+        condition.when_not.add(type_)
+    elif some:
+        condition.when.add(type_)
+        condition.unless_not.add(type_)
 
 
 def _device_type(

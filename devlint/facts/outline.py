@@ -18,6 +18,7 @@ Loop = ast.For | ast.AsyncFor | ast.While
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_LEAVES = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STORES = (ast.Store, ast.Del)
 N = TypeVar("N", bound=ast.AST)
@@ -33,16 +34,25 @@ class Outline:
         self.parent: dict[ast.AST, ast.AST] = {}
         self.calls: list[ast.Call] = []
         self.functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+        parent = self.parent
         stack: list[ast.AST] = [tree]
+        pop, push = stack.pop, stack.append
         while stack:
-            node = stack.pop()
+            node = pop()
             if isinstance(node, ast.Call):
                 self.calls.append(node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.functions.append(node)
-            for child in ast.iter_child_nodes(node):
-                self.parent[child] = node
-                stack.append(child)
+            for field in node._fields:
+                part = getattr(node, field, None)
+                if isinstance(part, list):
+                    for child in part:
+                        if isinstance(child, ast.AST):
+                            parent[child] = node
+                            push(child)
+                elif isinstance(part, ast.AST) and not isinstance(part, _LEAVES):
+                    parent[part] = node
+                    push(part)
         self.calls.sort(key=lambda node: (node.lineno, node.col_offset))
 
     # -- upwards ------------------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """Facts that need the shape of a whole file next to what the interpreter found: loops, processes, streams, start-up.
 
-Each survey is gated by words, because most files have nothing for it.
+Each survey has a gate, words and events that it cannot do without, because most files have nothing for it.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
-from devlint.facts.events import Event
+from devlint.facts.events import ColdTimer, Create, Event, Move
 from devlint.facts.flow import Flow
 from devlint.facts.outline import Outline
 from devlint.facts.parallel import ranks, workers, wrapped
@@ -18,31 +19,80 @@ from devlint.facts.streams import stream_uses
 from devlint.facts.transfers import early_reads, loop_moves, pins, round_trips, unpinned
 
 Survey = Callable[[Outline], Iterator[Event]]
+Gate = Callable[[ast.Module, Flow, str], bool]
 
-#: Each survey with the words of which its file must hold one.
-SURVEYS: tuple[tuple[Survey, tuple[str, ...]], ...] = (
-    (loop_moves, (".to(", ".cuda(", ".xpu(")),
-    (unpinned, ("non_blocking",)),
-    (early_reads, ("non_blocking",)),
-    (round_trips, (".cpu()",)),
-    (pins, ("pin_memory",)),
-    (loop_waits, (".backward(",)),
-    (loop_empties, ("empty_cache",)),
-    (retained, (".backward(",)),
-    (stream_uses, (".stream(", "import stream")),
-    (wrapped, ("DataParallel",)),
-    (ranks, ("get_rank", "RANK", "global_rank")),
-    (workers, ("__getitem__", "collate_fn", "Process(")),
-    (late_settings, ("VISIBLE_DEVICES", "is_available", "cuda")),
+_RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
+_LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
+_ASKS = re.compile(r"available\(|\.cuda\(|[\"']cuda|torch\.cuda\.")
+
+
+def words(*any_of: str) -> Gate:
+    """The gate of a survey that needs one of these words."""
+    return lambda tree, flow, text: any(word in text for word in any_of)
+
+
+def moves_in_loops(tree: ast.Module, flow: Flow, text: str) -> bool:
+    return any(isinstance(e, Move) and e.in_loop for e in flow.events.values())
+
+
+def leaves_and_returns(tree: ast.Module, flow: Flow, text: str) -> bool:
+    return ".cpu()" in text and _LEAVES.search(text) is not None and _RETURNS.search(text) is not None
+
+
+def works_in_workers(tree: ast.Module, flow: Flow, text: str) -> bool:
+    if "Process(" in text and "cuda" in text:
+        return True
+    names = flow.collators | {"__getitem__"}
+    events = (e for e in flow.events.values() if isinstance(e, (Move, Create)))
+    return any(e.function.rsplit(".", 1)[-1] in names for e in events)
+
+
+def touches_early(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """Whether the visible devices are set, or something is computed for a default or a class body, in a file with CUDA."""
+    return "VISIBLE_DEVICES" in text or (_ASKS.search(text) is not None and any(map(computes_early, tree.body)))
+
+
+def computes_early(node: ast.stmt) -> bool:
+    simple = (ast.Constant, ast.Name, ast.UnaryOp, ast.Attribute)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        defaults = (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None))
+        return any(not isinstance(d, simple) for d in defaults)
+    if isinstance(node, ast.ClassDef):
+        return any(
+            computes_early(child)
+            or (isinstance(child, (ast.Assign, ast.AnnAssign)) and not isinstance(child.value, simple))
+            for child in node.body
+        )
+    if isinstance(node, (ast.If, ast.Try)):
+        return any(map(computes_early, (*node.body, *node.orelse)))
+    return False
+
+
+SURVEYS: tuple[tuple[Survey, Gate], ...] = (
+    (loop_moves, moves_in_loops),
+    (unpinned, words("non_blocking")),
+    (early_reads, words("non_blocking")),
+    (round_trips, leaves_and_returns),
+    (pins, words("pin_memory")),
+    (loop_waits, words(".backward(")),
+    (loop_empties, words("empty_cache")),
+    (retained, words(".backward(")),
+    (stream_uses, words(".stream(", "import stream")),
+    (wrapped, words("DataParallel")),
+    (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{")),
+    (workers, works_in_workers),
+    (late_settings, touches_early),
 )
 
 
 def survey(tree: ast.Module, flow: Flow, test: bool) -> None:
-    """Emit the events of every survey that the file's words call for. `test`: the file is a test."""
+    """Emit the events of every survey whose gate the file passes. `test`: the file is a test."""
+    if not flow.knows_torch:
+        return
     text = flow.source.text
-    wanted = [run for run, words in SURVEYS if any(word in text for word in words)]
-    cold = any(name[0] == "ColdTimer" for name in flow.events)
-    if not (wanted or cold) or not flow.knows_torch:
+    wanted = [run for run, gate in SURVEYS if gate(tree, flow, text)]
+    cold = any(isinstance(event, ColdTimer) for event in flow.events.values())
+    if not (wanted or cold):
         return
     outline = Outline(tree, flow, test)
     for run in wanted:

@@ -5,7 +5,8 @@ Functions, classes and exceptions of `torch.cuda` (and of `torch.xpu`, `torch.mp
 counterpart in the lowest torch of the project: `torch.accelerator.synchronize`, `torch.Event`,
 `torch.Stream`, `torch.OutOfMemoryError` and so on. Off by default. A call that raises because nothing asks
 for CUDA is DEV205's, a choice of device DEV211's. Quiet are calls without a counterpart, such as
-`get_device_name`, guards around those, and files that load kernels.
+`get_device_name`, guards around those, files that treat several accelerators each on its own, and files that
+load kernels.
 
 ## Why it matters
 The code serves one vendor's cards, although nothing in it needs them: XPU, MPS and others have the same
@@ -28,8 +29,8 @@ Use instead:
 Unsafe: on a machine with another accelerator the code starts to use it. A call that would raise without an
 accelerator is only replaced under a guard, or gets one. `torch.cuda.manual_seed(s)` after
 `torch.manual_seed(s)` is dropped, which seeds every device. The test `torch.cuda.is_available()` is replaced
-last, when nothing under it is CUDA's. Only a hint where the counterpart takes other arguments, and for
-`torch.cuda.stream`, seeds and RNG states, which need a look.
+last, when nothing under it is CUDA's. Only a hint where the statement names CUDA in another way, where the
+counterpart takes other arguments, and for `torch.cuda.stream`, seeds and RNG states, which need a look.
 
 ## Known limits
 `torch.cuda.is_available()` in a variable or a class is not followed to what depends on it.
@@ -96,6 +97,8 @@ class CudaOnlyApi(Rule[ApiCall]):
             is_selection(event, site) or _chooses_cuda(site) or _guards_more(event, site.facts)
         ):
             return None
+        if _is_one_of_several(event, site.facts):
+            return None
         message = f"`{spelled(event, site)}` serves one type of accelerator, `{event.replacement}` every one"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
@@ -111,11 +114,13 @@ class CudaOnlyApi(Rule[ApiCall]):
         if event.qualname in _SEEDS:
             return _seed(event, site) or hint
         if event.qualname.endswith(".is_available"):
-            if any(_depends(other, site.code(call)) for other in site.facts.events) or not _is_test(site):
+            below = [other for other in site.facts.events if _stands_under(other, site.code(call))]
+            agnostic = any(isinstance(other, ApiCall) and other.type == "accelerator" for other in below)
+            if any(_uses_cuda(other) for other in below) or not agnostic or not _is_test(site):
                 return hint
             return Fix(hint.title, Safety.UNSAFE, (Edit(call, call.with_changes(func=site.expression(new))),))
         replaced = replacement_call(event, site)
-        if replaced is None or event.remedy == "U":
+        if replaced is None or event.remedy == "U" or _names_cuda_beside(site):
             return hint
         if event.remedy == "A" or event.under.holds & (ACCELERATORS | {"accelerator"}):
             return Fix(hint.title, Safety.UNSAFE, (Edit(call, replaced),), needs_torch(site.facts))
@@ -140,15 +145,32 @@ def _chooses_cuda(site: Site) -> bool:
     return isinstance(choice, cst.IfExp) and re.search("cuda|nccl", site.code(choice.body)) is not None
 
 
+def _is_one_of_several(event: ApiCall, facts: Facts) -> bool:
+    """Whether the file has the same name of another accelerator as well: it treats each on its own."""
+    name = event.qualname.rpartition(".")[2]
+    return any(
+        isinstance(other, ApiCall)
+        and other.type in ACCELERATORS - {event.type}
+        and other.qualname.rpartition(".")[2] == name
+        for other in facts.events
+    )
+
+
+def _names_cuda_beside(site: Site) -> bool:
+    """Whether the statement has more of CUDA than names of its module, such as `f"cuda:{torch.cuda.current_device()}"`."""
+    return "cuda" in re.sub(r"\b\w+\.cuda\.\w+", "", site.code(site.statement))
+
+
 def _is_test(site: Site) -> bool:
     """Whether the call is the condition of an `if`, or a part of it."""
     return isinstance(site.statement, cst.If)
 
 
-def _depends(event: Event, test: str) -> bool:
-    """Whether a use of CUDA stands under this test."""
-    if not any(test in t for t in event.under.tests):
-        return False
+def _stands_under(event: Event, test: str) -> bool:
+    return any(test in t for t in event.under.tests)
+
+
+def _uses_cuda(event: Event) -> bool:
     if isinstance(event, CudaMethod | DeviceLiteral):
         return event.type in ACCELERATORS
     return isinstance(event, ApiCall) and event.type in ACCELERATORS and not event.qualname.endswith(".is_available")
@@ -158,7 +180,9 @@ def _guards_more(event: ApiCall, facts: Facts) -> bool:
     """Whether something that has no counterpart stands under this test."""
     test = facts.source(event.span)
     return any(
-        _depends(other, test) and not (isinstance(other, ApiCall) and has_replacement(other, facts.torch_version))
+        _stands_under(other, test)
+        and _uses_cuda(other)
+        and not (isinstance(other, ApiCall) and has_replacement(other, facts.torch_version))
         for other in facts.events
     )
 

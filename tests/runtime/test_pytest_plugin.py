@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-import torch  # noqa: E402
+import torch
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.runtime

@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-import torch  # noqa: E402
-from torch import nn  # noqa: E402
+import torch
+from torch import nn
 
-from devlint.runtime.simulator import DeviceSpec, simulate  # noqa: E402
+from devlint.runtime.simulator import DeviceSpec, simulate
 
 pytestmark = [pytest.mark.runtime, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
