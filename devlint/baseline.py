@@ -81,7 +81,7 @@ class Baseline:
     def write(self) -> None:
         """Save. Raises UsageError naming the file when it cannot be written."""
         files = {path: dict(sorted(counts.items())) for path, counts in sorted(self._files.items())}
-        text = json.dumps({"version": _VERSION, "findings": files}, indent=2) + "\n"
+        text = json.dumps({"version": _VERSION, "findings": files}, indent=2, ensure_ascii=False) + "\n"
         from devlint.report.output import write_text
 
         write_text(self.path, text)

@@ -1,6 +1,7 @@
 """DEV901 and DEV902: comments that silence what is not found there, or what does not exist.
 
-Only comments meant for devlint are judged: `# devlint: ignore[...]`, and in `# noqa: ...` the codes that are devlint's.
+Only comments meant for devlint are judged: `# devlint: ignore[...]` and its kin, and in `# noqa: ...` the codes that
+are devlint's.
 A selector is unused only where every rule that it means was on and the file was analysed to its end.
 """
 
@@ -42,7 +43,7 @@ def judge(
             for selector in directive.selectors:
                 meant = {meta.code for meta in known if matches(selector, meta.code, meta.name)}
                 if not meant:
-                    if directive.form == "ignore" or _OWN_CODE.match(selector):
+                    if directive.form != "noqa" or _OWN_CODE.match(selector):
                         yield _unknown(source, directive, selector, known)
                 elif not meant & own and meant <= set(on) and (directive.span, selector) not in suppressions.used:
                     unused.append(selector)
@@ -70,6 +71,8 @@ def _nearest(selector: str, known: Sequence[RuleMeta]) -> str | None:
 def _unused(source: Source, directive: Directive, unused: Sequence[str]) -> Diagnostic:
     listed = ", ".join(f"`{selector}`" for selector in unused)
     message = f"{listed} {'silences' if len(unused) == 1 else 'silence'} nothing here"
+    if directive.form == "enable":
+        message = f"no `disable` before this names {listed}"
     kept = [selector for selector in directive.selectors if selector not in unused]
     if kept:
         edit = TextEdit(directive.listed.start, directive.listed.end, ", ".join(kept))

@@ -124,7 +124,7 @@ def _run(task: Task) -> Outcome:
     outcome = Outcome(
         _report(task, done.result, done.text, tuple(done.fixed)),
         errors=list(done.result.crashes),
-        warnings=[withdrawn(each.diagnostic, each.reason) for each in done.rejected],
+        warnings=[withdrawn(task, each.diagnostic, each.reason) for each in done.rejected],
         hidden=hidden,
     )
     if done.text != source.text:
@@ -183,10 +183,11 @@ def write(task: Task, outcome: Outcome) -> None:
         outcome.warnings = []
 
 
-def withdrawn(diagnostic: Diagnostic, reason: str) -> str:
-    """The warning about a fix that was not applied."""
+def withdrawn(task: Task, diagnostic: Diagnostic, reason: str) -> str:
+    """The warning about a fix that was not applied, or a comment that was not written."""
     at, cell = diagnostic.start, "" if diagnostic.cell is None else f"cell {diagnostic.cell}:"
-    return f"{diagnostic.path}:{cell}{at.row}:{at.column}: the fix for {diagnostic.code} was not applied: {reason}"
+    what = f"the fix for {diagnostic.code} was not applied" if task.add_ignore is None else "not silenced"
+    return f"{diagnostic.path}:{cell}{at.row}:{at.column}: {what}: {reason}"
 
 
 def _report(task: Task, result: FileResult, text: str, fixed: tuple[Diagnostic, ...] = ()) -> FileReport:

@@ -222,6 +222,10 @@ class Check:
         if say is not emit:
             for note in run.notes:
                 say(note)
+        if self._args.write_baseline and not any(True for _ in run.problems()):
+            for note in run.notes if say is emit else ():
+                say(note)
+            return
         for output in self._outputs:
             if output.path is not None:
                 write_report(output, run, self._args.statistics)

@@ -54,7 +54,7 @@ def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
         task.applied,
         notebook.texts(done.text) if task.keep_text and result.diagnostics else {},
     )
-    warnings = [withdrawn(notebook.in_cell(each.diagnostic, joined), each.reason) for each in done.rejected]
+    warnings = [withdrawn(task, notebook.in_cell(each.diagnostic, joined), each.reason) for each in done.rejected]
     outcome = Outcome(report, list(result.crashes), warnings, hidden=hidden)
     if done.text != joined.text:
         outcome.before, outcome.after = raw, notebook.write(done.text)
@@ -106,7 +106,7 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
             ours += [each for each in theirs if block.start <= each.span.start and each.span.end <= end]
         _add(result.statistics, done.result.statistics)
         result.crashes += done.result.crashes
-        outcome.warnings += [withdrawn(each.diagnostic, each.reason) for each in done.rejected]
+        outcome.warnings += [withdrawn(task, each.diagnostic, each.reason) for each in done.rejected]
         fixed += done.fixed
         hidden |= left_out or set()
     result.statistics.files = 1

@@ -21,6 +21,7 @@ from devlint.facts.values import (
 )
 
 _LITERAL = re.compile(r"(cpu|cuda|xpu|mps|npu|mtia|hpu|xla|meta)(?::([0-9]{1,3}))?\Z")
+OF_TENSOR = "Tensor.device"  # type name of a device that was read from a tensor
 Role = Literal["argument", "assigned", "default", "fallback", "autocast", "map"]
 
 
@@ -50,7 +51,10 @@ class Devices(Operations):
         its access path, so that the same expression means the same device again.
         """
         if value.kind == "device":
-            return replace(value, device=self.resolve(value.device)) if value.device else self._symbolic(node, value)
+            if not value.device:
+                return self._symbolic(node, value)
+            # a tensor's device was the current card when the tensor was made, whatever that is now
+            return value if value.type_name == OF_TENSOR else replace(value, device=self.resolve(value.device))
         if value.kind == "string":
             return Value("device", self.resolve(value.device), because=value.because)
         if value.is_tensor:

@@ -23,12 +23,12 @@ from devlint.facts.values import (
     NOTHING,
     NUMBER,
     STRING,
+    UNKNOWN,
     Kind,
     Place,
     Symbol,
     Value,
     join,
-    may_be_accelerator,
     merge,
 )
 from devlint.model import Origin
@@ -173,9 +173,8 @@ class Expressions(Methods):
             operands = [self.operand(n, v) for n, v in pairs if v.is_tensor]
             receiver = self.operand(node.value, base)
             if operands:
-                self.meet(node, [receiver, *operands], "index", "index", "index")
-                if any(v.value.zero_dim is False and may_be_accelerator(base.device) for v in operands):
-                    pass
+                if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
+                    return Value("tensor", UNKNOWN, False)  # torch refuses it; what would follow is no other fault
             keeps = isinstance(key, ast.Slice) or any(isinstance(n, (ast.Slice,)) for n in nodes) or bool(operands)
             return Value(
                 "tensor", base.device, False if keeps else None, because=base.because, made=base.made,
@@ -311,6 +310,8 @@ class Expressions(Methods):
             # a 0-dim tensor beside an unknown value may be broadcast to its size; any other keeps its dimensions
             kept = tensors[0].value.zero_dim
             value = self.combine(tensors, None if kept is True and other.kind == "unknown" else kept)
+            if other.kind == "unknown" and kept is True and value.device == CPU:
+                value = replace(value, device=UNKNOWN, made=())  # the other may be a tensor, and decide
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
         value = self.combine(tensors)

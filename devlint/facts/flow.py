@@ -99,7 +99,7 @@ class Flow(Functions):
         elif isinstance(target, ast.Subscript):
             self.assign_item(target, value, source)
         elif isinstance(target, ast.Starred):
-            self.assign_target(target.value, NOTHING, None, statement)
+            self.assign_target(target.value, value if value.kind == "list" else NOTHING, None, statement)
 
     def named(self, path: str, value: Value, target: ast.expr) -> Value:
         """A device that the code chooses gets a name: from here on it is the device of that variable."""
@@ -114,10 +114,16 @@ class Flow(Functions):
         self, target: ast.Tuple | ast.List, value: Value, source: ast.expr | None, statement: ast.stmt | None
     ) -> None:
         elements = value.elements if isinstance(value.elements, tuple) and value.kind in ("tuple", "list") else None
-        starred = any(isinstance(e, ast.Starred) for e in target.elts)
+        star = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
         for index, element in enumerate(target.elts):
-            if elements is not None and not starred and len(elements) == len(target.elts):
+            if elements is not None and star is None and len(elements) == len(target.elts):
                 given = elements[index]
+            elif elements is not None and star is not None and len(elements) >= len(target.elts) - 1:
+                behind = len(target.elts) - 1 - star
+                if index == star:
+                    given = Value("list", elements=elements[star : len(elements) - behind])
+                else:
+                    given = elements[index if index < star else index - len(target.elts)]
             elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip"):
                 given = self.element(value)
             else:
@@ -466,18 +472,49 @@ class Flow(Functions):
             self.state.default = Value("device")
 
     def match_(self, node: ast.Match) -> None:
-        self.evaluate(node.subject)
+        subject = self.evaluate(node.subject)
         entry = self.state
         result: State | None = None
         for case in node.cases:
             self.state = entry.copy()
-            for child in ast.walk(case.pattern):
-                name = getattr(child, "name", None) or getattr(child, "rest", None)
-                if isinstance(name, str):
-                    self.bind(name, NOTHING)
+            self.capture(case.pattern, subject)
+            if case.guard is not None:
+                self.evaluate(case.guard)
             self.block(case.body)
             result = self.state if result is None else join_states(result, self.state)
-        self.state = join_states(entry, result) if result is not None else entry
+        if result is None or not irrefutable(node.cases[-1]):
+            result = entry if result is None else join_states(entry, result)
+        self.state = result
+
+    def capture(self, pattern: ast.pattern, subject: Value) -> None:
+        """Bind the names of a pattern: to the subject, to its elements, or to something that is not known."""
+        if isinstance(pattern, ast.MatchAs):
+            if pattern.pattern is not None:
+                self.capture(pattern.pattern, subject)
+            if pattern.name is not None:
+                self.bind(pattern.name, subject)
+            return
+        elements = subject.elements
+        if isinstance(pattern, ast.MatchSequence) and isinstance(elements, tuple) and subject.kind in ("tuple", "list"):
+            parts = pattern.patterns
+            if len(elements) == len(parts) and not any(isinstance(p, ast.MatchStar) for p in parts):
+                for part, value in zip(parts, elements, strict=True):
+                    self.capture(part, value)
+                return
+        if isinstance(pattern, ast.MatchMapping) and isinstance(elements, dict) and pattern.rest is None:
+            for key, part in zip(pattern.keys, pattern.patterns, strict=True):
+                known = isinstance(key, ast.Constant) and isinstance(key.value, str)
+                self.capture(part, elements.get(key.value, NOTHING) if known else NOTHING)  # type: ignore[attr-defined]
+            return
+        for child in ast.walk(pattern):
+            name = getattr(child, "name", None) or getattr(child, "rest", None)
+            if isinstance(name, str):
+                self.bind(name, NOTHING)
+
+
+def irrefutable(case: ast.match_case) -> bool:
+    """`case _:` and `case name:` without a guard: one of the cases runs."""
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
 def is_alias(node: ast.Assign) -> bool:

@@ -253,7 +253,7 @@ class Functions(Registration):
                 return NOTHING
             if any(informs(v) for v in bound.values()) and not self.under_construction(function):
                 wanted = self.evidence_of(function).tensors
-                if all(name in bound and bound[name].kind != "unknown" for name in wanted):
+                if all(name in bound and (bound[name].device or not tensor_like(bound[name])) for name in wanted):
                     function.called += 1  # nothing is left to assume
             return self.follow(function, key, bound, attributes, node, on_self)
         if summary.waits:
@@ -518,6 +518,11 @@ class Functions(Registration):
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)
         return None
+
+
+def tensor_like(value: Value) -> bool:
+    """Whether a value is, or may be, a tensor."""
+    return value.is_tensor or value.kind == "unknown"
 
 
 def informs(value: Value) -> bool:

@@ -10,6 +10,7 @@ from devlint import knowledge
 from devlint.facts import aliases, ordering, randomness
 from devlint.facts.calls import Arguments, Calls
 from devlint.facts.classes import ClassFacts
+from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.operations import short, symbol
 from devlint.facts.parameters import reads_like_device
@@ -100,7 +101,7 @@ class Methods(Calls):
 
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
-            return Value("device", base.device, because=base.because, made=base.made)
+            return Value("device", base.device, type_name=OF_TENSOR, because=base.because, made=base.made)
         if name in _SAME_TENSOR:
             return base if base.kind == "tensors" else replace(base, kind="tensor")
         if name == "shape":
@@ -305,7 +306,7 @@ class Methods(Calls):
                 return Value("device", on("cuda")), first[0], False
             # a dtype leaves the tensor where it is; a type chosen elsewhere may be one of another device
             return None, None, first[1].kind == "dtype" or is_dtype(first[1]) or isinstance(text, str)
-        device = arguments.keywords.get("device")
+        device = arguments.keywords.get("device") or arguments.keywords.get("other")
         extra = len(arguments.every())
         if device is None and arguments.values and not arguments.star:
             node_of, value = arguments.nodes[0], arguments.values[0]
@@ -327,7 +328,9 @@ class Methods(Calls):
         if device[1].kind == "unknown" and not looks_like_device(device[0]):
             return None, None, False
         found = self.device_of_argument(*device)
-        return (found if found.device else None), device[0], only_waits(arguments, True)
+        if not found.device:
+            return None, device[0], False
+        return found, device[0], only_waits(arguments, True)
 
     def moved(self, operand: Operand, target: Value, node: ast.Call) -> Value:
         receiver = operand.value

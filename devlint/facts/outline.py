@@ -6,7 +6,7 @@ Loops and conditions do not reach over function boundaries: a nested `def` in a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from devlint.facts.events import NO_GUARDS, Guards, Scope
@@ -32,6 +32,7 @@ class Outline:
         self.flow = flow
         self.test = test  # the file is a test: it runs in one process, on one machine
         self.parent: dict[ast.AST, ast.AST] = {}
+        self._values: dict[ast.AST, dict[str, list[ast.expr | None]]] = {}
         self.calls: list[ast.Call] = []
         self.functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         parent = self.parent
@@ -196,12 +197,18 @@ class Outline:
         for scope in scopes:
             if isinstance(scope, _FUNCTIONS) and path in parameters(scope):
                 return [None]
-            found: list[ast.expr | None] = []
-            for child in own_nodes(scope, through_functions=isinstance(scope, ast.ClassDef)):
-                found += bindings(child, path)
+            found = self.values(scope).get(path)
             if found:
                 return found
         return []
+
+    def values(self, scope: ast.AST) -> dict[str, list[ast.expr | None]]:
+        """What is assigned in a scope, by path; in all methods, for a class."""
+        known = self._values.get(scope)
+        if known is None:
+            nodes = own_nodes(scope, through_functions=isinstance(scope, ast.ClassDef))
+            known = self._values[scope] = values_of(nodes)
+        return known
 
 
 def parameters(function: FunctionNode) -> set[str]:
@@ -239,27 +246,39 @@ def dotted(node: ast.AST) -> str | None:
     return None
 
 
-def bindings(node: ast.AST, path: str) -> list[ast.expr | None]:
-    """The values that one node binds to a path; None for a value that is not shown."""
+def bound_by(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """The paths that one node binds, with their values; None for a value that is not shown."""
     if isinstance(node, ast.Assign):
-        found: list[ast.expr | None] = []
         for target in node.targets:
-            if dotted(target) == path:
-                found.append(node.value)
+            path = dotted(target)
+            if path is not None:
+                yield path, node.value
             elif isinstance(target, (ast.Tuple, ast.List)):
-                values = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else None
+                values = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else []
+                same = len(values) == len(target.elts)
                 for index, element in enumerate(target.elts):
-                    if dotted(element) == path:
-                        same = values is not None and len(values) == len(target.elts)
-                        found.append(values[index] if same and values is not None else None)
-        return found
-    if isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
-        return [node.value] if node.value is not None and dotted(node.target) == path else []
-    if isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension)):
-        return [None] if any(dotted(n) == path for n in ast.walk(node.target)) else []
-    if isinstance(node, ast.withitem) and node.optional_vars is not None:
-        return [None] if any(dotted(n) == path for n in ast.walk(node.optional_vars)) else []
-    return []
+                    path = dotted(element)
+                    if path is not None:
+                        yield path, values[index] if same else None
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        path = dotted(node.target)
+        if node.value is not None and path is not None:
+            yield path, node.value
+    elif isinstance(node, (ast.AugAssign, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem)):
+        hidden = node.optional_vars if isinstance(node, ast.withitem) else node.target
+        for child in ast.walk(hidden) if hidden is not None else ():
+            path = dotted(child)
+            if path is not None:
+                yield path, None
+
+
+def values_of(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr | None]]:
+    """What some nodes bind, by path."""
+    found: dict[str, list[ast.expr | None]] = {}
+    for node in nodes:
+        for path, value in bound_by(node):
+            found.setdefault(path, []).append(value)
+    return found
 
 
 def stored(statements: list[ast.stmt]) -> set[str]:

@@ -28,9 +28,9 @@ _NOT_EVIDENCE = frozenset(
     }
 )  # fmt: skip
 _CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
-_ANNOTATIONS = frozenset(
-    {"Tensor", "torch.Tensor", "FloatTensor", "LongTensor", "torch.FloatTensor", "torch.LongTensor"}
-)
+_CLASSES = frozenset({"Tensor", "FloatTensor", "LongTensor"})
+_ANNOTATIONS = _CLASSES | {f"torch.{name}" for name in _CLASSES}
+_OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
 def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = MappingProxyType({})) -> bool:
@@ -43,10 +43,10 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
             text = text.replace(wrap, "")
         return text in _ANNOTATIONS
     if isinstance(node, ast.Name):
-        return names.get(node.id, node.id) in _ANNOTATIONS
+        return _names_tensor(names.get(node.id, node.id))
     if isinstance(node, ast.Attribute):
         root = node.value
-        return isinstance(root, ast.Name) and f"{names.get(root.id, root.id)}.{node.attr}" in _ANNOTATIONS
+        return isinstance(root, ast.Name) and _names_tensor(f"{names.get(root.id, root.id)}.{node.attr}")
     if isinstance(node, ast.Subscript):
         name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
         return name == "Optional" and is_tensor_annotation(node.slice, names)
@@ -55,6 +55,12 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
         none = [s for s in sides if isinstance(s, ast.Constant) and s.value is None]
         return len(none) == 1 and any(is_tensor_annotation(s, names) for s in sides)
     return False
+
+
+def _names_tensor(qualname: str) -> bool:
+    """`torch.Tensor` under its own name, or handed on by a project's module (`from .core import Tensor`)."""
+    package, _, name = qualname.rpartition(".")
+    return name in _CLASSES and package.split(".", 1)[0] not in _OTHER_TENSORS
 
 
 class Evidence:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from devlint.facts.events import ColdTimer, LoopEmpty, LoopWait, Retained
-from devlint.facts.outline import Loop, Outline, bindings, dotted, inside, method, names_in, root_of, stored, touches
+from devlint.facts.outline import Loop, Outline, dotted, inside, method, names_in, root_of, stored, touches, values_of
 from devlint.facts.transfers import loop_head
 from devlint.facts.values import NOTHING
 
@@ -28,17 +28,23 @@ _RETRY = re.compile(r"RuntimeError|OutOfMemory")
 
 
 class Step(NamedTuple):
-    """A training loop: the `.backward()` calls in it, the names of losses, and of tensors that they are made of."""
+    """A training loop: a `.backward()` in it, the names of its losses, and of the tensors that they are made of.
+
+    `nodes`: what its body holds; `values`: what that binds, by path.
+    """
 
     loop: Loop
     backward: ast.Call
     losses: frozenset[str]
     tensors: frozenset[str]
+    nodes: list[ast.AST]
+    values: dict[str, list[ast.expr | None]]
 
 
 def steps(o: Outline) -> list[Step]:
     """The training loops of the file."""
     found: list[Step] = []
+    bodies: dict[Loop, tuple[list[ast.AST], dict[str, list[ast.expr | None]], set[str]]] = {}
     for call in o.calls:
         if method(call) != "backward" or not isinstance(call.func, ast.Attribute):
             continue
@@ -48,19 +54,19 @@ def steps(o: Outline) -> list[Step]:
         receiver = call.func.value
         if call.args and dotted(receiver) is not None and isinstance(call.args[0], ast.Name):
             receiver = call.args[0]  # `accelerator.backward(loss)`
-        bound = stored(loop.body)
+        if loop not in bodies:
+            nodes = list(inside(loop.body))
+            bodies[loop] = nodes, values_of(nodes), stored(loop.body)
+        nodes, values, bound = bodies[loop]
         losses = frozenset(names_in(receiver) & bound)
-        found.append(Step(loop, call, losses, frozenset(sources(o, loop, set(losses), bound))))
+        found.append(Step(loop, call, losses, sources(o, values, losses, bound), nodes, values))
     return found
 
 
-def sources(o: Outline, loop: Loop, names: set[str], bound: set[str]) -> set[str]:
+def sources(
+    o: Outline, assigned: dict[str, list[ast.expr | None]], names: frozenset[str], bound: set[str]
+) -> frozenset[str]:
     """The names from which some names of a loop are computed, as far as calls of models and losses compute them."""
-    assigned: dict[str, list[ast.expr | None]] = {}
-    nodes = list(inside(loop.body))
-    for name in bound:
-        if "." not in name:
-            assigned[name] = [value for node in nodes for value in bindings(node, name)]
     found: set[str] = set()
     pending = list(names)
     while pending:
@@ -73,7 +79,7 @@ def sources(o: Outline, loop: Loop, names: set[str], bound: set[str]) -> set[str
         found.add(name)
         for value in values:
             pending += names_in(value) & bound
-    return found
+    return frozenset(found)
 
 
 def computed(o: Outline, node: ast.expr) -> bool:
@@ -99,11 +105,10 @@ def loop_waits(o: Outline) -> Iterator[LoopWait]:
         numbers = {
             name
             for name in step.tensors
-            for node in inside(loop.body)
-            for value in bindings(node, name)
+            for value in step.values.get(name, ())
             if value is not None and (method(value) in _NUMBERS or is_cast(value))
         }
-        for node in inside(loop.body):
+        for node in step.nodes:
             operation = wait_of(node, step.tensors, numbers)
             if operation is None or o.loop(node) is not loop or o.conditional(node, loop):
                 continue
@@ -190,11 +195,9 @@ def retained(o: Outline) -> Iterator[Retained]:
     for step in steps(o):
         if not step.losses or "retain_graph" in o.flow.text(step.loop) or "create_graph" in o.flow.text(step.loop):
             continue
-        for node in inside(step.loop.body):
-            if o.loop(node) is not step.loop or node in seen:
-                continue
+        for node in step.nodes:
             kept = keeps(node, step.losses)
-            if kept is None:
+            if kept is None or node in seen or o.loop(node) is not step.loop:
                 continue
             keeper, operand, how = kept
             if not outlives(o, step, keeper, node) or not still_attached(o, step, operand, node):
@@ -247,7 +250,7 @@ def outlives(o: Outline, step: Step, keeper: str, node: ast.AST) -> bool:
     if keeper.split(".", 1)[0] in step.losses | step.tensors:
         return False
     statement = o.statement(node)
-    rest = [n for n in inside(step.loop.body) if isinstance(n, ast.stmt) and n is not statement]
+    rest = [n for n in step.nodes if isinstance(n, ast.stmt) and n is not statement]
     for other in rest:
         if isinstance(other, (ast.Assign, ast.AnnAssign, ast.Delete)) and touches(keeper, stored([other])):
             return False
@@ -276,18 +279,15 @@ def still_attached(o: Outline, step: Step, operand: ast.Name, node: ast.AST) -> 
             for i in above.items
         ):
             return False
-    for child in inside(step.loop.body):
-        for value in bindings(child, operand.id):
-            if value is None:
-                continue
-            text = o.flow.text(value)
-            if ".item()" in text or ".detach()" in text or ".data" in text or is_cast(value) or "no_grad" in text:
-                return False
-            if isinstance(value, ast.Constant):
-                return False
-        if isinstance(child, ast.Call) and method(child) == "detach_":
+    for value in step.values.get(operand.id, ()):
+        if value is None:
+            continue
+        text = o.flow.text(value)
+        if ".item()" in text or ".detach()" in text or ".data" in text or is_cast(value) or "no_grad" in text:
             return False
-    return True
+        if isinstance(value, ast.Constant):
+            return False
+    return not any(method(child) == "detach_" for child in step.nodes)
 
 
 # -- the first call in the figure -------------------------------------------------------------------------------------

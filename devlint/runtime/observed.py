@@ -59,7 +59,12 @@ class _Reader:
         failures = [self._failure(row, seen) for seen in self._seen for row in (seen.report or {}).get("failures", ())]
         first = next((report for report in self._reports if report.get("losses")), {})
         device = next((report["device"] for report in self._reports if report.get("device")), "")
-        events = [event for report in self._reports for event in self._events(report)]
+        events = [
+            {**event, "started": seen is not self._ended.main}
+            for seen in self._seen
+            if seen.report is not None
+            for event in self._events(seen.report)
+        ]
         clocks = self._clocks(events)
         timeline = tuple(self._timeline())
         return Run(
@@ -277,8 +282,10 @@ class _Reader:
             died = min(fatal[event["what"][:2000]], event["count"])
             fatal[event["what"][:2000]] -= died
             if event["count"] > died:
-                by = "" if self._forgiving else " (caught by the program)"
-                text = f"RuntimeError: {one_line(event['what'])}" if self._forgiving else one_line(event["what"])
+                by = " (in a process that the program started)" if event["started"] else " (caught by the program)"
+                if self._forgiving:
+                    by = ""
+                text = one_line(event["what"])
                 found.append(Caught(text + by, event["key"], event["original"], event["count"] - died, event["where"]))
         return tuple(found)
 

@@ -254,6 +254,7 @@ def main(argv: list[str]) -> int:
 
 def _request(options: argparse.Namespace) -> Request:
     """One script is the program, and what follows `--` its arguments; else what follows is a command."""
+    device = _device(options.device)
     given: list[str] = options.paths
     path = Path(given[0])
     if len(given) == 1 and not path.is_dir() and not path.is_file():
@@ -265,7 +266,7 @@ def _request(options: argparse.Namespace) -> Request:
         script=given[0] if is_script else "",
         arguments=tuple(options.arguments) if is_script else (),
         command=() if is_script else tuple(options.arguments),
-        device=_device(options.device),
+        device=device,
         steps=options.steps,
         timeout=options.timeout,
         memory=options.memory,

@@ -57,7 +57,8 @@ def owner(meet: Meet) -> Owner:
     """The one rule that reports this meeting: that of its cause.
 
     The old tensor of a buffer is DEV113's, an attribute that does not move with its module DEV106's, a move whose
-    result was dropped DEV105's, a factory call without a device DEV102's. What remains is DEV103's where an input meets a
+    result was dropped DEV105's, a factory call without a device DEV102's, unless it made a table that an object keeps and
+    reads by an index. What remains is DEV103's where an input meets a
     module, DEV104's where an index or a mask meets what it reads, else DEV101's.
     """
     value = meet.off.value
@@ -67,11 +68,19 @@ def owner(meet: Meet) -> Owner:
         return "DEV106"
     if value.discarded is not None:
         return "DEV105"
+    if is_kept_table(meet):
+        return "DEV104"
     if value.made:
         return "DEV102"
     if meet.how == "module":
         return "DEV103"
     return "DEV104" if index_of(meet) is not None else "DEV101"
+
+
+def is_kept_table(meet: Meet) -> bool:
+    """Whether an attribute that was made on the CPU is read by an index elsewhere: where it was made nobody knows of it."""
+    index = index_of(meet)
+    return index is meet.other and bool(meet.off.value.made) and isinstance(meet.off.node, ast.Attribute)
 
 
 def index_of(meet: Meet) -> Operand | None:

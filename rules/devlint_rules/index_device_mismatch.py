@@ -28,16 +28,20 @@ Use instead:
         return names[(scores > 0.5).cpu()]
 
 ## Fix safety
-The index moves to the tensor that it reads, never the tensor to its index. Safe, since torch refuses the operation on
-every machine on which the devices differ, and the move changes nothing on all others; unsafe inside a `try` that catches
-errors. There is no fix across a comment, and where nothing in scope says the tensor's device.
+The index moves to the tensor that it reads; a table that an object keeps, made on the CPU, moves to its index where it is
+read. Safe, since torch refuses the operation on every machine on which the devices differ, and the move changes nothing on
+all others; unsafe inside a `try` that catches errors. There is no fix across a comment, and where nothing in scope says the
+device.
 
 ## Known limits
-Silent when one of the devices is not known, and for an index made by a factory call without a device, which is DEV102.
+Silent when one of the devices is not known, and for an index or a tensor made by a factory call without a device, which is
+DEV102 where it is made, unless the tensor is a table that an object keeps.
 The input of an `nn.Embedding` is an input of a module, which is DEV103.
 """
 
 from __future__ import annotations
+
+import ast
 
 from devlint.api import CPU, Edit, Facts, Finding, Fix, Meet, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
@@ -75,6 +79,8 @@ class IndexDeviceMismatch(Rule[Meet]):
         return f"`{event.operation}` needs its index on the device of the tensor"
 
     def _fix(self, event: Meet, index: Operand, tensor: Operand, site: Site) -> Fix | None:
+        if shared.is_kept_table(event) and not is_written(event):
+            index, tensor = tensor, index  # the result belongs where the index is
         node = site.at(index.span)
         if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
             return None
@@ -86,3 +92,10 @@ class IndexDeviceMismatch(Rule[Meet]):
             return None
         moved = shared.moved(node, site.expression(device))
         return Fix(f"Move {shared.name(index)} to `{device}`", safety, (Edit(node, moved),))
+
+
+def is_written(event: Meet) -> bool:
+    """Whether the tensor is written at the index, so that a copy of it would not do."""
+    if isinstance(event.node, ast.Subscript):
+        return not isinstance(event.node.ctx, ast.Load)
+    return event.operation.endswith("_")

@@ -161,7 +161,7 @@ def program(seed: int) -> Program:
 
 @dataclass
 class Known:
-    """Where things are at one point of the program."""
+    """Where things are at one point of the program. A device "" is the current card, whichever that is."""
 
     tensors: dict[str, str] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
@@ -180,6 +180,7 @@ class Known:
                     del mine[name]
                 elif mine[name] != others[name]:
                     mine[name] = ANY
+        self.devices = {n: p for n, p in self.devices.items() if n in other.devices}
 
 
 class Writer:
@@ -282,7 +283,7 @@ class Writer:
     def device(self) -> tuple[str, str]:
         """An expression for a device, and the device."""
         choices = [('"cpu"', CPU), ('"cuda"', self.known.card), ('"cuda:1"', OTHER), ('torch.device("cuda", 1)', OTHER)]
-        choices += [(name, place) for name, place in self.known.devices.items()] * 2
+        choices += [(name, place or self.known.card) for name, place in self.known.devices.items()] * 2
         tensor = self.tensor()
         choices.append((f"{tensor}.device", self.place(tensor)))
         return self.random.choice(choices)
@@ -506,17 +507,16 @@ class Writer:
         name = self.fresh("device")
         text, place, construct = self.random.choice(
             [
-                ('torch.device("cuda" if torch.cuda.is_available() else "cpu")', self.known.card, "chosen device"),
-                ("torch.device(parse().device)", self.known.card, "argparse"),
-                ("Config().device", self.known.card, "dataclass"),
+                ('torch.device("cuda" if torch.cuda.is_available() else "cpu")', "", "chosen device"),
+                ("torch.device(parse().device)", "", "argparse"),
+                ("Config().device", "", "dataclass"),
                 ('Config(device="cpu").device', CPU, "dataclass"),
                 ('torch.device("cuda:1")', OTHER, "literal device"),
             ]
         )
         self.use(construct)
         self.line(f"{name} = {text}")
-        if place != self.known.card or place == CARD:
-            self.known.devices[name] = place
+        self.known.devices[name] = place
 
     def host(self, level: int) -> None:
         self.use("host code")

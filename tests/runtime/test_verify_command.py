@@ -132,9 +132,11 @@ def test_fixes_that_break_the_syntax_are_named(program: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([], "script"),
+        ([], "the following arguments are required: PATH"),
         (["missing.py"], "missing.py is not a file"),
-        (["train.py", "other.py"], "unrecognized arguments: other.py"),
+        (["train.py", "other.py"], "give a command after --"),
+        (["."], "give a command after --"),
+        (["train.py", "--memory", "much"], "must be a size such as 500M or 4G"),
         (["train.py", "--device", "tpu"], "known devices: auto, cpu"),
         (["train.py", "--device", "sim:0"], "number of simulated cards"),
         (["train.py", "--steps", "0"], "must be at least 1"),

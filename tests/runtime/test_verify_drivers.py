@@ -1,0 +1,298 @@
+"""Programs of several files, and the commands that run them: every driver gets the corrected sources."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from devlint.runtime import verify as module
+from devlint.runtime.processes import Launcher
+from devlint.runtime.verdict import Outcome, Run, Verdict
+from devlint.runtime.verify import Report, Request, Runner, find_in_files, verify
+
+pytestmark = pytest.mark.runtime
+
+NET = '''\
+"""A model whose noise is left on the CPU."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x):
+        noise = torch.zeros(x.shape)
+        return self.layer(x + noise)
+'''
+TRAIN = """\
+import os
+
+import torch
+
+from .net import Net
+
+here = os.path.dirname(os.path.abspath(__file__))
+assert os.path.exists(os.path.join(here, "net.py"))
+assert "site" not in [os.path.basename(folder) for folder in __import__("sys").path]
+
+
+def fit(epochs, device):
+    model = Net().to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = torch.ones(2, 4, device=device)
+    for _ in range(epochs):
+        loss = model(data).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+if __name__ == "__main__":
+    fit(2, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+"""
+TESTS = """\
+import torch
+from pkg.net import Net
+from pkg.train import fit
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def test_fit():
+    assert fit(2, device) < 10
+
+
+def test_forward():
+    assert Net().to(device)(torch.zeros(2, 4, device=device)).max() < 5
+
+
+def test_sum():
+    assert torch.ones(2).sum() == 2
+"""
+PARALLEL = """\
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from pkg.net import Net
+
+dist.init_process_group("nccl")
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+model = DistributedDataParallel(Net().to(rank), device_ids=[rank])
+loss = model(torch.ones(4, 4, device=rank)).sum()
+loss.backward()
+dist.destroy_process_group()
+"""
+SPAWNING = """\
+import multiprocessing
+
+import torch
+
+
+def work(device):
+    x = torch.ones(3, device=device)
+    y = torch.arange(3.0)
+    print((x + y).sum().item())
+
+
+if __name__ == "__main__":
+    child = multiprocessing.get_context("spawn").Process(target=work, args=("cuda:0",))
+    child.start()
+    child.join()
+"""
+NOISE = ("DEV102", 13)
+WRONG = ("(x.shape)", "(x.shape, device='cpu')")
+INERT = ("(x.shape)", "(tuple(x.shape))")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {
+        "src/pkg/__init__.py": "",
+        "src/pkg/net.py": NET,
+        "src/pkg/train.py": TRAIN,
+        "tests/test_train.py": TESTS,
+        "ddp.py": PARALLEL,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "src")
+    return tmp_path
+
+
+def run(
+    launcher: Launcher, *command: str, device: str = "sim", fix: tuple[str, str] | None = None, paths: str = "src"
+) -> Report:
+    """Verify all files under `paths`; `fix`: only the fix at `NOISE`, writing the second text for the first."""
+    texts, cases, finders, _ = find_in_files([paths], (), ())
+    request = Request("", command=command, device=device, timeout=60.0)
+    runner = Runner(request, launcher)
+    if fix is None:
+        return verify(request, texts, cases, runner, finders)
+    from dataclasses import replace
+
+    from devlint.model import TextEdit
+
+    case = next(each for each in cases if each.code == NOISE[0])
+    at = texts[case.file].index(fix[0], case.span.start)
+    case = replace(case, edits=(TextEdit(at, at + len(fix[0]), fix[1]),), shared=())
+    return verify(request, texts, [case], runner)
+
+
+def verdicts(report: Report) -> list[tuple[str, str, int, str]]:
+    return [
+        (Path(fix.case.file).name, fix.case.code, fix.start.row, fix.judgement.verdict.value) for fix in report.fixes
+    ]
+
+
+def outcome(report: Report, label: str) -> Run:
+    return dict(report.runs)[label]
+
+
+CONFIRMED = [("net.py", "DEV102", 13, "confirmed")]
+
+
+def test_module_of_a_package(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "python", "-m", "pkg.train")
+    assert verdicts(report) == CONFIRMED
+    evidence = report.fixes[0].judgement.evidence[0]
+    assert f"without the fix, {Path('src/pkg/net.py')}:14: RuntimeError: Expected all tensors" in evidence
+
+
+def test_script_that_is_started_gets_its_corrections(project: Path, launcher: Launcher) -> None:
+    (project / "go.py").write_text(
+        "import sys\nimport torch\n"
+        f"assert __file__ == {str(project / 'go.py')!r} and __name__ == '__main__' and sys.argv[1:] == ['-x']\n"
+        f"assert sys.path[0] == {str(project)!r}\n"
+        "a = torch.ones(3, device='cuda' if torch.cuda.is_available() else 'cpu')\n"
+        "b = torch.arange(3)\n"
+        "print(a + b)\n"
+    )
+    report = run(launcher, "python", "go.py", "-x", paths="go.py")
+    assert verdicts(report) == [("go.py", "DEV102", 6, "confirmed")]
+
+
+def test_pytest(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "pytest", "-q", "tests/test_train.py")
+    assert verdicts(report) == CONFIRMED
+    assert outcome(report, "original").text == "finished, 2 of 3 tests failed, 2 by a device fault"
+    assert outcome(report, "corrected (1 fix)").text.startswith("finished, 0 of 3 tests failed")
+    assert "tests/test_train.py::test_forward" in "\n".join(report.fixes[0].judgement.evidence)
+
+
+def test_pytest_whose_tests_are_corrected_too(project: Path, launcher: Launcher) -> None:
+    (project / "tests" / "test_train.py").write_text(
+        "import torch\n\n\ndef test_mixed():\n"
+        "    x = torch.ones(3, device='cuda' if torch.cuda.is_available() else 'cpu')\n"
+        "    y = torch.arange(3)\n    assert (x + y).sum() == 6\n"
+    )
+    report = run(launcher, "pytest", "-q", "tests", paths="tests")
+    assert verdicts(report) == [("test_train.py", "DEV102", 6, "confirmed")]
+
+
+def test_pytest_refutes_a_wrong_fix(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "pytest", "-q", "tests/test_train.py", fix=WRONG)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.REFUTED]
+
+
+def test_pytest_refutes_a_fix_by_which_a_test_fails(project: Path, launcher: Launcher) -> None:
+    fix = ("torch.zeros(x.shape)", "torch.full(x.shape, 100.0).to(x)")
+    report = run(launcher, "pytest", "-q", "tests/test_train.py", device="cpu", fix=fix)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.REFUTED]
+    assert "which ran before" in report.fixes[0].judgement.evidence[0]
+
+
+def test_pytest_does_not_reproduce_an_inert_fix(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "pytest", "-q", "tests/test_train.py", device="cpu", fix=INERT)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REPRODUCED]
+
+
+def test_pytest_does_not_reach_what_no_test_calls(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "pytest", "-q", "tests/test_train.py", "-k", "sum")
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REACHED]
+
+
+@pytest.mark.slow
+def test_torchrun(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "torchrun", "--nproc-per-node", "2", "ddp.py", device="sim:2")
+    assert verdicts(report) == CONFIRMED
+    assert outcome(report, "original").outcome is Outcome.DEVICE_FAULT
+
+
+@pytest.mark.slow
+def test_torchrun_refutes_a_wrong_fix(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "torchrun", "--nproc-per-node", "2", "ddp.py", device="sim:2", fix=WRONG)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.REFUTED]
+
+
+def test_torchrun_that_never_comes_there(project: Path, launcher: Launcher) -> None:
+    (project / "idle.py").write_text("import os, torch, pkg.net\nprint(os.environ['RANK'])\n")
+    report = run(launcher, "torchrun", "--nproc-per-node", "2", "idle.py", device="sim:2")
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REACHED]
+
+
+def test_spawned_child_of_a_script_runs_the_corrected_text(project: Path, launcher: Launcher) -> None:
+    path = project / "spawning.py"
+    path.write_text(SPAWNING, encoding="utf-8")
+    text, find = module.find_with_linter(path, (), ())
+    request = Request(str(path), device="sim", timeout=60.0)
+    report = verify(request, text, find(text), Runner(request, launcher), find)
+    fix = next(each for each in report.fixes if each.case.code == "DEV102")
+    assert (fix.start.row, fix.judgement.verdict) == (8, Verdict.CONFIRMED)
+    assert "in a process that the program started" in fix.judgement.evidence[0]
+
+
+def test_nothing_is_written_beside_the_files(project: Path, launcher: Launcher) -> None:
+    before = {path: path.read_bytes() for path in project.rglob("*.py")}
+    run(launcher, "python", "-m", "pkg.train", device="cpu", fix=INERT)
+    assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+
+
+def test_command_that_fails_by_itself(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, "python", "-m", "pkg.missing", device="cpu", fix=INERT)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.COULD_NOT_JUDGE]
+    assert "No module named pkg.missing" in outcome(report, "original").text
+
+
+def test_isolated_interpreter_cannot_be_followed(project: Path, launcher: Launcher) -> None:
+    report = run(launcher, sys.executable, "-I", "-c", "pass", device="cpu", fix=INERT)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.COULD_NOT_JUDGE]
+    assert "no Python process that could be followed" in outcome(report, "original").text
+
+
+def test_command_that_does_not_exist(
+    project: Path, launcher: Launcher, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert module.main(["src", "--device", "cpu", "--", "no-such-command"]) == 2
+    assert "there is no such command" in capsys.readouterr().err
+
+
+def test_command_runs_out_of_time(project: Path, launcher: Launcher) -> None:
+    texts, cases, finders, _ = find_in_files(["src"], (), ())
+    request = Request("", command=("python", "-c", "import pkg, time\ntime.sleep(60)"), device="cpu", timeout=1.0)
+    report = verify(request, texts, cases, Runner(request, launcher), finders)
+    assert outcome(report, "original").outcome is Outcome.LIMIT
+
+
+def test_memory_is_limited(project: Path, launcher: Launcher) -> None:
+    path = project / "hungry.py"
+    path.write_text("import time\nx = b'x' * 900_000_000\ntime.sleep(30)\n", encoding="utf-8")
+    text, find = module.find_with_linter(path, (), ())
+    from devlint.runtime.correction import Edition
+    from devlint.runtime.places import Places
+
+    request = Request(str(path), device="cpu", timeout=20.0, memory=800 * 2**20)
+    seen = Runner(request, launcher).run(Edition({str(path): Places(text)}, []), "cpu", "original")
+    assert seen.text.startswith("limit reached: 800 MiB of memory in one process, at line ")
