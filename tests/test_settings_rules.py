@@ -150,9 +150,9 @@ def test_a_per_file_ignore_without_pattern_or_rule_is_an_error(value: str) -> No
 
 
 def test_more_rules_can_be_ignored() -> None:
-    settings('ignore = ["DEV101"]\nextend-ignore = ["DEV5"]\n')
+    settings('select = ["DEV501"]\nextend-ignore = ["DEV501"]\n')
     Path("a.py").write_text(SAFE)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        assert main(["check", "--no-cache"]) == 0
-        assert main(["check", "--no-cache", "--isolated", "--ignore", "DEV1", "--extend-ignore", "DEV5"]) == 0
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(["check"]) == 0
+        assert main(["check", "--isolated", "--ignore", "DEV1,DEV2,DEV3,DEV4", "--extend-ignore", "DEV5"]) == 0
+        assert main(["check", "--isolated", "--ignore", "DEV1,DEV2,DEV3,DEV4"]) == 1

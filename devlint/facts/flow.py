@@ -252,8 +252,14 @@ class Flow(Functions):
         self.guards = self.under(condition)
         self.refine(condition.key)
         on_cpu = self.place(condition.on_cpu) | self.no_tensors(condition.no_tensor)
+        returned = len(self.returns)
         self.block(node.body)
         then = self.state
+        taken = self.decided(node.test)
+        if taken is False:
+            then.dead = True  # what it does is looked at, but this call does not come here
+            del self.returns[returned:]
+        returned = len(self.returns)
         self.state = otherwise = entry.copy()
         negated = condition.negated()
         self.guards = self.under(negated)
@@ -265,6 +271,9 @@ class Flow(Functions):
             otherwise.recorded = {path: (span, True) for path, (span, _) in otherwise.recorded.items()}
         self.block(node.orelse)
         otherwise = self.state
+        if taken is True:
+            otherwise.dead = True
+            del self.returns[returned:]
         self.guards = guards
         restore(then, otherwise, on_cpu)
         restore(otherwise, then, off_card)
@@ -275,6 +284,20 @@ class Flow(Functions):
         tells = self.remember(condition.key, node.test)
         self.state = join_states(then, otherwise, condition.key if tells else None)
         self.choose_devices(then, otherwise, condition, node)
+
+    def decided(self, test: ast.expr) -> bool | None:
+        """Whether a condition is a parameter that this call gives as a literal True or False, and which one."""
+        holds = True
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        if self.function is None or not isinstance(test, ast.Name):
+            return None
+        value = self.state.env.get(test.id)
+        spec = self.function.node.args
+        if value is None or value.kind != "bool" or not isinstance(value.constant, bool):
+            return None
+        is_parameter = any(a.arg == test.id for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+        return (value.constant is holds) if is_parameter else None
 
     def remember(self, key: str, test: ast.expr) -> bool:
         """Whether an equal condition later has the same answer as long as its names are not rebound."""

@@ -556,6 +556,7 @@ def signature(arguments: list[Value], keywords: dict[str, Value], state: State, 
             value.type_name or "",
             elements,
             value.ident,
+            value.constant if value.kind == "bool" else None,
         )
 
     return (

@@ -12,7 +12,7 @@ allocator has given to somebody else: wrong numbers, without any error.
 ## Example
     import torch
 
-    def overlap(x: torch.Tensor, side: torch.cuda.Stream):
+    def overlap(x: torch.Tensor, side, current):
         with torch.cuda.stream(side):
             y = x @ x
         return y + 1
@@ -21,10 +21,10 @@ Use instead:
 
     import torch
 
-    def overlap(x: torch.Tensor, side: torch.cuda.Stream):
+    def overlap(x: torch.Tensor, side, current):
         with torch.cuda.stream(side):
             y = x @ x
-        torch.cuda.current_stream().wait_stream(side)
+        current.wait_stream(side)
         return y + 1
 
 ## Fix safety

@@ -141,7 +141,9 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
         mixed = any(other is not place for other in places)
 
         device = kwargs.get("device")
-        if device is not None and device.type != "meta":
+        if device is not None and device.type == "meta":  # a shape without memory is on no card
+            return plan.call(*args, **kwargs)
+        if device is not None:
             target = simulation.thread.target
             if device.type == simulation.kind:  # asked for by name, by code that bypasses the patches
                 wanted = simulation.place(device)

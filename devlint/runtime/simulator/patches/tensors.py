@@ -197,6 +197,8 @@ def _target_of_to(
     if "device" in kwargs:
         kwargs["device"] = _explicit_device(simulation, tensor, kwargs["device"])
     device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*positional, **kwargs)
+    if device is None:  # to(float): Python's own types are dtypes too
+        device = simulation.device_of(tensor)
     return simulation.place(device), dtype, non_blocking, copy, memory_format
 
 

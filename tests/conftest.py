@@ -1,0 +1,44 @@
+"""What several tests share: a command line run inside this process, in an empty directory."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from devlint.cli import main
+
+
+class Result(NamedTuple):
+    """What a command line gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """Runs `devlint check` without configuration, DEV501 alone unless `--select` says otherwise, one line a problem."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        rules = () if "--select" in arguments else ("--select", "DEV501")
+        form = () if "--output-format" in arguments else ("--output-format", "concise")
+        code = main(["check", "--no-cache", *rules, *form, *arguments])
+        sys.stdout.flush()
+        sys.stderr.flush()
+        captured = capfdbinary.readouterr()
+        return Result(code, captured.out.decode("utf-8"), captured.err.decode("utf-8"))
+
+    return run
