@@ -101,15 +101,16 @@ def run(command: Sequence[str], cwd: Path | None = None) -> Sample:
     """Run a process, its output thrown away. Findings (exit code 1) are no failure."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DEVLINT_")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd, env=environment
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in (0, 1):
-        sys.exit(f"{shlex.join(command)} failed with {process.returncode}")
+    with tempfile.TemporaryFile() as errors:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, cwd=cwd, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode not in (0, 1):
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")
+            sys.exit(f"{shlex.join(command)} failed with {process.returncode}:\n{said[-2000:]}")
     return Sample(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
@@ -195,9 +196,7 @@ def warm(tree: Path, repeat: int) -> dict[str, Any]:
         run(command, place)
         unchanged = excess(command, repeat, place)
         original = file.read_text()
-        changed = excess(
-            command, repeat, place, lambda number: file.write_text(f"{original}\n# change {number}\n")
-        )
+        changed = excess(command, repeat, place, lambda number: file.write_text(f"{original}\n# change {number}\n"))
     return {"warm, 3,000 files unchanged": unchanged, "warm, one of 3,000 files changed": changed}
 
 

@@ -95,8 +95,11 @@ class Baseline:
     def _relative(self, name: str) -> str:
         path = os.path.abspath(name)
         path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        prefix = self._root.rstrip(os.sep) + os.sep
-        return (path[len(prefix) :] if path.startswith(prefix) else path).replace(os.sep, "/")
+        try:
+            path = os.path.relpath(path, self._root)
+        except ValueError:  # on another drive
+            return path.replace(os.sep, "/")
+        return path.replace(os.sep, "/")
 
 
 def _counts(found: Iterable[Diagnostic]) -> Counts:

@@ -188,7 +188,16 @@ class Cache:
             self._add(task, outcome.seen, dump(outcome.report.result, task.name))
 
     def _add(self, task: Task, seen: Seen, data: bytes) -> None:
-        row = (self._key(task.path), self._stamp(task), seen.size, seen.mtime, seen.inode, seen.content, seen.when, data)
+        row = (
+            self._key(task.path),
+            self._stamp(task),
+            seen.size,
+            seen.mtime,
+            seen.inode,
+            seen.content,
+            seen.when,
+            data,
+        )
         self._new.append((*row, _checksum(*row)))
 
     def _key(self, path: str) -> str:

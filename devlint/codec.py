@@ -25,7 +25,8 @@ def dump(value: object, name: str) -> bytes:
 def load(kind: type[Any], data: bytes, name: str) -> Any:
     """The value of type `kind` that `dump` wrote. Raises ValueError when the data is not such a value."""
     try:
-        return _decoder(kind)(json.loads(data), name)
+        decode: Decoder = _decoder(kind)  # type: ignore[arg-type]  # a class is hashable
+        return decode(json.loads(data), name)
     except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a stored {kind.__name__}: {error}") from error
 

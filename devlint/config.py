@@ -147,7 +147,8 @@ FUNCTIONS = Kind(
 PER_FILE = Kind(
     "table of pattern = [rules]", _table_of_strings, {"type": "object", "additionalProperties": _LIST_OF_STRINGS}
 )
-SEVERITY = _one_of(("error", "warning", "info"))
+SEVERITY_NAMES = ("error", "warning", "info")  # the gravest first
+SEVERITY = _one_of(SEVERITY_NAMES)
 SEVERITIES = Kind(
     "table of rule = severity", _severities, {"type": "object", "additionalProperties": SEVERITY.schema}
 )

@@ -41,7 +41,9 @@ def _from_text(text: str) -> dict[str, Any]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"--config: `{text}` is neither a file nor a TOML setting such as `key = true`: {error}") from None
+        raise UsageError(
+            f"--config: `{text}` is neither a file nor a TOML setting such as `key = true`: {error}"
+        ) from None
     by_key = {setting.key: setting for setting in SCHEMA}
     values = {}
     for key, value in table.items():

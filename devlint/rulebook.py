@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from devlint.config import Config
+from devlint.config import SEVERITY_NAMES, Config
 from devlint.ignore import Patterns
 from devlint.model import ENGINE_RULES, RuleMeta, Severity
 from devlint.selection import ALL, Layer, check_selectors, enabled, matches, specificity
@@ -15,8 +15,6 @@ from devlint.settings import Settings
 
 if TYPE_CHECKING:
     from devlint.rule import Rule
-
-SEVERITIES = tuple(severity.value for severity in Severity)  # the gravest first
 
 PatternRows = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -99,7 +97,7 @@ class Rulebook:
             severities = self._severities(config, metas)
             codes = enabled(metas, [*layers_of(config), self._command_line])
             least = self._min_severity or config.min_severity
-            grave = SEVERITIES[: SEVERITIES.index(least) + 1]
+            grave = SEVERITY_NAMES[: SEVERITY_NAMES.index(least) + 1]
             by_code = dict(severities)
             codes = tuple(m.code for m in metas if m.code in codes and by_code.get(m.code, m.severity).value in grave)
             settings = Settings(
@@ -166,9 +164,7 @@ class Rulebook:
 
 def layers_of(config: Config) -> list[Layer]:
     """The selectors of a configuration file and before them those of the files that it extends."""
-    own = Layer(
-        config.select, config.extend_select, (*config.ignore, *config.extend_ignore), str(config.path or "")
-    )
+    own = Layer(config.select, config.extend_select, (*config.ignore, *config.extend_ignore), str(config.path or ""))
     return [*(layers_of(config.extends) if config.extends is not None else ()), own]
 
 

@@ -39,7 +39,7 @@ def test_the_file_holds_no_row_numbers_and_is_sorted(cli: Cli) -> None:
     assert list(data["findings"]) == ["a.py", "b/é.py"]
     entries = data["findings"]["a.py"]
     assert sorted(entries.values()) == [1, 1, 2]
-    assert [entry for entry, number in entries.items() if number == 2][0].startswith("DEV501 f:")
+    assert next(entry for entry, number in entries.items() if number == 2).startswith("DEV501 f:")
     assert "é" in Path(NAME).read_text(encoding="utf-8")
 
 
@@ -99,7 +99,7 @@ def test_the_baseline_of_the_settings_and_of_the_command_line(cli: Cli) -> None:
     Path("devlint.toml").write_text('baseline = "old/known.json"\n')
     Path("old").mkdir()
     cli("--write-baseline")
-    assert list(json.loads(Path("old/known.json").read_text())["findings"]) == [str(Path("a.py").resolve().as_posix())]
+    assert list(json.loads(Path("old/known.json").read_text())["findings"]) == ["../a.py"]
     assert cli().code == 0
     cli("--write-baseline", "--baseline", "mine.json")
     assert list(json.loads(Path("mine.json").read_text())["findings"]) == ["a.py"]

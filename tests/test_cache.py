@@ -92,7 +92,9 @@ def test_an_unchanged_file_is_not_checked_again(check: Check, checked: list[str]
     assert checked == ["a.py", "b.py"]
 
 
-@pytest.mark.parametrize("options", [(), ("--output-format", "json"), ("--statistics",), ("--output-format", "concise")])
+@pytest.mark.parametrize(
+    "options", [(), ("--output-format", "json"), ("--statistics",), ("--output-format", "concise")]
+)
 def test_the_report_is_the_same_with_and_without_the_cache(check: Check, options: tuple[str, ...]) -> None:
     write("a.py", CLEAN)
     write("b.py", BAD + "y = torch.ones(3).to('cuda')  # noqa: DEV501\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -164,6 +165,26 @@ def test_the_commands_with_parsers_are_commands() -> None:
     assert any("--select" in option.words for option in options_of("check"))
 
 
+# rule
+
+
+def test_a_rule_is_laid_out_on_a_terminal() -> None:
+    import pty
+
+    main_side, terminal = pty.openpty()
+    done = subprocess.Popen(
+        [sys.executable, "-m", "devlint", "rule", "DEV900"], stdout=terminal, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other side is closed
+        while part := os.read(main_side, 65536):
+            shown += part
+    os.close(main_side)
+    assert done.wait(60) == 0
+    assert b"\x1b[" in shown and b"## What it flags" not in shown and b"What it flags" in shown
+
+
 # Exit codes
 
 
@@ -239,9 +260,9 @@ LINTING = {"devlint.engine", "devlint.facts", "devlint_rules", "libcst"}
 @pytest.mark.parametrize(
     ("command", "absent"),
     [
-        ("--version", {"argparse", "dataclasses", "re", "devlint.config", "devlint.report", *LINTING}),
+        ("--version", {"argparse", "dataclasses", "devlint.config", "devlint.report", *LINTING}),
         ("help", {"argparse", "dataclasses", "devlint.config", "devlint.report", *LINTING}),
-        ("check", {"tomllib", "sqlite3", "devlint.pool", "devlint.fix.rounds", "libcst", "rich", "subprocess"}),
+        ("check", {"tomllib", "sqlite3", "devlint.pool", "libcst", "rich", "subprocess"}),
         ("check --help", {"devlint.cache", "sqlite3", "rich", *LINTING}),
         ("config", {"sqlite3", "rich", *LINTING}),
         ("clean", {"rich", *LINTING}),

@@ -154,7 +154,13 @@ def _fish() -> str:
             seen = f"not __fish_seen_subcommand_from {others}"
         for option in options_of(command):
             names = " ".join(f"-l {word[2:]}" if word.startswith("--") else f"-s {word[1:]}" for word in option.words)
-            value = "" if option.values is None else f" -x -a {_quoted(' '.join(option.values))}" if option.values else " -r"
+            value = (
+                ""
+                if option.values is None
+                else f" -x -a {_quoted(' '.join(option.values))}"
+                if option.values
+                else " -r"
+            )
             lines.append(f"complete -c devlint -n {_quoted(seen)} {names}{value} -d {_quoted(option.text)}")
         if arguments_of(command):
             lines.append(f"complete -c devlint -n {_quoted(seen)} -f -a {_quoted(' '.join(arguments_of(command)))}")

@@ -138,7 +138,7 @@ def _near(directory: Path) -> Path | None:
     """The baseline that holds without being named: in this directory, or above it within the repository."""
     for place in (directory, *directory.parents):
         if (place / BASELINE).is_file():
-            return place / BASELINE
+            return Path(os.path.relpath(place / BASELINE))
         if (place / ".git").exists():
             return None
     return None

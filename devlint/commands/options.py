@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from devlint.config import OUTPUT_FORMATS, SEVERITY
+from devlint.config import OUTPUT_FORMATS, SEVERITY_NAMES
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
 
@@ -133,7 +133,7 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
         metavar="PATTERN:RULES",
         help="rules not to use in files that match a pattern, as in `tests/*:DEV101,DEV2`",
     )
-    group.add_argument("--min-severity", choices=SEVERITY.schema["enum"], help="the lowest severity that is reported")
+    group.add_argument("--min-severity", choices=SEVERITY_NAMES, help="the lowest severity that is reported")
 
 
 def _add_fixes(group: argparse._ArgumentGroup) -> None:

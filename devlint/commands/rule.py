@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from devlint.errors import DevlintError, UsageError
 from devlint.model import ENGINE_RULES, UNKNOWN_CODE, UNREADABLE_FILE, UNUSED_SUPPRESSION, RuleMeta
 from devlint.names import did_you_mean
 from devlint.rulebook import rules_of
-from devlint.terminal import Style, Terminal
+from devlint.terminal import PLAIN, Style, Terminal
 
 _OWN = {
     UNREADABLE_FILE.code: """\
@@ -124,7 +125,8 @@ def main(arguments: Sequence[str]) -> int:
         rules = explained_rules(plugins)
         chosen = rules if args.all else [_find(word, rules) for word in args.rules]
         for text in _render(chosen, args, terminal.style):
-            terminal.print(text)
+            is_page = args.output_format == "text" and terminal.style.color and sys.stdout.isatty()
+            terminal.print(laid_out(text) if is_page else text)
     except DevlintError as error:
         terminal.error(str(error))
         return ExitCode.ERROR
@@ -160,7 +162,22 @@ def _render(rules: Sequence[Explained], args: argparse.Namespace, style: Style) 
     if args.output_format == "json":
         rows = [rule.row() for rule in rules]
         return [json.dumps(rows if args.all or len(rows) > 1 else rows[0], indent=2)]
+    if style.color and sys.stdout.isatty():
+        style = PLAIN
     return ["\n".join(_page(rule, style) for rule in rules).rstrip("\n")]
+
+
+def laid_out(text: str) -> str:
+    """Markdown as a terminal shows it: headings, wrapped prose and coloured code."""
+    import io
+
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=min(shutil.get_terminal_size().columns, 100))
+    with console.capture() as capture:
+        console.print(Markdown(text))
+    return capture.get().rstrip("\n")
 
 
 def _page(rule: Explained, style: Style) -> str:

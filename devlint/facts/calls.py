@@ -636,7 +636,8 @@ class Calls(Devices):
             result = placed[0]
             for child in placed[1:]:
                 result = merge(result, child)
-            return Value("module", result.device, type_name=home, because=because, ident=ident)
+            part = replace(result, ident=None, shared=True, split=None)
+            return Value("module", result.device, None, (part,), home, because=because, ident=ident)
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
             return Value("module", target.device, type_name=home, because=because, ident=ident)
@@ -809,6 +810,18 @@ class Calls(Devices):
         first = arguments.values[0] if arguments.values else NOTHING
         return replace(first, device=UNKNOWN, ident=None, shared=True) if first.kind == "module" else first
 
+    def call_partial(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`functools.partial(torch.zeros, device=...)`: a function that knows some of its arguments."""
+        if not arguments.values or arguments.star:
+            self.escape(node, arguments)
+            return NOTHING
+        given = Arguments()
+        given.nodes, given.values, given.keywords = arguments.nodes[1:], arguments.values[1:], arguments.keywords
+        self.share(given)
+        name = f"partial:{self.span(node).start}"
+        self.partials[name] = (arguments.values[0], given)
+        return Value("function", type_name=name)
+
     def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         first = arguments.values[0] if arguments.values else NOTHING
         part = first if first.kind == "dataset" else Value("dataset", CPU)
@@ -864,6 +877,7 @@ SPECIAL: dict[str, Special] = {
     "torch.autograd.Variable": Calls.call_same,
     "copy.deepcopy": Calls.call_deepcopy,
     "copy.copy": Calls.call_copy,
+    "functools.partial": Calls.call_partial,
     "torch.utils.data.random_split": Calls.call_random_split,
     "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,
     "torch.nn.utils.rnn.pad_packed_sequence": Calls.call_unpack,
@@ -880,6 +894,11 @@ def element_of(value: Value) -> Value:
         text = Origin(because[0].span, "its batches come from host memory") if because else None
         name = BATCH if value.type_name == BATCH else None
         return Value("tensors", value.device, False, type_name=name, because=(text,) if text else ())
+    if value.kind == "module" and isinstance(value.elements, tuple):
+        part = value.elements[0]
+        return replace(part, device=value.device, because=value.because)
+    if value.kind == "dict":
+        return Value("string") if value.elements else NOTHING
     if value.kind == "tensors":
         return value
     if value.kind in TENSOR_KINDS:

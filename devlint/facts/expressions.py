@@ -152,8 +152,8 @@ class Expressions(Methods):
             return self.element(base)
         if isinstance(base.elements, dict):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                return base.elements.get(key.value, NOTHING)
-            return NOTHING
+                return base.elements.get(key.value) or base.elements.get("*", NOTHING)
+            return self.values_of(self.path(node.value), base)
         if base.kind == "tensors":
             return base
         if base.type_name == "size":
@@ -181,7 +181,8 @@ class Expressions(Methods):
                 attribute=base.attribute,
             )  # fmt: skip
         if base.kind == "module":
-            return Value("module", base.device, because=base.because)
+            found = self.element(base)
+            return found if found.kind == "module" else Value("module", base.device, because=base.because)
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
         return NOTHING
@@ -241,7 +242,8 @@ class Expressions(Methods):
         else:
             value = self.evaluate(node.elt)
             result = Value("list", type_name="comprehension", elements=(value,))
-        self.state.env = saved
+        targets = (n for generator in node.generators for n in ast.walk(generator.target))
+        self.leave_scope({n.id for n in targets if isinstance(n, ast.Name)}, saved)
         return result
 
     def assign_target(self, target: ast.expr, value: Value, source: ast.expr | None) -> None:
@@ -529,7 +531,9 @@ class Expressions(Methods):
         return NOTHING
 
     def lambda_(self, node: ast.Lambda) -> Value:
-        return Value("function")
+        name = f"lambda:{self.span(node).start}"
+        self.lambdas[name] = (node, self.function)
+        return Value("function", type_name=name)
 
     def starred(self, node: ast.Starred) -> Value:
         return self.evaluate(node.value)

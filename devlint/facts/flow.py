@@ -336,7 +336,7 @@ class Flow(Functions):
         iterated = self.evaluate(node.iter)
         element = self.element(iterated)
         if iterated.kind == "module" and iterated.elements is None:
-            element = NOTHING
+            element = NOTHING  # what is in it is not shown
 
         outer = self.loop_names
 

@@ -184,6 +184,20 @@ class Functions(Registration):
                     self.give(argument, given)
             keywords = {k: v for k, (_, v) in arguments.keywords.items()}
             return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
+        if callee.kind == "function" and callee.type_name in self.lambdas and not arguments.star:
+            made = self.call_lambda(*self.lambdas[callee.type_name], arguments)
+            if made is not None:
+                return made
+        if callee.kind == "function" and callee.type_name in self.partials:
+            inner, given = self.partials[callee.type_name]
+            assert isinstance(given, Arguments)
+            # the arguments of a function of this file are told apart by their places in the call
+            if inner.kind == "namespace" or (inner.type_name in self.functions and not given.values):
+                whole = Arguments()
+                whole.nodes, whole.values = [*given.nodes, *arguments.nodes], [*given.values, *arguments.values]
+                whole.keywords = {**given.keywords, **arguments.keywords}
+                whole.star, whole.double_star = arguments.star, arguments.double_star
+                return self.call_value(node, inner, whole)
         if callee.kind == "class" and callee.type_name in self.classes:
             return self.construct_own(node, self.classes[callee.type_name], arguments)
         if callee.kind == "module":
@@ -194,6 +208,26 @@ class Functions(Registration):
             return self.call_module(node, module, arguments)
         self.escape(node, arguments)
         return NOTHING
+
+    def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
+        """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""
+        spec = node.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        plain = not (spec.vararg or spec.kwarg or spec.kwonlyargs or spec.defaults)
+        if home is not self.function or not plain or len(names) != len(arguments.values) or arguments.keywords:
+            return None
+        if len(self.stack) + self.depth >= DEPTH * 2:
+            return None
+        before = dict(self.state.env)
+        self.depth += 1
+        for name, value in zip(names, arguments.values, strict=True):
+            self.bind(name, value)
+        result = self.evaluate(node.body)
+        self.depth -= 1
+        self.leave_scope(set(names), before)
+        return result
+
+    depth = 0  # calls of lambdas followed into each other
 
     def construct_own(self, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> Value:
         """An instance of a class of this file."""
@@ -324,6 +358,8 @@ class Functions(Registration):
         spec = function.node.args
         names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
         bound: dict[str, Value] = dict(zip(names, arguments, strict=False))
+        if spec.vararg is not None:
+            bound[spec.vararg.arg] = Value("tuple", elements=tuple(arguments[len(names) :]))
         known = {*names, *(a.arg for a in spec.kwonlyargs)}
         bound.update({k: v for k, v in keywords.items() if k in known})
         positional = spec.defaults
@@ -360,7 +396,8 @@ class Functions(Registration):
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
         self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
-        self.state = State(dict(attributes or {}), card=caller.card, default=caller.default)
+        default = caller.default if bound is not None else self.default_at_start(function, caller.default)
+        self.state = State(dict(attributes or {}), card=caller.card, default=default)
         own = self.scan.functions.get(id(node))
         self.nonlocals = frozenset(own.nonlocals) if own is not None else frozenset()
         self.snapshots, self.event_names, self.loop_names = 0, set(), {}
@@ -392,6 +429,14 @@ class Functions(Registration):
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
         return replace(result, attribute=None, split=None) if result.split or result.attribute else result
+
+    def default_at_start(self, function: Function, default: Value | None) -> Value | None:
+        """The default device when nobody is seen to call a function: torch's, when it alone changes that."""
+        if default is None or default.device:
+            return default
+        text = self.text(function.node)
+        alone = all(text.count(n) == self.source.text.count(n) for n in ("set_default_device", "set_default_tensor"))
+        return None if alone else default
 
     ended = State({})  # the state in which the last function that was run ended
 
@@ -461,7 +506,7 @@ class Functions(Registration):
                 self.state.env[name] = NOTHING
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
-                self.state.env[extra.arg] = NOTHING
+                self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
 
     def evidence_of(self, function: Function) -> Evidence:
         """The uses of a function's parameters, read once."""

@@ -40,6 +40,11 @@ class OutOfBudget(Exception):
     """A function took more steps than its size allows; nothing more is said about it."""
 
 
+def root(path: str) -> str:
+    """The name that an access path starts with."""
+    return path.replace("[", ".", 1).split(".", 1)[0]
+
+
 @dataclass(slots=True)
 class State:
     """What is known at one point of a function.
@@ -184,6 +189,8 @@ class Machine:
         self.collators: set[str] = set()  # functions given as `collate_fn`
         self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
         self.default: Value | None = None  # the default device that module-level code sets
+        self.lambdas: dict[str, tuple[ast.Lambda, Function | None]] = {}  # by type name, with where they were made
+        self.partials: dict[str, tuple[Value, object]] = {}  # what is called, and `Arguments`, by type name
         self.ready: set[str] = set()  # classes whose `__init__` was run
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
@@ -290,6 +297,13 @@ class Machine:
         for path, value in self.state.env.items():
             if value.split is not None and word.search(value.split[0]):
                 self.state.env[path] = replace(value, split=None)
+
+    def leave_scope(self, names: set[str], before: Mapping[str, Value]) -> None:
+        """Names of a comprehension or of a lambda's parameters go out of scope; what they hid is there again."""
+        env = self.state.env
+        for path in [p for p in env if root(p) in names]:
+            del env[path]
+        env.update({p: v for p, v in before.items() if root(p) in names})
 
     def forget(self, path: str) -> None:
         self.bind(path, NOTHING)

@@ -28,6 +28,7 @@ from devlint.facts.values import (
     Value,
     describe,
     may_be_accelerator,
+    merge,
     on,
 )
 from devlint.model import Origin
@@ -586,15 +587,40 @@ class Methods(Calls):
             return NONE
         if value.kind == "dict" and name in ("get", "pop", "setdefault"):
             key = arguments.values[0].constant if arguments.values else None
+            if isinstance(value.elements, dict) and isinstance(key, str) and name == "get":
+                stored = self.state.env.get(f"{path}[{key!r}]") if path is not None else None
+                return stored or value.elements.get(key) or value.elements.get("*", NOTHING)
             if isinstance(value.elements, dict) and isinstance(key, str):
                 return value.elements.get(key, NOTHING)
             return NOTHING
+        if value.kind == "dict" and name in ("values", "items") and isinstance(value.elements, dict):
+            inner = self.values_of(path, value)
+            if name == "items":
+                inner = Value("tuple", elements=(Value("string"), inner))
+            return Value("object", elements=(inner,))
         if path is not None and name not in ("append", "extend", "copy", "index", "count", "keys", "values", "items"):
             self.state.env[path] = replace(value, elements=None)  # the order, or what is in it, changes
             self.bind(path, self.state.env[path])
         if name == "pop" and value.kind == "list":
             return self.element(value)
         return NOTHING
+
+    def values_of(self, path: str | None, container: Value) -> Value:
+        """Any value of a dict: those it was made with, and those stored in it since."""
+        assert isinstance(container.elements, dict)
+        found = dict(container.elements)
+        if path is not None:
+            below = f"{path}["
+            for known, value in self.state.env.items():
+                if known.startswith(below):
+                    key = known[len(below) : -1]
+                    if known.count("[") > path.count("[") + 1 or not known.endswith("]"):
+                        continue
+                    found[key[1:-1] if key[:1] in "'\"" else key] = value
+        result: Value | None = None
+        for value in found.values():
+            result = value if result is None else merge(result, value)
+        return result if result is not None else NOTHING
 
     def append(self, path: str, container: Value, given: Value) -> None:
         """A list grows: its elements are as many as before, or one more, of one of these values."""

@@ -310,6 +310,8 @@ def _keepers(frame: FrameType | None, recorder: Recorder) -> list[str]:
     while frame is not None:
         if recorder.is_user(frame.f_code):
             for name, value in list(frame.f_locals.items()):
+                if isinstance(value, torch.Tensor) and _sums(value.grad_fn):
+                    found[f"`{name}` adds up tensors with their graph"] = 1
                 if type(value) is dict:
                     value = list(value.values())
                 items = value if isinstance(value, (list, tuple)) else ()
@@ -318,3 +320,12 @@ def _keepers(frame: FrameType | None, recorder: Recorder) -> list[str]:
                     found[f"`{name}` holds tensors with their graph"] = kept
         frame = frame.f_back
     return sorted(found, key=lambda text: -found[text])[:3]
+
+
+def _sums(node: Any) -> bool:
+    """Whether a graph begins with a sum of sums, as a running total has it."""
+    for _ in range(_SETTLED + 1):
+        if node is None or not type(node).__name__.startswith("AddBackward"):
+            return False
+        node = node.next_functions[0][0]
+    return True

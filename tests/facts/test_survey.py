@@ -31,10 +31,19 @@ def test_without_gates_the_same_is_found(path: Path, monkeypatch: pytest.MonkeyP
     assert found(path) == gated
 
 
+LOOP = """
+def f(model, xs):
+    total = 0
+    for x in xs:
+        loss = model(x)
+        loss.backward()
+        total += loss
+"""
+
+
 def test_a_file_without_torch_is_not_surveyed() -> None:
-    code = "def f(model, xs):\n    total = 0\n    for x in xs:\n        loss = model(x)\n        loss.backward()\n        total += loss\n"
     kinds = []
-    for text in (code, "import torch\n" + code):
+    for text in (LOOP, "import torch\n" + LOOP):
         source = decode(text.encode(), "case.py")
         kinds.append({type(event).__name__ for event in analyse(parse(source), source, Settings()).events})
     assert "Retained" not in kinds[0]

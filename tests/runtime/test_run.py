@@ -270,6 +270,12 @@ def test_memory_that_grows_with_a_kept_graph(run: Run) -> None:
     assert found["details"][0] == "kept: `kept` holds tensors with their graph"
 
 
+def test_running_total_with_its_graph(run: Run) -> None:
+    text = LOOP.replace("kept = []", "total = 0").replace("kept.append(KEPT)", "total = total + loss")
+    found = run(text.replace("loss.backward()", "loss.backward(retain_graph=True)")).finding("DEV508")
+    assert found["details"][0] == "kept: `total` adds up tensors with their graph"
+
+
 def test_memory_that_does_not_grow(run: Run) -> None:
     ended = run(LOOP.replace("KEPT", "loss.detach().cpu()"))
     assert "DEV508" not in ended.codes
