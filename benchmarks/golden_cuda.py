@@ -321,16 +321,14 @@ def _verdicts(first: int, rows: TextIO, rehearse: bool) -> None:
             if cards < needed:
                 _put(rows, index, name=path.stem, skipped=f"needs {needed} cards")
                 continue
-            device = f"sim:{needed}"
-            real = _verified(path.with_suffix(".py"), device if rehearse else "cuda", launcher)
-            simulated = _verified(path.with_suffix(".py"), device, launcher)
+            report = _verified(path.with_suffix(".py"), expected["device"] if rehearse else "cuda", launcher)
             _put(
                 rows,
                 index,
                 name=path.stem,
-                real=real["verdicts"],
-                simulated=simulated["verdicts"],
-                report=real["report"],
+                real=sorted([fix["code"], fix["location"]["row"], fix["verdict"]] for fix in report["fixes"]),
+                simulated=sorted([fix["code"], fix["line"], fix["verdict"]] for fix in expected.get("fix", ())),
+                report=report,
             )
 
 
@@ -340,9 +338,8 @@ def _verified(path: Path, device: str, launcher: Any) -> dict[str, Any]:
 
     text, find = find_with_linter(path, (), ())
     request = Request(str(path), device=device, timeout=60.0)
-    report = verify(request, text, find(text), Runner(request, launcher), find)
-    verdicts = [fix.judgement.verdict.value for fix in report.fixes]
-    return {"verdicts": verdicts, "report": json.loads(as_json(report))}
+    found: dict[str, Any] = json.loads(as_json(verify(request, text, find(text), Runner(request, launcher), find)))
+    return found
 
 
 CHILDREN: dict[str, Callable[[int, TextIO, bool], None]] = {

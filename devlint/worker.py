@@ -18,7 +18,7 @@ from devlint.settings import Settings
 
 if TYPE_CHECKING:
     from devlint.engine import Linter
-    from devlint.fix.rounds import Checker, FixOutcome
+    from devlint.fix.rounds import Checker, FixOutcome, Rejected
     from devlint.identity import Key
     from devlint.scope import Rows, Scope
     from devlint.source import Source
@@ -137,15 +137,27 @@ def _run(task: Task) -> Outcome:
     return outcome
 
 
+@dataclass(slots=True)
+class Done:
+    """What is left of a source after a task: as `FixOutcome`, which a run that only checks does not import."""
+
+    text: str
+    result: FileResult
+    fixed: Sequence[Diagnostic] = ()
+    rejected: Sequence[Rejected] = ()
+
+    @classmethod
+    def of(cls, outcome: FixOutcome) -> Done:
+        return cls(outcome.text, outcome.result, outcome.fixed, outcome.rejected)
+
+
 def work(
     task: Task, checker: Checker, source: Source, rows_of: Callable[[Diagnostic], Rows] | None = None
-) -> tuple[FixOutcome, set[Key] | None]:
+) -> tuple[Done, set[Key] | None]:
     """Check one source, and fix it when that is the task; what is left, and what the scope of the task left out.
 
     `rows_of`: where in the file a finding of this source stands.
     """
-    from devlint.fix.rounds import FixOutcome, fix_source
-
     hidden: set[Key] | None = None
     if task.scope is not None:
         from devlint.checkers import Scoped
@@ -156,11 +168,13 @@ def work(
     if task.add_ignore is not None:
         from devlint.add_ignore import add_ignores
 
-        done = add_ignores(checker, source, task.add_ignore, hidden or set())
+        done = Done.of(add_ignores(checker, source, task.add_ignore, hidden or set()))
     elif task.fix:
-        done = fix_source(checker, source, task.applied)
+        from devlint.fix.rounds import fix_source
+
+        done = Done.of(fix_source(checker, source, task.applied))
     else:
-        done = FixOutcome(source.text, checker.check(source))
+        done = Done(source.text, checker.check(source))
     if hidden:
         from devlint.scope import without
 

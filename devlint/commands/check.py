@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devlint.cli import COMMANDS, ExitCode
-from devlint.commands.limits import Limits
-from devlint.commands.options import parser
+from devlint.commands.options import BASELINE, parser
 from devlint.config import Resolver
 from devlint.discover import SUFFIXES, Finder, Found, Target
 from devlint.embedded import MARKDOWN
@@ -20,13 +19,14 @@ from devlint.errors import DevlintError, UsageError
 from devlint.model import UNREADABLE_FILE, Safety
 from devlint.names import did_you_mean
 from devlint.overrides import options_from_environment, read_config_options, settings_from_environment
-from devlint.report import FORMATS, FileReport, Run, count, load_format
-from devlint.report.output import outputs, write_report
+from devlint.report import FORMATS, FileReport, Output, Run, count, load_format
 from devlint.terminal import Terminal
 from devlint.worker import Outcome, Task
 
 if TYPE_CHECKING:
     from devlint.cache import Cache
+    from devlint.commands.limits import Limits
+    from devlint.config import Config
     from devlint.rulebook import Rulebook
 
 STDIN = "-"
@@ -69,13 +69,31 @@ class Check:
         suffixes = (*SUFFIXES, *MARKDOWN) if args.markdown else SUFFIXES
         self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude, suffixes)
         config = self._finder.config_for(".")
-        self._outputs = outputs(args.output_format, args.output_file, config.output_format)
-        self._limits = Limits(args, config)
+        self._outputs = self._read_outputs(config)
+        self._limits = self._read_limits(config)
         self._fixing = bool(args.fix or args.fix_only or args.diff or args.add_ignore is not None)
         self._from_stdin = args.paths == [STDIN]
         self._stdin = b""
         uncached = self._from_stdin or args.no_cache or args.ignore_suppressions or args.add_ignore is not None
         self._cache = None if uncached else self._open_cache()
+
+    def _read_outputs(self, config: Config) -> list[Output]:
+        if not self._args.output_format and self._args.output_file is None:
+            return [Output(config.output_format)]
+        from devlint.report.output import outputs
+
+        return outputs(self._args.output_format, self._args.output_file, config.output_format)
+
+    def _read_limits(self, config: Config) -> Limits | None:
+        """What the run does not report; None when nothing says so."""
+        args = self._args
+        wanted = args.baseline or args.write_baseline or args.prune_baseline or args.diff_base or config.baseline
+        near = None if args.isolated else _near_baseline(Path.cwd())
+        if not wanted and near is None and args.add_ignore is None:
+            return None
+        from devlint.commands.limits import Limits
+
+        return Limits(args, config, near)
 
     def run(self) -> int:
         if self._from_stdin:
@@ -101,7 +119,7 @@ class Check:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
         outcomes = self._watched(self._outcomes(tasks), len(tasks))
         files = [self._take(task, outcome, tally) for task, outcome in zip(tasks, outcomes, strict=True)]
-        notes, warnings = self._limits.close()
+        notes, warnings = self._limits.close() if self._limits is not None else ([], [])
         for warning in warnings:
             self._terminal.warning(warning)
         if not self._args.diff:
@@ -155,7 +173,7 @@ class Check:
             keep_text=not self._args.statistics and any(FORMATS[each.format].needs_text for each in self._outputs),
             raw=self._stdin if self._from_stdin else None,
             remember=self._cache is not None,
-            scope=self._limits.scope(target.name) if self._fixing else None,
+            scope=self._limits.scope(target.name) if self._fixing and self._limits is not None else None,
             ignore_suppressions=self._args.ignore_suppressions,
             add_ignore=self._args.add_ignore,
         )
@@ -190,7 +208,8 @@ class Check:
         tally.errors += len(outcome.errors)
         tally.changed += outcome.after is not None
         report = outcome.report
-        self._limits.take(task, outcome)
+        if self._limits is not None:
+            self._limits.take(task, outcome)
         if self._args.diff and outcome.after is not None:
             from devlint.report.diff import unified_diff
 
@@ -228,6 +247,8 @@ class Check:
             return
         for output in self._outputs:
             if output.path is not None:
+                from devlint.report.output import write_report
+
                 write_report(output, run, self._args.statistics)
                 continue
             module = load_format(output.format)
@@ -274,3 +295,13 @@ class Check:
         path, _, _ = problem.partition(": ")
         is_word = self._args.paths[:1] == [path] and path.isalpha()
         return did_you_mean(path, COMMANDS) if is_word else ""
+
+
+def _near_baseline(directory: Path) -> Path | None:
+    """The baseline that holds without being named: in this directory, or above it within the repository."""
+    for place in (directory, *directory.parents):
+        if (place / BASELINE).is_file():
+            return Path(os.path.relpath(place / BASELINE))
+        if (place / ".git").exists():
+            return None
+    return None

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 
 class Limits:
-    """The limits that the options of a run set. Raises UsageError for options that do not go together."""
+    """The limits that the options of a run set, and `near`, the baseline that holds without being named.
 
-    def __init__(self, args: argparse.Namespace, config: Config) -> None:
+    Raises UsageError for options that do not go together.
+    """
+
+    def __init__(self, args: argparse.Namespace, config: Config, near: Path | None) -> None:
         self._writes = bool(args.write_baseline)
         self._prunes = bool(args.prune_baseline)
         changing = args.fix or args.fix_only or args.diff or args.add_ignore is not None
@@ -42,7 +45,7 @@ class Limits:
             if wrong:
                 raise UsageError(text)
         self._changing = bool(changing)
-        self._baseline = self._find_baseline(args, config)
+        self._baseline = self._find_baseline(args, config, near)
         self._changes: Changes | None = None
         if args.diff_base:
             from devlint.diff_base import Changes
@@ -50,15 +53,13 @@ class Limits:
             self._changes = Changes(args.diff_base, os.getcwd())
         self._recorded = self._in_baseline = self._unchanged = 0
 
-    def _find_baseline(self, args: argparse.Namespace, config: Config) -> Baseline | None:
+    def _find_baseline(self, args: argparse.Namespace, config: Config, near: Path | None) -> Baseline | None:
         if args.baseline is not None:
             path: Path | None = Path(args.baseline)
         elif config.baseline is not None:
             path = Path(config.root) / config.baseline
-        elif args.isolated:
-            path = None
         else:
-            path = _near(Path.cwd())
+            path = near
         if self._writes and path is None:
             path = Path(BASELINE)
         if path is None:
@@ -132,16 +133,6 @@ class Limits:
         if self._unchanged:
             notes.append(f"{count(self._unchanged, 'problem')} in rows that did not change not shown.")
         return notes, warnings
-
-
-def _near(directory: Path) -> Path | None:
-    """The baseline that holds without being named: in this directory, or above it within the repository."""
-    for place in (directory, *directory.parents):
-        if (place / BASELINE).is_file():
-            return Path(os.path.relpath(place / BASELINE))
-        if (place / ".git").exists():
-            return None
-    return None
 
 
 def _stays(code: str) -> bool:

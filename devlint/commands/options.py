@@ -63,7 +63,7 @@ class _Formats(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        from devlint.report.output import Output
+        from devlint.report import Output
 
         name, colon, path = str(values).partition(":")
         if name not in OUTPUT_FORMATS:

@@ -124,8 +124,8 @@ def main(arguments: Sequence[str]) -> int:
         plugins = Finder(Resolver(isolated=args.isolated)).config_for(".").plugins
         rules = explained_rules(plugins)
         chosen = rules if args.all else [_find(word, rules) for word in args.rules]
-        for text in _render(chosen, args, terminal.style):
-            is_page = args.output_format == "text" and terminal.style.color and sys.stdout.isatty()
+        is_page = args.output_format == "text" and terminal.style.color and sys.stdout.isatty()
+        for text in _render(chosen, args, PLAIN if is_page else terminal.style):
             terminal.print(laid_out(text) if is_page else text)
     except DevlintError as error:
         terminal.error(str(error))
@@ -162,8 +162,6 @@ def _render(rules: Sequence[Explained], args: argparse.Namespace, style: Style) 
     if args.output_format == "json":
         rows = [rule.row() for rule in rules]
         return [json.dumps(rows if args.all or len(rows) > 1 else rows[0], indent=2)]
-    if style.color and sys.stdout.isatty():
-        style = PLAIN
     return ["\n".join(_page(rule, style) for rule in rules).rstrip("\n")]
 
 

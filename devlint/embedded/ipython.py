@@ -15,10 +15,12 @@ from devlint.source import Source, parse
 # Cell magics whose cell is Python that runs in the notebook's own process.
 PYTHON_CELLS = frozenset({"capture", "memit", "mprun", "prun", "time", "timeit", "scalene", "snakeviz", "lprun"})
 
+# Commands that IPython takes without a percent sign, where no Python can be meant.
+_AUTOMATIC = r"(?:pip|conda|mamba|uv|cd|ls|cat|cp|mkdir|mv|rm)[ \t]+(?![ \t=(.,:+*/<>|&^%@-])"
 _LINE = r"(?:[^\r\n\\]|\\(?!\r|\n))*\\?"  # up to the line break; a backslash before it carries the command on
 _COMMAND = rf"(?:[%!?](?:{_LINE}))"
 _MAGIC = re.compile(
-    rf"[ \t]*(?:(?P<command>{_COMMAND})"
+    rf"[ \t]*(?:(?P<command>{_COMMAND}|{_AUTOMATIC}{_LINE})"
     rf"|[A-Za-z_][\w., \[\]\"'()]*=[ \t]*(?P<value>[%!](?!=){_LINE})"
     r"|(?P<question>[\w.\[\]*]+\?{1,2})[ \t]*(?=[\r\n]|\Z))"
 )
@@ -43,8 +45,6 @@ def mask(cell: str, letter: str) -> tuple[str, SourceError | None]:
     magic = _CELL_MAGIC.match(cell)
     if magic is not None and magic.group(1) not in PYTHON_CELLS:
         return _blank(cell, letter), None
-    if "%" not in cell and "!" not in cell and "?" not in cell:
-        return _checked(cell, cell, letter)
     if _error(cell) is None:
         return cell, None
     pieces, at = [], 0

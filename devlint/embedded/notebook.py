@@ -188,6 +188,8 @@ class Notebook:
         lines = [spell(match.group()) for match in _LINE.finditer(new)]
         if not cell.is_list:
             return '"' + "".join(lines) + '"'
+        if not cell.pieces:
+            return "[" + ", ".join(f'"{line}"' for line in lines) + "]"
         first, last = cell.pieces[0], cell.pieces[-1]
         opening = self.text[cell.span.start : first.start - 1]
         closing = self.text[last.start + len(last.raw) + 1 : cell.span.end]
@@ -240,12 +242,10 @@ def read_notebook(raw: bytes, path: str) -> Notebook:
         cells.append(replace(cell, masked=masked, error=problem))
     separator = f"\n#{other}\n"
     joined = separator.join(cell.masked for cell in cells) + "\n" if cells else ""
-    try:
-        encoded = joined.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise SourceError("holds half of a surrogate pair") from error
     is_ascii = text.isascii() and re.search(r"\\u[0-9a-fA-F]{4}", text) is not None
-    return Notebook(path, raw, text, tuple(cells), Source(path, encoded, joined), separator, letter, is_ascii)
+    return Notebook(
+        path, raw, text, tuple(cells), Source(path, joined.encode("utf-8"), joined), separator, letter, is_ascii
+    )
 
 
 def _is_python(data: Any) -> bool:

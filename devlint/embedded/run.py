@@ -71,7 +71,10 @@ def _rows_of(notebook: Notebook) -> Callable[[Diagnostic], Rows]:
 
 def file_rows(notebook: Notebook, diagnostic: Diagnostic) -> Rows:
     """The rows of the file that hold a finding, placed in its cell, and what explains it."""
-    places: list[Diagnostic | Related] = [diagnostic, *(each for each in diagnostic.related if each.path == diagnostic.path)]
+    places: list[Diagnostic | Related] = [
+        diagnostic,
+        *(each for each in diagnostic.related if each.path == diagnostic.path),
+    ]
     return tuple(notebook.rows_of(each.cell, each.start.row, each.end.row) for each in places if each.cell is not None)
 
 

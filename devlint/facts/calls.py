@@ -240,7 +240,7 @@ class Calls(Devices):
             return
         if value.kind == "module" and not value.shared:
             self.state.env[path] = replace(value, shared=True)
-        elif value.kind in ("list", "dict") and value.elements is not None:
+        elif value.elements is not None and (value.kind in ("list", "dict") or isinstance(value.elements, dict)):
             self.bind(path, replace(value, elements=None))
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:

@@ -489,7 +489,8 @@ class RankIndex(Event):
     """A rank and the card that a process uses.
 
     `problem`: "global-rank" (a rank among all processes used as the index of a card), "no-set-device" (the process never
-    makes its card the current one), "never-set" (an attribute that its class sets nowhere, as the index of a card). `local`: an expression for the local rank, `device`: one for the device.
+    makes its card the current one), "never-set" (an attribute that its class sets nowhere, as the index of a card).
+    `local`: an expression for the local rank, `device`: one for the device.
     """
 
     problem: Literal["global-rank", "no-set-device", "never-set"]

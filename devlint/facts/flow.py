@@ -21,6 +21,7 @@ from devlint.facts.values import (
     UNKNOWN,
     Value,
     describe,
+    is_surely_accelerator,
     merge,
 )
 from devlint.model import Origin
@@ -50,7 +51,7 @@ class Flow(Functions):
         value = self.evaluate(node.value)
         if value.kind in ("event", "tuple"):
             self.note_events(node)
-        elif value.kind in ("list", "dict") and value.elements is not None and is_alias(node):
+        elif value.kind in ("list", "dict", "object") and value.elements is not None and is_alias(node):
             # two names for one container: what one of them changes the other sees
             value = replace(value, elements=None)
             self.bind(self.text(node.value), value)
@@ -271,6 +272,10 @@ class Flow(Functions):
             otherwise.recorded = {path: (span, True) for path, (span, _) in otherwise.recorded.items()}
         self.block(node.orelse)
         otherwise = self.state
+        if self.surely_elsewhere(condition.on_cpu, entry):
+            then.dead = True
+        elif self.surely_elsewhere(condition.else_on_cpu, entry):
+            otherwise.dead = True
         if taken is True:
             otherwise.dead = True
             del self.returns[returned:]
@@ -284,6 +289,10 @@ class Flow(Functions):
         tells = self.remember(condition.key, node.test)
         self.state = join_states(then, otherwise, condition.key if tells else None)
         self.choose_devices(then, otherwise, condition, node)
+
+    def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
+        """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""
+        return any(is_surely_accelerator(entry.env[p].device) for p in on_cpu if p in entry.env)
 
     def decided(self, test: ast.expr) -> bool | None:
         """Whether a condition is a parameter that this call gives as a literal True or False, and which one."""

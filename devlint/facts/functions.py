@@ -110,7 +110,8 @@ class Functions(Registration):
         for name, method in class_.methods.items():
             if name == "__init__":
                 continue
-            for child in ast.walk(method):
+            own = self.scan.functions.get(id(method))
+            for child in own.nodes if own is not None else ():
                 if (
                     isinstance(child, ast.Attribute)
                     and isinstance(child.ctx, ast.Store)
@@ -189,13 +190,13 @@ class Functions(Registration):
             if made is not None:
                 return made
         if callee.kind == "function" and callee.type_name in self.partials:
-            inner, given = self.partials[callee.type_name]
-            assert isinstance(given, Arguments)
+            inner, first = self.partials[callee.type_name]
+            assert isinstance(first, Arguments)
             # the arguments of a function of this file are told apart by their places in the call
-            if inner.kind == "namespace" or (inner.type_name in self.functions and not given.values):
+            if inner.kind == "namespace" or (inner.type_name in self.functions and not first.values):
                 whole = Arguments()
-                whole.nodes, whole.values = [*given.nodes, *arguments.nodes], [*given.values, *arguments.values]
-                whole.keywords = {**given.keywords, **arguments.keywords}
+                whole.nodes, whole.values = [*first.nodes, *arguments.nodes], [*first.values, *arguments.values]
+                whole.keywords = {**first.keywords, **arguments.keywords}
                 whole.star, whole.double_star = arguments.star, arguments.double_star
                 return self.call_value(node, inner, whole)
         if callee.kind == "class" and callee.type_name in self.classes:
@@ -249,7 +250,10 @@ class Functions(Registration):
             return Value("dataset", device, type_name=class_.name, because=because)
         if class_.family == "Optimizer":
             return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
-        return Value("object", type_name=class_.name, because=because)
+        stated = {k: v for k, (_, v) in arguments.keywords.items() if v.kind in ("string", "device") and v.device}
+        plain = "__init__" not in class_.methods and stated and not arguments.star
+        # a dataclass: what it is given is what its fields hold
+        return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         devices = list(self.built.get(class_.name, ()))

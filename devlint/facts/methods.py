@@ -86,6 +86,8 @@ class Methods(Calls):
             return Value("string", device, because=base.because, type_name=base.type_name)
         if base.kind == "device" and name == "index":
             return NUMBER
+        if base.kind == "object" and isinstance(base.elements, dict) and name in base.elements:
+            return base.elements[name]
         if base.kind == "object" and base.type_name in self.classes:
             found = self.classes[base.type_name].attribute(name)
             return found if found is not None else NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from devlint.model import Diagnostic, FileResult, Safety, Statistics
 from devlint.terminal import Style
@@ -63,6 +63,13 @@ class Run:
                 value = getattr(total, item.name) + getattr(file.result.statistics, item.name)
                 setattr(total, item.name, value)
         return total
+
+
+class Output(NamedTuple):
+    """A report that was asked for: in `format`, to standard output when `path` is None."""
+
+    format: str
+    path: str | None = None
 
 
 class Format(Protocol):

@@ -5,18 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from devlint.errors import UsageError
-from devlint.report import Run, load_format
+from devlint.report import Output, Run, load_format
 from devlint.terminal import PLAIN
-
-
-class Output(NamedTuple):
-    """A report in `format`, to standard output when `path` is None."""
-
-    format: str
-    path: str | None = None
 
 
 def outputs(given: Sequence[Output], file: str | None, default: str) -> list[Output]:

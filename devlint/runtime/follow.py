@@ -13,6 +13,8 @@ import importlib.machinery
 import importlib.util
 import os
 import random
+import re
+import runpy
 import sys
 import types
 from typing import Any
@@ -31,6 +33,54 @@ follow.attach({folder!r})
 """
 
 
+def main(folder: str) -> None:
+    """Be the first process of the job's command, in an interpreter that has torch imported already.
+
+    Returns, raises or ends the process as the command does. Only for commands that `can_be_here` accepts.
+    """
+    job = launch.read_job(os.path.join(folder, "job"))
+    name, *arguments = job.command
+    os.environ.update(launch.following(folder))
+    process = _attach(folder)
+    kind = can_be_here(job.command)
+    sys.orig_argv[:] = [sys.executable, *arguments]
+    if kind == "pytest":
+        arguments = ["-m", "pytest", *arguments]
+        sys.path.insert(0, os.path.dirname(sys.executable))
+    elif kind == "module":
+        sys.path.insert(0, os.getcwd())
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(arguments[0])))
+    for entry in reversed(os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]):
+        if entry and os.path.abspath(entry) not in sys.path:
+            sys.path.insert(1, os.path.abspath(entry))
+    process.begin(sys.modules["torch"])
+    try:
+        if kind == "script":
+            process.run_script(arguments[0], arguments)
+        else:
+            sys.argv = arguments[1:]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise  # by its status it is known
+        sys.excepthook(type(error), error, error.__traceback__)
+        raise SystemExit(1) from None
+
+
+def can_be_here(command: tuple[str, ...]) -> str | None:
+    """Whether a command is a plain start of Python: `script`, `module` or `pytest`; None for any other."""
+    name, *arguments = command
+    name = os.path.basename(name)
+    if name in ("pytest", "py.test"):
+        return "pytest"
+    if name not in ("python", "python3") and command[0] != sys.executable:
+        return None
+    if len(arguments) > 1 and arguments[0] == "-m":
+        return "module"
+    return "script" if arguments and not arguments[0].startswith("-") and os.path.isfile(arguments[0]) else None
+
+
 def attach(folder: str) -> None:
     """Make this process part of the job in a folder: called before the program's own code, and before torch."""
     site = os.path.join(folder, "site")
@@ -41,7 +91,7 @@ def attach(folder: str) -> None:
     _next_sitecustomize()
 
 
-def _attach(folder: str) -> None:
+def _attach(folder: str) -> _Process:
     job = launch.read_job(os.path.join(folder, "job"))
     pid = os.getpid()
     counts = os.path.join(folder, f"counts.{pid}")
@@ -66,6 +116,7 @@ def _attach(folder: str) -> None:
     )
     random.seed(job.seed)
     process.watch_end()
+    return process
 
 
 class _Process:
@@ -118,23 +169,27 @@ class _Process:
             plain_exit(status)
 
         sys.exit = exit
-        script = (getattr(sys, "argv", None) or [""])[0]
-        if script not in ("", "-c", "-m") and served.known(os.path.abspath(script)):
-            start_script(script, lambda: self._run_script(script))
+        script = script_of(list(sys.orig_argv))
+        if script is not None and served.known(os.path.abspath(script)):
+            start_script(script, lambda: self.run_script(script, sys.argv))
 
     def _end(self) -> None:
         self._report.write("finished")
         with contextlib.suppress(Exception):
             self._device.close()
 
-    def _run_script(self, script: str) -> None:
+    def run_script(self, script: str, arguments: list[str]) -> None:
+        """Run a script of the program, or any other, as the main module; `arguments` with the script's name first."""
         path = os.path.abspath(script)
+        sys.argv = arguments
         if getattr(sys.flags, "safe_path", False):
-            sys.path.remove(script)
+            sys.path.pop(0)
         else:
             sys.path[0:1] = [os.path.dirname(os.path.realpath(path))]
         code = self._served.code(path)
-        assert code is not None
+        if code is None:
+            with open(path, "rb") as file:
+                code = compile(file.read(), path, "exec", dont_inherit=True)
         launch.execute(code, path, self._served, self._report)
 
     def watch_tests(self, runner: types.ModuleType) -> None:
@@ -178,6 +233,19 @@ class _Process:
             return None if spec is not None and self._served.known(spec.origin or "<none>") else spec
 
         hook.find_spec = find_spec
+
+
+def script_of(command: list[str]) -> str | None:
+    """The script on an interpreter's command line; None when it runs a module, a command or standard input."""
+    arguments = iter(command[1:])
+    for argument in arguments:
+        if argument in ("-W", "-X", "--check-hash-based-pycs"):
+            next(arguments, None)
+        elif argument == "-" or re.match(r"-[A-Za-z]*[cm]", argument):
+            return None
+        elif not argument.startswith("-"):
+            return argument
+    return None
 
 
 def _test() -> str:

@@ -175,7 +175,7 @@ def serve(number: int) -> None:
                 os.close(source)
             request = json.loads(data)
             os.environ.update(request["environment"])
-            _leave(request["job"])
+            _leave(request["job"], request["command"])
         for file in files:
             os.close(file)
         line.send(str(pid).encode())
@@ -183,11 +183,16 @@ def serve(number: int) -> None:
         line.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _leave(job: str) -> NoReturn:
+def _leave(job: str, is_command: bool) -> NoReturn:
     """Run a job and end the process as an interpreter does, without taking torch apart, which takes a second."""
     status = 0
     try:
-        main(job)
+        if is_command:
+            from devlint.runtime import follow
+
+            follow.main(os.path.dirname(job))
+        else:
+            main(job)
     except SystemExit as stop:
         status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         if isinstance(stop.code, str):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from devlint.errors import UsageError
-from devlint.runtime.follow import SITECUSTOMIZE
+from devlint.runtime.follow import SITECUSTOMIZE, can_be_here
 from devlint.runtime.launch import Job, extra_environment, following
 
 GRACE = 5.0
@@ -102,7 +102,7 @@ class Launcher:
                 open(files["counts"], "rb") as counts,
                 open(files["crash"], encoding="utf-8", errors="replace") as crash,
             ):
-                ended = self._command(job) if job.command else self._supervise(job)
+                ended = (self._command if job.command and not can_be_here(job.command) else self._supervise)(job)
                 if not job.command:
                     numbers = _read_counts(counts.read())
                     ended.main = Seen(ended.main.pid, _parse(report.read()), *numbers, crash.read())
@@ -114,7 +114,7 @@ class Launcher:
 
     def _command(self, job: Job) -> Ended:
         """A command, with the folder of this interpreter first on the path: its `python`, `pytest` and `torchrun`."""
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        path = _command_path()["PATH"]
         name, *arguments = job.command
         found = shutil.which(name, path=path)
         if found is None:
@@ -122,13 +122,22 @@ class Launcher:
         return _fresh([found, *arguments], job, {"PATH": path, **following(job.folder)})
 
     def _supervise(self, job: Job) -> Ended:
-        call = _python(f"main({os.path.join(job.folder, 'job')!r})")
         if not self._forks or job.device in ("cuda", "xpu", "mps") or (job.device == "auto" and _may_have_a_card()):
-            return _fresh(call, job, {})  # a driver that one process has touched does not survive a fork
+            return self._alone(job)  # a driver that one process has touched does not survive a fork
         if self._nursery is None or not self._nursery.alive:
             self.close()
             self._nursery = _Nursery()
-        return self._nursery.run(job) or _fresh(call, job, {})
+        return self._nursery.run(job) or self._alone(job)
+
+    def _alone(self, job: Job) -> Ended:
+        if job.command:
+            return self._command(job)
+        return _fresh(_python(f"main({os.path.join(job.folder, 'job')!r})"), job, {})
+
+
+def _command_path() -> dict[str, str]:
+    """A search path on which the commands of this interpreter come first."""
+    return {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])}
 
 
 def _followed(folder: Path) -> Iterator[Seen]:
@@ -241,7 +250,13 @@ class _Nursery:
         pid = left = 0
         try:
             path = os.path.join(job.folder, "job")
-            request = json.dumps({"job": path, "environment": extra_environment(job.device)}).encode()
+            request = json.dumps(
+                {
+                    "job": path,
+                    "command": bool(job.command),
+                    "environment": {**extra_environment(job.device), **_command_path()},
+                }
+            ).encode()
             try:
                 socket.send_fds(self._socket, [request], [write for _, write in pipes])
             finally:

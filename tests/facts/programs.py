@@ -193,8 +193,7 @@ class Writer:
         self.known = Known()
         self.constructs: set[str] = set()
         self.names = 0
-        self.loops = 0
-        self.statements = 0
+        self.frozen = False  # no gradients here
         self.fault_row: int | None = None
 
     def write(self) -> Program:
@@ -205,7 +204,9 @@ class Writer:
         self.known.tensors["x"] = CARD
         self.known.devices["device"] = CARD
         self.assign("a", "torch.ones(3, 3)", CPU)
-        self.assign("b", f"torch.zeros(3, 3, device={self.random.choice(['device', chr(34) + 'cuda' + chr(34)])})", CARD)
+        self.assign(
+            "b", f"torch.zeros(3, 3, device={self.random.choice(['device', chr(34) + 'cuda' + chr(34)])})", CARD
+        )
         self.assign("c", 'torch.ones(3, 3, device="cuda:1")', OTHER)
         self.line("net = nn.Linear(3, 3)")
         self.known.modules["net"] = CPU
@@ -227,7 +228,6 @@ class Writer:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text if text else "")
-        self.statements += 1
 
     def use(self, construct: str) -> None:
         self.constructs.add(construct)
@@ -332,7 +332,7 @@ class Writer:
         form = self.random.choice(
             ["torch.relu({})", "{} * 2", "{}.clone()", "-{}", "{}.t()", "{}[0:3]", "{}.detach()", "torch.tanh({})",
              "{}.view(3, 3)", "torch.zeros_like({})", "{}.new_ones(3, 3)", "F.relu({})", "{}.masked_fill({} > 5, 0.0)",
-             "{} * torch.tensor(2.0)", "{}.float()", "torch.clamp({}, min=0.0)", "{}.type_as({})"]
+             "{} * torch.tensor(2.0, device={}.device)", "{}.float()", "torch.clamp({}, min=0.0)", "{}.type_as({})"]
         )  # fmt: skip
         return form.replace("{}", name), self.place(name)
 
@@ -542,6 +542,7 @@ class Writer:
     def set_default(self, level: int) -> None:
         self.use("set_default_device")
         if self.known.default != CPU:
+            self.line("pass")
             return
         self.line('torch.set_default_device("cuda:1")')
         self.assign(self.fresh("t"), "torch.ones(3, 3)", OTHER)
@@ -554,6 +555,9 @@ class Writer:
         self.assign(self.fresh("t"), f"{name}(3, 3)", place)
 
     def optimizer(self, level: int) -> None:
+        if self.frozen:
+            self.line("pass")
+            return
         self.use("optimizers")
         module = self.module(CPU, CARD, OTHER)
         name, loss = self.fresh("optimizer"), self.fresh("loss")
@@ -667,8 +671,10 @@ class Writer:
         else:
             self.use("no_grad and autocast")
             context = self.random.choice(["torch.no_grad()", "torch.inference_mode(False)"])
+            frozen, self.frozen = self.frozen, True
             with self.block(f"with {context}:"):
                 self.some(level)
+            self.frozen = frozen
         self.known.default, self.known.card = saved
 
     def match_(self, level: int) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from devlint.errors import UsageError
 from devlint.progress import is_wanted, watched
-from devlint.report.output import Output, outputs, write_text
+from devlint.report import Output
+from devlint.report.output import outputs, write_text
 from devlint.terminal import Style, wants_links
 
 Cli = Callable[..., Any]  # of conftest.py

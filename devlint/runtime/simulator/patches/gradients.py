@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -48,7 +49,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
     yield Patch(_Tensor, "grad", grad)
     yield Patch(torch.autograd, "grad", autograd_grad)
-    yield Patch(torch.autograd.Function, "apply", lambda original: _checked_apply(simulation, original))
+    yield Patch(torch.autograd.Function, "apply", lambda original: _checked_apply(simulation))
 
 
 def adopt(gradient: torch.Tensor, owner: torch.Tensor, *, scalars: bool) -> None:
@@ -58,14 +59,17 @@ def adopt(gradient: torch.Tensor, owner: torch.Tensor, *, scalars: bool) -> None
         set_mark(gradient, None if mark is WILD else mark)
 
 
-def _checked_apply(simulation: Simulation, original: Any) -> Any:
+def _checked_apply(simulation: Simulation) -> Any:
     """``Function.apply`` that checks each gradient of a custom backward against its input's device.
 
     The engine does this in C++ (autograd/engine.cpp, validate_outputs), where every device is the CPU.
     """
 
+    # A classmethod of Python or, from 2.15 on, one of C: only the descriptor can be bound to another class.
+    descriptor = inspect.getattr_static(torch.autograd.Function, "apply")
+
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original.__func__(cls, *args, **kwargs)
+        result = descriptor.__get__(None, cls)(*args, **kwargs)
         first = result if isinstance(result, _Tensor) else next(_tensors_of(result), None)
         node = first.grad_fn if first is not None else None
         if node is not None and cls.__module__.partition(".")[0] not in ("torch", "devlint"):
