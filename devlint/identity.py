@@ -7,8 +7,8 @@ nothing. The rules of the text are this module's own, not those of a tokenizer, 
 from __future__ import annotations
 
 import ast
-import hashlib
 import re
+import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -42,13 +42,16 @@ def keys(diagnostics: Iterable[Diagnostic]) -> list[Key]:
 
 def fingerprint(path: str, key: Key) -> str:
     """A hash for services that compare runs: of the path in the repository, the rule and the context."""
+    import hashlib
+
     return hashlib.sha256(f"{path}\0{key.code}\0{key.context}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def context(names: Iterable[str], statement: str) -> str:
-    """The context of a finding: the names of the definitions around it, from outside, and a hash of its statement."""
-    digest = hashlib.sha256(normal(statement).encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{'.'.join(names)}:{digest}"
+    """The context of a finding: the names of the definitions around it, from outside, and a checksum of its statement,
+    which tells apart what one rule finds in one definition."""
+    checksum = zlib.crc32(normal(statement).encode("utf-8", "surrogatepass"))
+    return f"{'.'.join(names)}:{checksum:08x}"
 
 
 def normal(statement: str) -> str:

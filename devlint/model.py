@@ -159,7 +159,7 @@ class Diagnostic:
     """A finding as it is reported: with rule, file, positions and the concrete fix.
 
     `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
-    the cell. `context`: enclosing definitions and a hash of the statement, which stay when rows shift.
+    the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift.
     """
 
     path: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -62,8 +63,11 @@ def user(tmp_path: Path, tool: Path) -> Path:
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "bad.py").write_text(BAD)
     (tmp_path / "notes.txt").write_text("torch\n")
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": BAD}
+    (tmp_path / "bad.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}))
+    (tmp_path / "bad.md").write_text(f"```python\n{BAD}```\n")
     (tmp_path / "devlint.toml").write_text('select = ["DEV501"]\n')
-    hooks = "".join(f"      - id: {name}\n" for name in ("devlint", "devlint-fix"))
+    hooks = "".join(f"      - id: {name}\n" for name in ("devlint", "devlint-fix", "devlint-markdown"))
     (tmp_path / ".pre-commit-config.yaml").write_text(
         f"repos:\n  - repo: {tool.as_posix()}\n    rev: {revision.stdout.strip()}\n    hooks:\n{hooks}"
     )
@@ -89,9 +93,18 @@ def test_the_check_hook_fails_on_a_problem_and_changes_nothing(user: Path, home:
     done = pre_commit(user, home, "devlint", "--all-files")
     assert done.returncode == 1, done.stdout + done.stderr
     assert " --> bad.py:3:5\n" in done.stdout
+    assert " --> bad.ipynb:cell 1:3:5\n" in done.stdout
     assert "build/bad.py" not in done.stdout
-    assert "Found 1 problem in 1 file." in done.stdout
+    assert "bad.md" not in done.stdout
+    assert "Found 2 problems in 2 files." in done.stdout
     assert (user / "bad.py").read_text() == BAD
+
+
+def test_the_markdown_hook_checks_markdown_alone(user: Path, home: Path) -> None:
+    done = pre_commit(user, home, "devlint-markdown", "--all-files")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert " --> bad.md:4:5\n" in done.stdout
+    assert "Found 1 problem in 1 file." in done.stdout
 
 
 def test_the_fix_hook_fixes_fails_once_and_then_passes(user: Path, home: Path) -> None:

@@ -39,7 +39,7 @@ def main(folder: str) -> None:
     Returns, raises or ends the process as the command does. Only for commands that `can_be_here` accepts.
     """
     job = launch.read_job(os.path.join(folder, "job"))
-    name, *arguments = job.command
+    arguments = list(job.command[1:])
     os.environ.update(launch.following(folder))
     process = _attach(folder)
     kind = can_be_here(job.command)

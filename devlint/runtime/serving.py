@@ -123,11 +123,11 @@ def start_script(path: str, begin: Callable[[], None]) -> None:
             if fullname != "__main__":
                 return None
             sys.path_hooks.remove(hook)
-            sys.path_importer_cache.pop(path, None)
+            sys.path_importer_cache.pop(os.path.abspath(path), None)
             return importlib.machinery.ModuleSpec(fullname, Loader(), origin=path)  # type: ignore[arg-type]
 
     def hook(entry: str) -> Any:
-        if entry != path:
+        if os.path.abspath(entry) != os.path.abspath(path):  # Python makes it absolute
             raise ImportError(f"not {path}")
         return Finder()
 

@@ -61,7 +61,7 @@ def test_t1_no_fix_adds_a_call_that_raises_without_an_accelerator(
     call: str, form: str, version: tuple[int, int]
 ) -> None:
     code = "import torch\n\n\ndef f():\n    print(1)\n" + form.format(call)
-    for name, above in accelerator_calls(fixed(code, "DEV206", torch_version=version)):
+    for name, above in accelerator_calls(fixed(code, "DEV206", torch_version=(major, minor))):
         assert name in ANSWERS_EVERYWHERE or above.strip() == "if torch.accelerator.is_available():"
 
 
@@ -69,7 +69,7 @@ def test_t1_no_fix_adds_a_call_that_raises_without_an_accelerator(
 @pytest.mark.parametrize("version", knowledge.VERSIONS, ids=str)
 def test_t1_no_fix_names_what_the_lowest_torch_lacks(call: str, version: tuple[int, int]) -> None:
     code = f"import torch\n\n\ndef f():\n    if torch.cuda.is_available():\n        torch.cuda.{call}\n"
-    result = fixed(code, "DEV206", torch_version=version)
+    result = fixed(code, "DEV206", torch_version=(major, minor))
     names = {name.rstrip("(") for name in re.findall(r"\btorch\.[\w.]+", result)}
     assert all(knowledge.exists(name, version) for name in names)
 
@@ -190,8 +190,8 @@ def test_t14_no_fix_takes_the_module_of_the_cpu(call: str) -> None:
 def test_fixed_calls_run_on_this_machine() -> None:
     """Every call of the list, fixed for the newest torch that runs the tests, runs where there is no accelerator."""
     torch = pytest.importorskip("torch")
-    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    major, minor = (int(part) for part in torch.__version__.split(".")[:2])
     body = "".join(f"    torch.cuda.{call}\n" for call in CUDA_CALLS)
-    result = fixed(f"import torch\n\n\ndef f():\n{body}\n\nf()\n", "DEV206", torch_version=version)
+    result = fixed(f"import torch\n\n\ndef f():\n{body}\n\nf()\n", "DEV206", torch_version=(major, minor))
     done = subprocess.run([sys.executable, "-c", result], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{result}\n{done.stderr}"

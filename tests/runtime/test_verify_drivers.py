@@ -171,7 +171,10 @@ def test_module_of_a_package(project: Path, launcher: Launcher) -> None:
     assert f"without the fix, {Path('src/pkg/net.py')}:14: RuntimeError: Expected all tensors" in evidence
 
 
-def test_script_that_is_started_gets_its_corrections(project: Path, launcher: Launcher) -> None:
+@pytest.mark.parametrize("options", [(), ("-u",)], ids=["forked", "an-interpreter-of-its-own"])
+def test_script_that_is_started_gets_its_corrections(
+    options: tuple[str, ...], project: Path, launcher: Launcher
+) -> None:
     (project / "go.py").write_text(
         "import sys\nimport torch\n"
         f"assert __file__ == {str(project / 'go.py')!r} and __name__ == '__main__' and sys.argv[1:] == ['-x']\n"
@@ -180,7 +183,7 @@ def test_script_that_is_started_gets_its_corrections(project: Path, launcher: La
         "b = torch.arange(3)\n"
         "print(a + b)\n"
     )
-    report = run(launcher, "python", "go.py", "-x", paths="go.py")
+    report = run(launcher, "python", *options, "go.py", "-x", paths="go.py")
     assert verdicts(report) == [("go.py", "DEV102", 6, "confirmed")]
 
 
