@@ -216,24 +216,29 @@ def cold(name: str, tree: Path, repeat: int, others: dict[str, list[str]]) -> di
         parse.append(run([sys.executable, "-c", PARSE, str(tree)]))
         full.append(run([*check, "concise"]))
     start = _median(bare, "wall")
-    rate = {
-        "ast.parse": lines / (_median(parse, "wall") - start),
-        "devlint": lines / (_median(full, "wall") - start),
-    }
+    taken = {"ast.parse": parse, "devlint": full}
     for other, command in others.items():
-        rate[other] = lines / (run([*command, str(tree)]).wall - (start if other == "torchfix" else 0))
+        taken[other] = [run([*command, str(tree)])]
+    rate, work = {}, {}
+    for program, samples in taken.items():
+        rate[program] = lines / (_median(samples, "wall") - start)
+        work[program] = lines / max(_median(samples, "processor") - _median(bare, "processor"), 0.001)
     counted = subprocess.run([*check, "json", "--statistics"], capture_output=True, text=True, check=False)
+    counts = json.loads(counted.stdout)
     row: dict[str, Any] = {
         "files": len(files),
         "lines": lines,
         "runs": repeat,
         "lines per second": {program: round(value) for program, value in rate.items()},
+        "lines per processor second": {program: round(value) for program, value in work.items()},
         "share of ast.parse": round(rate["devlint"] / rate["ast.parse"], 3),
         "memory of a process in MB": round(max(sample.memory for sample in full)),
-        "statistics": [line.strip() for line in counted.stderr.splitlines() if line.strip()],
+        "share of lines that libcst parsed": round(counts["lines_parsed_by_libcst"] / counts["lines"], 3),
+        "share of files without a word of a rule": round(counts["gated"] / counts["files"], 3),
     }
     if "torchfix" in rate:
         row["times TorchFix"] = round(rate["devlint"] / rate["torchfix"], 1)
+        row["times TorchFix, by processor time"] = round(work["devlint"] / work["torchfix"], 1)
     return {f"cold, {name}": row}
 
 
@@ -263,6 +268,8 @@ def main() -> None:
             others["ruff"] = [*shlex.split(options.ruff), "check", "--no-cache", "--isolated"]
         for name, tree in trees.items():
             results |= cold(name, tree, options.cold_repeat or options.repeat, others)
+    for row in results.values():  # above the number of cores, wall-clock figures are those of the other work
+        row["load average"] = round(os.getloadavg()[0], 1)
     report = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, "

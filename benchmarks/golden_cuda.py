@@ -205,7 +205,7 @@ def _names_second_card(code: Any) -> bool:
     """Whether a snippet, or a function inside it, uses the second card."""
     return (
         "other_x" in code.co_names
-        or any(isinstance(each, str) and "cuda:1" in each for each in code.co_consts)
+        or any("cuda:1" in repr(each) for each in code.co_consts if isinstance(each, (str, tuple)))
         or any(_names_second_card(each) for each in code.co_consts if hasattr(each, "co_code"))
     )
 

@@ -79,11 +79,17 @@ def main() -> None:
         write(folder, options.files)
         run(folder)
         wrong = sum(1 for each in before if (folder / each).read_bytes() != after[each])
-    print(json.dumps({
-        "times": options.times, "files": options.files, "seconds of an undisturbed run": round(usual, 2),
-        "runs that ended before the kill": finished, "share of files found fixed": round(fixed / options.times / options.files, 2),
-        "files neither as before nor fixed": broken, "temporary files left": left_over, "wrong at last": wrong,
-    }, indent=1))  # fmt: skip
+    report = {
+        "times": options.times,
+        "files": options.files,
+        "seconds of an undisturbed run": round(usual, 2),
+        "runs that ended before the kill": finished,
+        "share of files found fixed": round(fixed / options.times / options.files, 2),
+        "files neither as before nor fixed": broken,
+        "temporary files left": left_over,
+        "wrong at last": wrong,
+    }
+    print(json.dumps(report, indent=1))
     if broken or wrong:
         sys.exit(1)
 

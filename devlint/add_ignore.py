@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Collection, Iterable
+from collections.abc import Sequence
 
 from devlint.errors import SourceError
 from devlint.fix.apply import splice
 from devlint.fix.rounds import Checker, FixOutcome, Rejected
-from devlint.identity import Key, keys
 from devlint.model import ENGINE_RULES, Diagnostic, TextEdit
+from devlint.scope import Hidden, without
 from devlint.source import Source, decode, parse
 from devlint.suppression import directives
 from devlint.tree import Tree
@@ -25,7 +25,7 @@ _NOT_SILENCED = frozenset(meta.code for meta in ENGINE_RULES)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
 
-def add_ignores(checker: Checker, source: Source, reason: str, hidden: Collection[Key] = ()) -> FixOutcome:
+def add_ignores(checker: Checker, source: Source, reason: str, hidden: Hidden | None = None) -> FixOutcome:
     """The text with comments for all findings but the engine's own and those in `hidden`.
 
     `fixed` holds what was silenced, `rejected` what no comment can be written for. Raises SourceError when the file's
@@ -54,10 +54,10 @@ def add_ignores(checker: Checker, source: Source, reason: str, hidden: Collectio
     return outcome
 
 
-def _open(diagnostics: Iterable[Diagnostic], hidden: Collection[Key]) -> list[Diagnostic]:
-    found = list(diagnostics)
-    marked = zip(found, keys(found), strict=True)
-    return [each for each, key in marked if each.code not in _NOT_SILENCED and key not in hidden]
+def _open(found: Sequence[Diagnostic], hidden: Hidden | None) -> list[Diagnostic]:
+    if hidden is not None:
+        found = without(found, hidden.among(found))
+    return [each for each in found if each.code not in _NOT_SILENCED]
 
 
 def _gone(before: list[Diagnostic], after: list[Diagnostic]) -> list[Diagnostic]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from devlint.fix.rounds import Checker
 from devlint.identity import keys
 from devlint.model import UNUSED_SUPPRESSION, Diagnostic, FileResult, Safety, TextFix
-from devlint.scope import Scope
+from devlint.scope import Hidden
 from devlint.source import Source
 
 
@@ -52,12 +52,13 @@ class Scoped:
     """Takes the fixes from findings that are hidden by a scope, so that they stay as they are."""
 
     linter: Checker
-    scope: Scope
+    hidden: Hidden
 
     def check(self, source: Source) -> FileResult:
         result = self.linter.check(source)
         marked = zip(result.diagnostics, keys(result.diagnostics), strict=True)
+        hidden = self.hidden.among(result.diagnostics)
         return replace(
             result,
-            diagnostics=[replace(each, fix=None) if key in self.scope.known else each for each, key in marked],
+            diagnostics=[replace(each, fix=None) if key in hidden else each for each, key in marked],
         )

@@ -150,6 +150,8 @@ class Linter:
         else:
             with _collector_off():
                 _Check(self, source, result).run()
+        if not self.settings.reports_unreadable:
+            result.diagnostics = [each for each in result.diagnostics if each.code != UNREADABLE_FILE.code]
         if self.settings.changes_diagnostics:
             result.diagnostics = [self._as_set(each) for each in result.diagnostics]
             result.suppressed = [self._as_set(each) for each in result.suppressed]

@@ -181,7 +181,7 @@ class Statistics:
     """Counts of one file's analysis, summed over files for `--statistics`."""
 
     files: int = 0
-    gated: int = 0  # files that the lexical gate let go unparsed
+    gated: int = 0  # files that the lexical gate let go with their syntax checked alone
     lines: int = 0
     lines_parsed_by_libcst: int = 0
     suspects: int = 0

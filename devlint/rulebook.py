@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from devlint.config import SEVERITY_NAMES, Config
 from devlint.ignore import Patterns
-from devlint.model import ENGINE_RULES, RuleMeta, Severity
+from devlint.model import ENGINE_RULES, UNREADABLE_FILE, RuleMeta, Severity
 from devlint.selection import ALL, Layer, check_selectors, enabled, matches, specificity
 from devlint.settings import Settings
 
@@ -74,7 +74,7 @@ class Rulebook:
         from dataclasses import replace
 
         kept = tuple(meta.code for meta in metas if meta.code in common.select and not matches(ignored, meta))
-        return replace(common, select=kept, ignore=() if kept else (ALL,))
+        return replace(common, select=kept, ignore=_off(kept))
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...]:
         """The metadata of all rules, the engine's own included, by code."""
@@ -102,7 +102,7 @@ class Rulebook:
             codes = tuple(m.code for m in metas if m.code in codes and by_code.get(m.code, m.severity).value in grave)
             settings = Settings(
                 select=codes,
-                ignore=() if codes else (ALL,),
+                ignore=_off(codes),
                 torch_version=config.torch_version,
                 assume_accelerator=config.assume_accelerator,
                 functions=config.functions,
@@ -166,6 +166,13 @@ def layers_of(config: Config) -> list[Layer]:
     """The selectors of a configuration file and before them those of the files that it extends."""
     own = Layer(config.select, config.extend_select, (*config.ignore, *config.extend_ignore), str(config.path or ""))
     return [*(layers_of(config.extends) if config.extends is not None else ()), own]
+
+
+def _off(codes: Sequence[str]) -> tuple[str, ...]:
+    """What `Settings.ignore` says where these codes are on: nothing selected is not everything, and a file that cannot
+    be read is a finding whatever is selected."""
+    unreadable = () if UNREADABLE_FILE.code in codes else (UNREADABLE_FILE.code,)
+    return unreadable if codes else (ALL, *unreadable)
 
 
 def _where(config: Config, key: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from devlint.identity import Key, keys
@@ -34,6 +35,35 @@ class Scope:
             if diagnostic.code != UNREADABLE_FILE.code
             and (key in self.known or (self.changed is not None and not touches(rows(diagnostic), self.changed)))
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The findings that did not count before fixes, to be found again among those that are left.
+
+    `totals`: how many findings of each rule and context there were. Of equal findings some of which are gone, the last
+    are taken for the hidden ones, which keeps their number.
+    """
+
+    keys: frozenset[Key]
+    totals: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, diagnostics: Sequence[Diagnostic], hidden: Iterable[Key]) -> Hidden:
+        return cls(frozenset(hidden), Counter((each.code, each.context) for each in diagnostics))
+
+    def among(self, diagnostics: Sequence[Diagnostic]) -> set[Key]:
+        """The keys, among these findings, of those that are hidden."""
+        totals = Counter((each.code, each.context) for each in diagnostics)
+        hidden = Counter((key.code, key.context) for key in self.keys)
+
+        def is_hidden(key: Key) -> bool:
+            pair = key.code, key.context
+            if totals[pair] == self.totals.get(pair):
+                return key in self.keys
+            return key.ordinal >= totals[pair] - hidden[pair]
+
+        return {key for key in keys(diagnostics) if is_hidden(key)}
 
 
 def rows_in_text(diagnostic: Diagnostic) -> Rows:

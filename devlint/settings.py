@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from devlint.model import Safety, Severity
+from devlint.model import UNREADABLE_FILE, Safety, Severity
 
 
 class MovingFunction(NamedTuple):
@@ -38,6 +38,11 @@ class Settings:
 
         wanted = best(self.select) if self.select else (-1 if opt_in else 0)
         return wanted >= 0 and wanted > best(self.ignore)
+
+    @property
+    def reports_unreadable(self) -> bool:
+        """Whether a file that cannot be read is a finding: unless that very rule is ignored."""
+        return UNREADABLE_FILE.code not in self.ignore and UNREADABLE_FILE.name not in self.ignore
 
     @property
     def changes_diagnostics(self) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from devlint.engine import Linter
     from devlint.fix.rounds import Checker, FixOutcome, Rejected
     from devlint.identity import Key
-    from devlint.scope import Rows, Scope
+    from devlint.scope import Hidden, Rows, Scope
     from devlint.source import Source
 
 
@@ -101,6 +101,8 @@ def run_task(task: Task) -> Outcome:
     try:
         return _run(task)
     except SourceError as error:
+        if not task.settings.reports_unreadable:
+            return Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))))
         return Outcome(FileReport(_unreadable(task.name, error)))
     except Exception as error:
         import traceback
@@ -158,28 +160,30 @@ def work(
 
     `rows_of`: where in the file a finding of this source stands.
     """
-    hidden: set[Key] | None = None
+    hidden: Hidden | None = None
     if task.scope is not None:
         from devlint.checkers import Scoped
-        from devlint.scope import Scope
+        from devlint.scope import Hidden
 
-        hidden = task.scope.hidden(checker.check(source).diagnostics, rows_of)
-        checker = Scoped(checker, Scope(frozenset(hidden)))
+        found = checker.check(source).diagnostics
+        hidden = Hidden.of(found, task.scope.hidden(found, rows_of))
+        checker = Scoped(checker, hidden)
     if task.add_ignore is not None:
         from devlint.add_ignore import add_ignores
 
-        done = Done.of(add_ignores(checker, source, task.add_ignore, hidden or set()))
+        done = Done.of(add_ignores(checker, source, task.add_ignore, hidden))
     elif task.fix:
         from devlint.fix.rounds import fix_source
 
         done = Done.of(fix_source(checker, source, task.applied))
     else:
         done = Done(source.text, checker.check(source))
-    if hidden:
-        from devlint.scope import without
+    if hidden is None:
+        return done, None
+    from devlint.scope import without
 
-        done.result.diagnostics = without(done.result.diagnostics, hidden)
-    return done, hidden
+    done.result.diagnostics = without(done.result.diagnostics, hidden.among(done.result.diagnostics))
+    return done, set(hidden.keys)
 
 
 def write(task: Task, outcome: Outcome) -> None:

@@ -128,6 +128,14 @@ def test_a_file_that_cannot_be_parsed_is_never_in_it(cli: Cli) -> None:
     assert cli().code == 1
 
 
+def test_a_notebook_is_in_it_even_with_a_cell_that_does_not_parse(cli: Cli) -> None:
+    cells = [{"cell_type": "code", "source": source} for source in ("import torch", FIRST, "x = (")]
+    Path("n.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    assert cli("--write-baseline").code == 1
+    done = cli()
+    assert [line.split(" ")[2] for line in done.out.splitlines() if line.startswith("n.ipynb")] == ["DEV900"]
+
+
 @pytest.mark.parametrize(
     "content", ["{", "[]", '{"version": 2, "findings": {}}', '{"version": 1, "findings": {"a": 1}}']
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from devlint import cache, fingerprint, worker
@@ -446,6 +446,10 @@ _RESULT = st.builds(
 )
 
 
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@_UNTIMED
 @given(_RESULT)
 def test_a_result_comes_back_as_it_was(result: FileResult) -> None:
     assert load(FileResult, dump(result, "a.py"), "a.py") == result
@@ -460,6 +464,7 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@_UNTIMED
 @given(_JSON)
 def test_other_data_is_refused_with_one_kind_of_error(data: object) -> None:
     with contextlib.suppress(ValueError):

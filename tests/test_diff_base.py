@@ -110,6 +110,16 @@ def test_fixes_touch_only_what_is_new(repository: Cli) -> None:
     assert Path("a.py").read_text() == OLD + 'y = torch.ones(2, device="cuda")\n'
 
 
+def test_fixes_tell_equal_findings_apart(repository: Cli) -> None:
+    commit(a=OLD)
+    Path("a.py").write_text(OLD + OLD.splitlines(keepends=True)[1])
+    fixed = 'x = torch.zeros(3, device="cuda")\n'
+    assert repository("--diff-base", "HEAD", "--fix").code == 0
+    assert sorted(Path("a.py").read_text().splitlines(keepends=True)[1:]) == sorted(
+        [OLD.splitlines(keepends=True)[1], fixed]
+    )
+
+
 def test_rows_of_a_notebook_are_those_of_its_cells(repository: Cli) -> None:
     def write(*sources: list[str]) -> None:
         cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": source} for source in sources]

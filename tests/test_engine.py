@@ -181,8 +181,25 @@ def test_opt_in_rule_is_off_until_it_is_selected() -> None:
 
 
 def test_unreadable_file_is_reported_whatever_is_selected() -> None:
-    assert codes(lint("torch bad = 1\n", settings=Settings(ignore=("DEV900", "ALL"))))[:1] in ([], [("DEV900", 1, 7)])
-    assert codes(lint("torch bad = 1\n", settings=Settings(ignore=("DEV900",)))) == [("DEV900", 1, 7)]
+    broken = "torch bad = 1\n"
+    for settings in (Settings(select=("DEV101",)), Settings(ignore=("ALL",)), Settings(ignore=("DEV9",))):
+        assert codes(lint(broken, settings=settings)) == [("DEV900", 1, 7)]
+
+
+@pytest.mark.parametrize("selector", ["DEV900", "unreadable-file"])
+def test_only_its_own_selector_silences_an_unreadable_file(selector: str) -> None:
+    assert not lint("torch bad = 1\n", settings=Settings(ignore=(selector,))).diagnostics
+
+
+@pytest.mark.parametrize("text", ["x = (\n", "nonlocal = 1\n", "def f():\nreturn 1\n"])
+def test_syntax_error_is_reported_in_a_file_that_the_gate_lets_go(text: str) -> None:
+    result = lint(text)
+    assert result.statistics.gated == 1
+    assert [d.code for d in result.diagnostics] == ["DEV900"]
+
+
+def test_what_only_the_compiler_refuses_is_no_syntax_error_of_a_gated_file() -> None:
+    assert not lint("def f():\n    nonlocal x\n\nnonlocal y\nbreak\n").diagnostics
 
 
 # Suppression

@@ -74,6 +74,15 @@ def test_a_file_that_cannot_be_read_is_reported_at_any_lowest_severity() -> None
     assert run("--min-severity", "error")[0] == 1
 
 
+@pytest.mark.parametrize("content", [b"x = (\n", b"import torch\ntorch.zeros((\n", b"import torch\nx = '\xff'\n"])
+def test_only_an_ignore_of_its_own_silences_a_file_that_cannot_be_read(content: bytes) -> None:
+    Path("a.py").write_bytes(content)
+    assert run()[0] == 1
+    assert run("--ignore", "DEV9")[0] == 1
+    assert run("--ignore", "DEV900")[0] == 0
+    assert run("--per-file-ignores", "a.py:unreadable-file")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

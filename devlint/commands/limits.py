@@ -85,7 +85,8 @@ class Limits:
         """Leave out of a report what does not count; note what the baseline needs."""
         result = outcome.report.result
         on = task.settings.select
-        is_whole = not outcome.errors and all(each.code != UNREADABLE_FILE.code for each in result.diagnostics)
+        unread = any(each.code == UNREADABLE_FILE.code and each.cell is None for each in result.diagnostics)
+        is_whole = not outcome.errors and not unread
         if self._baseline is not None and not self._changing and is_whole:
             if self._writes:
                 self._recorded += self._baseline.record(task.name, result.diagnostics, on)

@@ -172,7 +172,7 @@ def laid_out(text: str) -> str:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    console = Console(file=io.StringIO(), force_terminal=True, width=min(shutil.get_terminal_size().columns, 100))
+    console = Console(file=io.StringIO(), force_terminal=True, width=min(shutil.get_terminal_size().columns or 80, 100))
     with console.capture() as capture:
         console.print(Markdown(text))
     return capture.get().rstrip("\n")

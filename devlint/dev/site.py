@@ -41,11 +41,11 @@ def rule_page(meta: RuleMeta, text: str) -> str:
     )
 
 
-def pages(rules: list[Any]) -> dict[str, str]:
+def pages(rules: list[Any], root: Path = ROOT) -> dict[str, str]:
     """All pages by their path in the site's source: guides, rules, the table of rules, and the start page."""
-    found = {"index.md": _relinked((ROOT / "README.md").read_text(encoding="utf-8"))}
+    found = {"index.md": _relinked((root / "README.md").read_text(encoding="utf-8"))}
     for _, name in GUIDES:
-        path = ROOT / "docs" / name
+        path = root / "docs" / name
         if path.is_file():
             found[name] = _relinked(path.read_text(encoding="utf-8"))
     rows = ["# Rules", "", "| code | name | what it flags |", "|---|---|---|"]
@@ -61,6 +61,7 @@ def pages(rules: list[Any]) -> dict[str, str]:
 def _relinked(text: str) -> str:
     """Links of the repository as links of the site."""
     text = text.replace("](docs/", "](").replace("](rules/README.md)", "](rules/index.md)")
+    text = text.replace("](../rules/README.md)", "](rules/index.md)")
     return re.sub(r"\]\((benchmarks/[^)]*)\)", "](https://github.com/devlint/devlint/blob/main/\\1)", text)
 
 

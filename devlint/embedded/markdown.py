@@ -1,7 +1,7 @@
 """Fenced Python in Markdown (CommonMark 4.5): one source per block, in which every place is that of the file.
 
 A block is checked with the imports of the blocks before it. Everything else of the file is blank; what stands in for
-it has the same length. A block that does not parse, such as a session of the interpreter, is left out.
+it has the same length. A block that does not parse, such as an interpreter prompt with its answers, is left out.
 """
 
 from __future__ import annotations

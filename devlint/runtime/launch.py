@@ -153,7 +153,7 @@ def main(job_file: str) -> None:
 def serve(number: int) -> None:
     """Wait on a socket for jobs and fork a child for each, with torch already imported.
 
-    A request is one JSON object with `job` and `environment`, and the two files for standard output and error. The
+    A request is one JSON object with `job` and `command`, and the two files for standard output and error. The
     answer is the child's process number, then its exit status (negative: the signal that ended it). Linux only.
     """
     with contextlib.suppress(ImportError):
@@ -174,13 +174,21 @@ def serve(number: int) -> None:
                 os.dup2(source, target)
                 os.close(source)
             request = json.loads(data)
-            os.environ.update(request["environment"])
+            _enter(os.path.join(os.path.dirname(request["job"]), "start"))
             _leave(request["job"], request["command"])
         for file in files:
             os.close(file)
         line.send(str(pid).encode())
         _, status = os.waitpid(pid, 0)
         line.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _enter(path: str) -> None:
+    """Take over folder and environment of the process that asked for this run."""
+    with open(path, encoding="utf-8") as file:
+        start = json.load(file)
+    os.chdir(start["folder"])
+    os.environ.update(start["environment"])
 
 
 def _leave(job: str, is_command: bool) -> NoReturn:

@@ -46,8 +46,9 @@ article { border: 1px solid var(--line); border-left: .3rem solid var(--calm); b
 .refuted { border-left-color: var(--bad); } .refuted .mark, .mark.refuted { color: var(--bad); }
 .reached, .judge { border-left-color: var(--warn); } .reached .mark, .judge .mark { color: var(--warn); }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem .3rem 0; vertical-align: top; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; min-width: 40rem; } th { text-align: left; font-weight: 600; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .8rem .3rem 0; vertical-align: top; }
+td { overflow-wrap: break-word; } td:first-child { width: 34%; } td:last-child, th:last-child { white-space: nowrap; }
 pre { margin: .6rem 0 0; border: 1px solid var(--line); border-radius: .4rem; background: var(--back); overflow-x: auto; }
 pre span { display: block; padding: 0 .7rem; min-width: max-content; } .add { background: var(--add); }
 .del { background: var(--del); } .at { color: var(--soft); }
@@ -174,14 +175,13 @@ def _code(report: Report) -> Iterator[str]:
 
 # ------------------------------------------------------------------------------------------------- timelines
 
-_LEFT, _RIGHT, _TOP, _LANE, _WIDTH = 110, 15, 14, 46, 1000
+_LEFT, _RIGHT, _TOP, _LANE, _WIDTH = 110, 15, 2, 46, 1000
 
 
 def _timelines(report: Report) -> Iterator[str]:
     drawn = [(label, run) for label, run in report.runs if run.timeline]
     if not drawn:
         return
-    own = {fix.start.row: fix for fix in report.fixes}
     yield "<h2>Timelines</h2>"
     yield (
         '<p class="soft"><span class="key" style="background:var(--blue)"></span>kernels queued and not waited for'
@@ -192,7 +192,7 @@ def _timelines(report: Report) -> Iterator[str]:
         '<span class="key" style="border:1.5px solid var(--bad)"></span>line of a finding</p>'
         '<p class="soft">Events follow each other in order and are drawn at equal distance; point at one to read it.</p>'
     )
-    places = {_place(report, fix) for fix in own.values()} | {_place(report, fix) for fix in report.fixes}
+    places = {_place(report, fix) for fix in report.fixes}
     for number, (label, run) in enumerate(drawn):
         opened = " open" if number < 2 else ""
         yield f"<details{opened}><summary>{escape(label)}: {escape(_short(run))}</summary>"
@@ -214,7 +214,7 @@ def _short(run: Run) -> str:
 def _svg(run: Run, places: set[str]) -> str:
     events = run.timeline[:MOST_DRAWN]
     lanes = lanes_of(run)
-    height = _TOP * 2 + _LANE * len(lanes) + 8
+    height = _TOP + _LANE * len(lanes) + 4
     most = max((moment.pending for moment in events), default=0) or 1
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(events), 1)
     rows = [f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="timeline of a run">']

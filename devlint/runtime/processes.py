@@ -249,14 +249,12 @@ class _Nursery:
         returncode: int | None = None
         pid = left = 0
         try:
-            path = os.path.join(job.folder, "job")
-            request = json.dumps(
-                {
-                    "job": path,
-                    "command": bool(job.command),
-                    "environment": {**extra_environment(job.device), **_command_path()},
-                }
-            ).encode()
+            start = {
+                "folder": os.getcwd(),
+                "environment": {**os.environ, **extra_environment(job.device), **_command_path()},
+            }
+            Path(job.folder, "start").write_text(json.dumps(start), encoding="utf-8")
+            request = json.dumps({"job": os.path.join(job.folder, "job"), "command": bool(job.command)}).encode()
             try:
                 socket.send_fds(self._socket, [request], [write for _, write in pipes])
             finally:

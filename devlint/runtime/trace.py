@@ -24,7 +24,7 @@ def as_trace(report: Report) -> str:
 
 
 def _run(number: int, label: str, run: Run) -> list[dict[str, Any]]:
-    lanes = {(process, lane): 0 for process, lane in lanes_of(run)}
+    lanes = dict.fromkeys(lanes_of(run), 0)
     rows: list[dict[str, Any]] = [_name("process_name", number, 0, f"{number}. {label}")]
     for thread, (process, lane) in enumerate(lanes, 1):
         lanes[process, lane] = thread

@@ -61,7 +61,7 @@ def test_t1_no_fix_adds_a_call_that_raises_without_an_accelerator(
     call: str, form: str, version: tuple[int, int]
 ) -> None:
     code = "import torch\n\n\ndef f():\n    print(1)\n" + form.format(call)
-    for name, above in accelerator_calls(fixed(code, "DEV206", torch_version=(major, minor))):
+    for name, above in accelerator_calls(fixed(code, "DEV206", torch_version=version)):
         assert name in ANSWERS_EVERYWHERE or above.strip() == "if torch.accelerator.is_available():"
 
 
@@ -69,7 +69,7 @@ def test_t1_no_fix_adds_a_call_that_raises_without_an_accelerator(
 @pytest.mark.parametrize("version", knowledge.VERSIONS, ids=str)
 def test_t1_no_fix_names_what_the_lowest_torch_lacks(call: str, version: tuple[int, int]) -> None:
     code = f"import torch\n\n\ndef f():\n    if torch.cuda.is_available():\n        torch.cuda.{call}\n"
-    result = fixed(code, "DEV206", torch_version=(major, minor))
+    result = fixed(code, "DEV206", torch_version=version)
     names = {name.rstrip("(") for name in re.findall(r"\btorch\.[\w.]+", result)}
     assert all(knowledge.exists(name, version) for name in names)
 

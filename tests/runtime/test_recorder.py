@@ -128,3 +128,17 @@ def test_kernels_are_counted_by_line(tmp_path: Path) -> None:
     recorder.kernels[id(frame.f_code), offset] = 4
 
     assert recorder.kernels_by_line() == {(script, 3): 4}
+
+
+def test_log_keeps_the_first_happenings_in_order() -> None:
+    recorder = Recorder(max_log=2)
+    for what in ("a", "b", "a"):
+        recorder.record("sync", what, pending=3, at=("train.py", 7))
+    assert [(each.what, each.line, each.pending) for each in recorder.log] == [("a", 7, 3), ("b", 7, 3)]
+    assert recorder.log[0].seconds <= recorder.log[1].seconds
+
+
+def test_log_is_off_by_default() -> None:
+    recorder = Recorder()
+    recorder.record("sync", "a", at=("train.py", 7))
+    assert recorder.log == []

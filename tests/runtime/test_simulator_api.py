@@ -128,6 +128,12 @@ def test_set_default_device() -> None:
         torch.set_default_device(None)
 
 
+def test_normal_does_not_follow_the_default_device() -> None:
+    with torch.device("cuda:1"):
+        assert device(torch.normal(0.0, 1.0, (2,)), torch.randn(2)) == ["cpu", "cuda:1"]
+    assert device(torch.normal(0.0, 1.0, (2,), device="cuda:1")) == ["cuda:1"]
+
+
 def test_current_device() -> None:
     torch.cuda.set_device(1)
     assert (torch.cuda.current_device(), *device(torch.zeros(2, device="cuda"))) == (1, "cuda:1")
@@ -191,6 +197,14 @@ def test_move_keeps_identity_when_nothing_changes() -> None:
     made = torch.zeros(4, device="cuda")
     assert made.cuda() is made and made.to("cuda:0") is made and made.to(torch.float32) is made
     assert made.to("cuda:0", copy=True) is not made
+
+
+def test_type_as_moves() -> None:
+    here, there = torch.ones(2), torch.ones(2, dtype=torch.float64, device="cuda:1")
+    moved = here.type_as(there)
+    assert device(moved) == ["cuda:1"]
+    assert moved.dtype == torch.float64
+    assert device(there.type_as(here)) == ["cpu"]
 
 
 def test_move_copies_the_bytes() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from devlint.model import TextEdit
 from devlint.runtime import verify as module
+from devlint.runtime.correction import Edition
+from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
 from devlint.runtime.verdict import Outcome, Run, Verdict
 from devlint.runtime.verify import Report, Request, Runner, find_in_files, verify
@@ -141,10 +145,6 @@ def run(
     runner = Runner(request, launcher)
     if fix is None:
         return verify(request, texts, cases, runner, finders)
-    from dataclasses import replace
-
-    from devlint.model import TextEdit
-
     case = next(each for each in cases if each.code == NOISE[0])
     at = texts[case.file].index(fix[0], case.span.start)
     case = replace(case, edits=(TextEdit(at, at + len(fix[0]), fix[1]),), shared=())
@@ -275,9 +275,7 @@ def test_isolated_interpreter_cannot_be_followed(project: Path, launcher: Launch
     assert "no Python process that could be followed" in outcome(report, "original").text
 
 
-def test_command_that_does_not_exist(
-    project: Path, launcher: Launcher, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_that_does_not_exist(project: Path, launcher: Launcher, capsys: pytest.CaptureFixture[str]) -> None:
     assert module.main(["src", "--device", "cpu", "--", "no-such-command"]) == 2
     assert "there is no such command" in capsys.readouterr().err
 
@@ -292,10 +290,7 @@ def test_command_runs_out_of_time(project: Path, launcher: Launcher) -> None:
 def test_memory_is_limited(project: Path, launcher: Launcher) -> None:
     path = project / "hungry.py"
     path.write_text("import time\nx = b'x' * 900_000_000\ntime.sleep(30)\n", encoding="utf-8")
-    text, find = module.find_with_linter(path, (), ())
-    from devlint.runtime.correction import Edition
-    from devlint.runtime.places import Places
-
     request = Request(str(path), device="cpu", timeout=20.0, memory=800 * 2**20)
-    seen = Runner(request, launcher).run(Edition({str(path): Places(text)}, []), "cpu", "original")
+    edition = Edition({str(path): Places(path.read_text(encoding="utf-8"))}, [])
+    seen = Runner(request, launcher).run(edition, "cpu", "original")
     assert seen.text.startswith("limit reached: 800 MiB of memory in one process, at line ")

@@ -117,12 +117,17 @@ class _Factory:
 
 
 def _normal(original: Any, factory: Any) -> Any:
-    """``torch.normal`` is a factory only when mean and standard deviation are numbers."""
+    """``torch.normal`` is a factory only when mean and standard deviation are numbers.
+
+    It does not follow the default device: it is not among the constructors that ``torch.utils._device`` redirects.
+    """
 
     @functools.wraps(original)
     def normal(*args: Any, **kwargs: Any) -> Any:
         tensors = any(isinstance(value, _Tensor) for value in (*args, kwargs.get("mean"), kwargs.get("std")))
-        return original(*args, **kwargs) if tensors else factory(*args, **kwargs)
+        if tensors:
+            return original(*args, **kwargs)
+        return factory(*args, **{**kwargs, "device": CPU if kwargs.get("device") is None else kwargs["device"]})
 
     return normal
 

@@ -123,6 +123,15 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
 
         return type
 
+    def type_as(original: Any) -> Any:
+        # it moves as well: `self.to(other.options())` [aten/src/ATen/native/TensorConversions.cpp]
+        @overridable(original)
+        def type_as(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+            moved: torch.Tensor = self.to(other)
+            return moved
+
+        return type_as
+
     def copy_(original: Any) -> Any:
         @overridable(original)
         def copy_(self: torch.Tensor, source: Any, non_blocking: bool = False) -> torch.Tensor:
@@ -151,6 +160,7 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
     yield Patch(_Tensor, simulation.kind, to_card, create=True)
     yield Patch(_Tensor, "cpu", to_host)
     yield Patch(_Tensor, "type", legacy_type)
+    yield Patch(_Tensor, "type_as", type_as)
     yield Patch(_Tensor, "copy_", copy_)
 
 
