@@ -143,6 +143,7 @@ class Flow(Functions):
             known = self.lookup(base) if base is not None else None
             if base is not None and known is not None and known.is_tensor:
                 self.bind(base, replace(known, device=value.device, because=value.because))
+                self.spoil_aliases(base, known)
             if base is not None:
                 self.spoil_owners(base, value)
             if known is not None and known.type_name == "borrowed":
@@ -159,6 +160,15 @@ class Flow(Functions):
         self.bind(path, value)
         if path.startswith("self.") and path.count(".") == 1 and self.owner is not None:
             self.register(self.owner, target.attr, value, target, source, statement)
+
+    def spoil_aliases(self, path: str, value: Value) -> None:
+        """A tensor's data is exchanged: other names and containers of the very tensor are no longer where they were."""
+        env = self.state.env
+        for other, known in env.items():
+            if known is value and other != path:
+                env[other] = replace(known, device=UNKNOWN, made=())
+            elif isinstance(known.elements, tuple) and any(e is value for e in known.elements):
+                env[other] = replace(known, elements=None)
 
     def assign_item(self, target: ast.Subscript, value: Value, source: ast.expr | None) -> None:
         base = self.evaluate(target.value)

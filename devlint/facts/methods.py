@@ -354,6 +354,8 @@ class Methods(Calls):
             aliases.leave_behind(self, path, value)
         env = self.state.env
         for other, known in env.items():
+            if known.kind == "parameter" and known.device != value.device and not other.startswith("self."):
+                env[other] = replace(known, device=UNKNOWN, made=())  # it may be one of the module's
             if known.kind != "module" or other == path:
                 continue
             if known.ident is not None and known.ident == value.ident:

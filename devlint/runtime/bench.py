@@ -40,7 +40,7 @@ from devlint.runtime.verdict import (
 )
 
 REAL = ("cuda", "mps", "xpu")
-FEWEST_IN_GROUPS = 5
+FEWEST_IN_GROUPS = 8
 
 _VARIES = "losses differ from run to run under one seed, so they were not compared"
 _LEFT = "the program left processes running; they were ended"
@@ -327,7 +327,7 @@ class Bench:
         judgement = self._on_usual_devices(index)
         if judgement.verdict is Verdict.NOT_REPRODUCED and self._simulated and "@" not in self._device:
             for device in _ELSEWHERE.get(self._claims[index].code[:4], ()):
-                if device == self._device:
+                if device == self._device or not self._with_all(device).complete:
                     continue
                 other = self._on(device, index)
                 if other.verdict is Verdict.CONFIRMED:

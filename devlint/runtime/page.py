@@ -34,7 +34,7 @@ main { max-width: 70rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.45rem; margin: 0 0 .2rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .7rem; }
 h3 { font-size: 1rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-p { margin: .3rem 0; } .soft { color: var(--soft); }
+p { margin: .3rem 0; } li { overflow-wrap: anywhere; } .soft { color: var(--soft); }
 code, pre, td.code { font: 13px/1.45 ui-monospace, Menlo, Consolas, monospace; }
 .sum { display: flex; flex-wrap: wrap; gap: .5rem; margin: .9rem 0; padding: 0; list-style: none; }
 .sum li { border: 1px solid var(--line); background: var(--card); border-radius: .5rem; padding: .25rem .75rem; }
@@ -243,6 +243,7 @@ def _queue(events: Sequence[Moment], process: int, lane: str, y: float, step: fl
     """The length of a card's queue, known at each event: it grows up to there, and what waits empties it."""
     points = [f"{_LEFT},{y}"]
     height = _LANE - 18
+    left = 0
     for at, moment in enumerate(events):
         if moment.process != process or moment.device not in (lane, "") or moment.kind in ("fault", "race"):
             continue
@@ -250,7 +251,9 @@ def _queue(events: Sequence[Moment], process: int, lane: str, y: float, step: fl
         points.append(f"{x:.1f},{y - height * moment.pending / most:.1f}")
         if moment.kind == "sync" or moment.blocking:
             points.append(f"{x:.1f},{y}")
-    points.append(f"{_LEFT + len(events) * step:.1f},{y}")
+        left = 0 if moment.kind == "sync" or moment.blocking else moment.pending
+    end = _LEFT + len(events) * step
+    points += [f"{end:.1f},{y - height * left / most:.1f}", f"{end:.1f},{y}"]
     return f'<polygon class="queue" points="{" ".join(points)}"/>'
 
 

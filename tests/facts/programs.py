@@ -567,7 +567,7 @@ class Writer:
         self.line(f"{loss}.backward()")
         self.line(f"{name}.step()")
         self.known.tensors[loss + "_"] = self.known.modules[module]
-        self.line(f"{loss}_ = {loss}.detach().expand(3, 3)")
+        self.line(f"{loss}_ = {loss}.detach().expand(3, 3).clone()")
 
     def branch(self, level: int) -> None:
         self.use("branches")

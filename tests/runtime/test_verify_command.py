@@ -163,3 +163,40 @@ def test_device_that_is_not_there_exits_2(program: Path, capsys: pytest.CaptureF
     hand.write_text(json.dumps([RIGHT]), encoding="utf-8")
     assert module.main([str(program), "--device", "xpu", "--fixes", str(hand)]) == 2
     assert "no xpu device" in capsys.readouterr().err
+
+
+def test_many_fixes_cost_fewer_runs_than_fixes(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twelve fixes that each are needed, and three that are not."""
+    names = [f"s{number}" for number in range(15)]
+    moved = [
+        f"{name} = weight.detach() + torch.arange({number}.0, {number + 3}.0)" for number, name in enumerate(names)
+    ]
+    moved[12:] = [f"{name} = weight.detach() + weight.detach()" for name in names[12:]]
+    program.write_text("\n".join([*PROGRAM.splitlines()[:6], *moved, ""]), encoding="utf-8")
+    fixes: list[dict[str, Any]] = [
+        {"code": "DEV102", "at": text, "replace": [[".0)", ".0, device=device)"]]} for text in moved[:12]
+    ]
+    fixes += [
+        {"code": "DEV101", "at": text, "replace": [["detach() +", "detach().to(device) +"]]} for text in moved[12:]
+    ]
+    assert verify(program, *fixes, options=("--json",)) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert [fix["verdict"] for fix in row["fixes"]] == ["confirmed"] * 12 + ["not reproduced"] * 3
+    on_card = [run for run in row["runs"] if "plain CPU" not in run["run"]]
+    assert len(on_card) < len(fixes)
+    assert not any("without DEV102" in run["run"] for run in on_card)
+    assert any("judged by 7 runs without groups" in note for note in row["notes"])
+
+
+def test_page_and_trace_are_written(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, trace = program.with_name("report.html"), program.with_name("trace.json")
+    assert verify(program, RIGHT, options=("--html", str(page), "--trace", str(trace))) == 0
+    assert page.read_text(encoding="utf-8").count("<svg") >= 2
+    assert any(row.get("cat") == "fault" for row in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"])
+
+
+def test_page_that_cannot_be_written_exits_2_before_anything_runs(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(program, RIGHT, options=("--html", str(program.parent / "missing" / "report.html"))) == 2
+    assert "cannot write" in capsys.readouterr().err
