@@ -107,7 +107,9 @@ def _moving_functions(value: object) -> tuple[tuple[str, MovingFunction], ...]:
     for name, given in value.items():
         numbers = isinstance(given, dict) and all(type(v) is int and v >= 0 for v in given.values())
         if not numbers or not {"moves"} <= given.keys() <= {"moves", "to"}:
-            raise ValueError(f"{_quote(name)}: expected {{moves = 0, to = 1}}, positions of arguments, not {_show(given)}")
+            raise ValueError(
+                f"{_quote(name)}: expected {{moves = 0, to = 1}}, positions of arguments, not {_show(given)}"
+            )
         rows.append((name, MovingFunction(given["moves"], given.get("to"))))
     return tuple(rows)
 
@@ -149,9 +151,7 @@ PER_FILE = Kind(
 )
 SEVERITY_NAMES = ("error", "warning", "info")  # the gravest first
 SEVERITY = _one_of(SEVERITY_NAMES)
-SEVERITIES = Kind(
-    "table of rule = severity", _severities, {"type": "object", "additionalProperties": SEVERITY.schema}
-)
+SEVERITIES = Kind("table of rule = severity", _severities, {"type": "object", "additionalProperties": SEVERITY.schema})
 
 
 def _setting(default: Any, kind: Kind, doc: str) -> Any:
@@ -170,8 +170,12 @@ class Config:
     root: Path = field(default_factory=Path.cwd)
     extends: Config | None = None
 
-    extend: str | None = _setting(None, STRING, "another configuration file whose settings hold where this one is silent")
-    required_version: str | None = _setting(None, STRING, 'the versions of devlint that may be used, such as ">=0.2,<1"')
+    extend: str | None = _setting(
+        None, STRING, "another configuration file whose settings hold where this one is silent"
+    )
+    required_version: str | None = _setting(
+        None, STRING, 'the versions of devlint that may be used, such as ">=0.2,<1"'
+    )
     select: tuple[str, ...] | None = _setting(None, STRINGS, "rules to use: codes, prefixes, names or ALL")
     extend_select: tuple[str, ...] = _setting((), STRINGS, "rules to use beside the selected ones")
     ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")

@@ -11,7 +11,9 @@ import pytest
 from devlint.cli import main
 from devlint.commands.explain import FAMILIES, recognise, users_frame
 
-TORCH_FRAME = '  File "/usr/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward\n    return F.linear(input)\n'
+TORCH_FRAME = (
+    '  File "/usr/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward\n    return F.linear(input)\n'
+)
 ADDMM = (
     "RuntimeError: Expected all tensors to be on the same device, but got mat1 is on cpu, different from other tensors "
     "on cuda:0 (when checking argument in method wrapper_CUDA_addmm)\n"
@@ -61,7 +63,9 @@ def test_the_last_error_of_a_chain_counts() -> None:
 
 
 def test_the_innermost_frame_of_the_user() -> None:
-    frame = users_frame(f'  File "train.py", line 7, in main\n    step()\n  File "train.py", line 3, in step\n{TORCH_FRAME}')
+    frame = users_frame(
+        f'  File "train.py", line 7, in main\n    step()\n  File "train.py", line 3, in step\n{TORCH_FRAME}'
+    )
     assert frame is not None
     assert (frame.path, frame.row, frame.name) == ("train.py", 3, "step")
 

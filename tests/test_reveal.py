@@ -9,7 +9,7 @@ import pytest
 
 from devlint.cli import main
 
-PROGRAM = '''\
+PROGRAM = """\
 import torch
 from mylib import load, to_card
 
@@ -23,7 +23,7 @@ print(x, z, w)
 
 def f(a, b: torch.Tensor):
     return a, b
-'''
+"""
 
 
 @pytest.fixture

@@ -30,10 +30,7 @@ rule's fixtures, which are not run. *Real GPU* names the card and the date.
 # Why nothing that runs here can show the fault of a rule.
 REASONS = {
     "DEV111": "nothing fails on the simulated card: the program runs either way, torch only asks for the order",
-    "DEV204": "the default tensor type is changed for the whole process, which a simulated card refuses",
     "DEV208": "needs a checkpoint that a card wrote and a machine without one",
-    "DEV210": "the choice of a backend is no fault on one machine",
-    "DEV306": "the old name still works, with a warning",
 }
 _STATIC = "no program in `fixtures/runtime` shows it yet"
 

@@ -68,7 +68,13 @@ def _relinked(text: str) -> str:
 def configuration(found: dict[str, str]) -> str:
     """`mkdocs.yml`, which zensical reads."""
     lines = ["site_name: devlint", "docs_dir: docs", "site_dir: site", "use_directory_urls: true"]
-    lines += ["theme:", "  features: [navigation.sections, content.code.copy]", "nav:", "  - Start: index.md", "  - Guides:"]
+    lines += [
+        "theme:",
+        "  features: [navigation.sections, content.code.copy]",
+        "nav:",
+        "  - Start: index.md",
+        "  - Guides:",
+    ]
     lines += [f'    - "{title}": {name}' for title, name in GUIDES if name in found]
     lines += ["  - Rules:", "    - All rules: rules/index.md"]
     lines += [f"    - {Path(name).stem}: {name}" for name in sorted(found) if re.match(r"rules/DEV\d+", name)]

@@ -126,7 +126,9 @@ def code_action(ls: LanguageServer, params: lsp.CodeActionParams) -> list[lsp.Co
         if text != document.source.text:
             edit = lsp.WorkspaceEdit({uri: [_whole(document, text)]})
             title = "devlint: apply all safe fixes"
-            actions.append(lsp.CodeAction(title, lsp.CodeActionKind(FIX_ALL) if FIX_ALL in _KINDS else FIX_ALL, edit=edit))
+            actions.append(
+                lsp.CodeAction(title, lsp.CodeActionKind(FIX_ALL) if FIX_ALL in _KINDS else FIX_ALL, edit=edit)
+            )
     return actions
 
 

@@ -90,9 +90,15 @@ def as_json(report: Report) -> str:
             "device": report.device,
             "torch": report.torch,
             "runs": [_run_row(label, run) for label, run in report.runs],
-            "fixes": [_fix_row(fix) for fix in report.fixes],
+            "fixes": [_fix_row(report, fix) for fix in report.fixes],
             "hints": [
-                {"code": case.code, "name": case.name, "message": case.message, "location": _location(at)}
+                {
+                    "code": case.code,
+                    "name": case.name,
+                    "message": case.message,
+                    "filename": report.file(case),
+                    "location": _location(at),
+                }
                 for case, at in report.hints
             ],
             "notes": report.notes,
@@ -117,12 +123,13 @@ def _run_row(label: str, run: Run) -> dict[str, Any]:
     }
 
 
-def _fix_row(fix: JudgedFix) -> dict[str, Any]:
+def _fix_row(report: Report, fix: JudgedFix) -> dict[str, Any]:
     case, judgement = fix.case, fix.judgement
     return {
         "code": case.code,
         "name": case.name,
         "message": case.message,
+        "filename": report.file(case),
         "location": _location(fix.start),
         "end_location": _location(fix.end),
         "fix": {"applicability": case.safety.value, "message": case.title},

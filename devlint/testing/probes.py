@@ -28,10 +28,7 @@ def agrees(expected: str, value: Value) -> bool:
     """Whether a probe's expectation holds: every word that is written must stand in what is known, in that order."""
     zero_dim, kind, places = "(?:0-dim )?", r"(?:[a-z]+ )?", re.escape(expected)
     actual = reveal(value)
-    return any(
-        re.fullmatch(pattern, actual)
-        for pattern in (places, kind + places, zero_dim + kind + places)
-    )
+    return any(re.fullmatch(pattern, actual) for pattern in (places, kind + places, zero_dim + kind + places))
 
 
 def check_probes(fixture: Fixture, source: Source, settings: Settings) -> list[str]:

@@ -15,14 +15,14 @@ pytest_lsp = pytest.importorskip("pytest_lsp", reason="tests of the server need 
 from lsprotocol import types as lsp  # noqa: E402
 from pytest_lsp import LanguageClient  # noqa: E402
 
-PROGRAM = '''\
+PROGRAM = """\
 import torch
 
 model = torch.nn.Linear(2, 2).cuda()
 x = torch.ones(1, 2)
 y = "重要🔥"; z = model(x)
 w = x  # devlint: ignore[DEV101] meant
-'''
+"""
 
 
 @pytest_lsp.fixture(  # type: ignore[untyped-decorator]
@@ -43,7 +43,9 @@ async def opened(client: LanguageClient, tmp_path: Path, text: str = PROGRAM) ->
     return uri
 
 
-async def actions(client: LanguageClient, uri: str, row: int, only: list[Any] | None = None) -> dict[str, lsp.CodeAction]:
+async def actions(
+    client: LanguageClient, uri: str, row: int, only: list[Any] | None = None
+) -> dict[str, lsp.CodeAction]:
     place = lsp.Range(lsp.Position(row, 0), lsp.Position(row, 200))
     context = lsp.CodeActionContext(client.diagnostics[uri], only=only)
     found = await client.text_document_code_action_async(

@@ -262,7 +262,7 @@ def test_an_unmarked_finding_in_the_fixed_file_fails(run: Check) -> None:
 
 
 def test_unsafe_fixes_are_applied_where_the_case_says_so(run: Check) -> None:
-    fixed = "import torch\n\na = torch.empty(3)\nb = torch.empty(3)\nc = torch.zeros(3, device=\"cuda\")\n"
+    fixed = 'import torch\n\na = torch.empty(3)\nb = torch.empty(3)\nc = torch.zeros(3, device="cuda")\n'
     assert run("# fixes: unsafe\n" + GOOD, fixed) == []
 
 
@@ -271,7 +271,7 @@ def test_the_fixes_header_stands_on_the_first_line(run: Check) -> None:
 
 
 def test_line_endings_and_encoding_are_kept(run: Check) -> None:
-    text = "import torch\r\n\r\na = \"重要\", torch.zeros(3)  # expect: TOY001[11:25]\r\n"
+    text = 'import torch\r\n\r\na = "重要", torch.zeros(3)  # expect: TOY001[11:25]\r\n'
     assert run(text, 'import torch\r\n\r\na = "重要", torch.empty(3)\r\n') == []
 
 
