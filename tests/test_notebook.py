@@ -95,7 +95,9 @@ def test_magics_do_not_stop_the_check(cli: Cli, lines: str) -> None:
     assert json.loads(Path("n.ipynb").read_text())["cells"][2]["source"] == lines + FIXED
 
 
-@pytest.mark.parametrize("cell", ['f("a"\n  % x)\n', 's = """\n%d\n!x\n"""\n', "y = a \\\n  % b\n", "a != b\n"])
+@pytest.mark.parametrize(
+    "cell", ['f("a"\n  % x)\n', 's = """\n%d\n!x\n"""\n', "y = a \\\n  % b\n", "a != b\n", "print('loss = %.6f' % x)\n"]
+)
 def test_python_that_looks_like_a_magic_is_python(cell: str) -> None:
     assert ipython.mask(cell, "ᚠ") == (cell, None)
     masked, error = ipython.mask(cell + "%time x\n", "ᚠ")

@@ -21,7 +21,7 @@ _LINE = r"(?:[^\r\n\\]|\\(?!\r|\n))*\\?"  # up to the line break; a backslash be
 _COMMAND = rf"(?:[%!?](?:{_LINE}))"
 _MAGIC = re.compile(
     rf"[ \t]*(?:(?P<command>{_COMMAND}|{_AUTOMATIC}{_LINE})"
-    rf"|[A-Za-z_][\w., \[\]\"'()]*=[ \t]*(?P<value>[%!](?!=){_LINE})"
+    rf"|[A-Za-z_][\w., ]*(?:\[[^\]=\r\n]*\][\w., ]*)*=[ \t]*(?P<value>[%!](?!=){_LINE})"
     r"|(?P<question>[\w.\[\]*]+\?{1,2})[ \t]*(?=[\r\n]|\Z))"
 )
 _CELL_MAGIC = re.compile(r"\s*%%(\w*)")

@@ -364,7 +364,7 @@ class Calls(Devices):
             first = arguments.values[0] if arguments.values else None
             if operands:
                 source = "first_tensor"
-            elif first is None or (first.kind in ("unknown", "object") and record.qualname != "torch.tensor"):
+            elif first is None or (first.kind in ("unknown", "object", "none") and record.qualname != "torch.tensor"):
                 return Value(kind, UNKNOWN, zero_dim)  # what it takes after is not known
         if source in ("argument", "like", "default"):
             return self.create(node, record, arguments, kind, zero_dim, device)

@@ -279,7 +279,7 @@ class Functions(Registration):
         on_self: bool = False,
     ) -> Value:
         """Call a function of this file with known arguments: it is run with them, once per kind of arguments."""
-        if isinstance(function.node, ast.Lambda):
+        if isinstance(function.node, ast.Lambda) or is_stub(function.node):
             return NOTHING
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
         key = signature(arguments, keywords, self.state, attributes)
@@ -567,6 +567,13 @@ class Functions(Registration):
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)
         return None
+
+
+def is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function has nothing in it but a docstring: a subclass says what it gives."""
+    return all(
+        isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in node.body
+    )
 
 
 def tensor_like(value: Value) -> bool:

@@ -3,7 +3,7 @@
 ## What it flags
 `torch.cuda.FloatTensor` and its siblings as constructors, as an argument of `.type`, or kept in a variable,
 `.type("torch.cuda.FloatTensor")`, and the storages of `torch.cuda`. Quiet under a guard for CUDA, which
-includes the choice `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`, in `isinstance` and
+includes the choice `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`, in `isinstance`, tuples and
 comparisons, as the argument of `torch.set_default_tensor_type` (DEV204's), and in files that load kernels.
 
 ## Why it matters
@@ -91,7 +91,9 @@ class LegacyCudaType(Rule[Event]):
         above = path_to(site, site.node)
         if any(isinstance(node, cst.Comparison | cst.Annotation) for node in above):
             return None
-        message = f"`{spelled(event, site)}` only exists where CUDA does"
+        if not event.is_call and any(isinstance(node, cst.Tuple) for node in above[-3:-1]):
+            return None  # types in a row are what `isinstance` asks for; the type itself exists on every build
+        message = f"`{spelled(event, site)}` only works where CUDA does"
         return Finding(event.span, message, self._fix(event, around, site), event.because)
 
     def _fix(self, event: ApiCall, around: cst.Call | None, site: Site) -> Fix:
