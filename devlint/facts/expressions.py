@@ -28,6 +28,7 @@ from devlint.facts.values import (
     Place,
     Symbol,
     Value,
+    is_surely_accelerator,
     join,
     merge,
 )
@@ -427,7 +428,18 @@ class Expressions(Methods):
         self.guards, self.state = saved, state
         if test.constant is True and test.kind == "bool":
             return body
-        return self.choose(body, orelse, condition)
+        return self.along(self.choose(body, orelse, condition), body, orelse, condition)
+
+    def along(self, joined: Value, then: Value, otherwise: Value, condition: conditions.Condition) -> Value:
+        """A value that is moved only where another one `is_cuda` is on that one's device: `y.cuda() if x.is_cuda else y`."""
+        moved = joined.is_tensor and is_surely_accelerator(then.device) and otherwise.device == CPU
+        if not moved or not condition.else_on_cpu:
+            return joined
+        tested = [self.state.env.get(path) for path in condition.else_on_cpu]
+        known = tested[0] if len(tested) == 1 else None
+        if known is None or not known.is_tensor:
+            return replace(joined, device=UNKNOWN)
+        return replace(joined, device=known.device, because=known.because)
 
     def refine(self, key: str) -> None:
         """Values that an earlier equal condition told apart are told apart again."""

@@ -299,6 +299,10 @@ class Flow(Functions):
         tells = self.remember(condition.key, node.test)
         self.state = join_states(then, otherwise, condition.key if tells else None)
         self.choose_devices(then, otherwise, condition, node)
+        if condition.else_on_cpu and not then.dead and not otherwise.dead:
+            for path, value in list(self.state.env.items()):
+                if path in then.env and path in otherwise.env:
+                    self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
 
     def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
         """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""
