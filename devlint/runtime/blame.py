@@ -194,18 +194,24 @@ def _owner(operand: Any, user: Sequence[Place]) -> Owner | None:
                 break
             continue
         name, holder, tensor = found
-        best = Owner(
-            name=name,
-            device=str(operand.device),
-            shape=tuple(tensor.shape),
-            dtype=str(tensor.dtype).removeprefix("torch."),
-            file=frame.f_code.co_filename,
-            line=line,
-            function=frame.f_code.co_name,
-            holder=holder,
-            made=_made(frame, line, name) if holder == "variable" else None,
-        )
+        best = _owned((frame, line), name, holder, tensor, operand.device)
     return best
+
+
+def _owned(place: Place, name: str, holder: str, tensor: Any, device: Any) -> Owner:
+    """A tensor under the name by which a frame knows it."""
+    frame, line = place
+    return Owner(
+        name=name,
+        device=str(device),
+        shape=tuple(tensor.shape),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        file=frame.f_code.co_filename,
+        line=line,
+        function=frame.f_code.co_name,
+        holder=holder,
+        made=_made(frame, line, name) if holder == "variable" else None,
+    )
 
 
 def _name_in(frame: FrameType, operand: Any) -> tuple[str, str, Any] | None:
@@ -442,19 +448,7 @@ def _from_statement(place: Place, lines: tuple[tuple[str, int, str], ...], throu
         except Exception:  # an attribute that raises
             continue
         if tensor is not None:
-            owners.append(
-                Owner(
-                    name=ast.unparse(node),
-                    device=str(tensor.device),
-                    shape=tuple(tensor.shape),
-                    dtype=str(tensor.dtype).removeprefix("torch."),
-                    file=frame.f_code.co_filename,
-                    line=line,
-                    function=frame.f_code.co_name,
-                    holder=holder,
-                    made=_made(frame, line, ast.unparse(node)),
-                )
-            )
+            owners.append(_owned(place, ast.unparse(node), holder, tensor, tensor.device))
     host = [owner for owner in owners if owner.device == "cpu"]
     if not host or len(host) == len(owners):
         return Blame(met=_unique(owners), through_module=through_module, lines=lines)
