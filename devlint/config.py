@@ -26,6 +26,7 @@ DEFAULT_EXCLUDE = (
     "_build", "build", "dist", "node_modules", "site-packages", "venv",
 )  # fmt: skip
 
+DEFAULT_INCLUDE = ("*.py", "*.pyi", "*.pyw", "*.ipynb")
 OUTPUT_FORMATS = (
     "full", "concise", "grouped", "json", "json-lines", "github", "gitlab", "junit", "rdjson", "sarif", "azure", "pylint",
 )  # fmt: skip
@@ -188,6 +189,10 @@ class Config:
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = _setting(
         (), PER_FILE, "rules not to use in files that match a pattern"
     )
+    include: tuple[str, ...] = _setting(
+        DEFAULT_INCLUDE, STRINGS, "files to check in directories, as in .gitignore; of a directory, the Python in it"
+    )
+    extend_include: tuple[str, ...] = _setting((), STRINGS, "files to check in directories beside `include`")
     exclude: tuple[str, ...] = _setting(
         DEFAULT_EXCLUDE, STRINGS, "files and directories to leave out, as in .gitignore"
     )
@@ -291,8 +296,9 @@ def _extended(path: Path, root: Path, values: dict[str, Any], above: tuple[Path,
     for setting in SCHEMA:
         if setting.attribute not in (*_IN_TURN, *values):
             values[setting.attribute] = getattr(base, setting.attribute)
-    if "extend_exclude" in values:
-        values["extend_exclude"] = tuple(dict.fromkeys((*base.extend_exclude, *values["extend_exclude"])))
+    for each in ("extend_include", "extend_exclude"):
+        if each in values:
+            values[each] = tuple(dict.fromkeys((*getattr(base, each), *values[each])))
     return Config(path=path, root=root, extends=base, **values)
 
 

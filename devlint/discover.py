@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from devlint.config import Config, Resolver
+from devlint.config import DEFAULT_INCLUDE, Config, Resolver
 from devlint.ignore import (
     IgnoreFile,
     Patterns,
@@ -16,7 +17,8 @@ from devlint.ignore import (
     repository_excludes,
 )
 
-SUFFIXES = (".py", ".pyi", ".pyw", ".ipynb")
+SUFFIXES = tuple(pattern[1:] for pattern in DEFAULT_INCLUDE)
+_ENDING = re.compile(r"\*\.[\w.]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,10 @@ class Found:
 
 
 class Finder:
-    """One search. `exclude` replaces, `extend_exclude` extends that of the configuration; from the command line."""
+    """One search. `exclude` replaces, `extend_exclude` extends that of the configuration; from the command line.
+
+    `more`: endings of files that are checked in directories whatever `include` says.
+    """
 
     def __init__(
         self,
@@ -46,15 +51,16 @@ class Finder:
         force_exclude: bool | None = None,
         exclude: Sequence[str] | None = None,
         extend_exclude: Sequence[str] | None = None,
-        suffixes: tuple[str, ...] = SUFFIXES,
+        more: tuple[str, ...] = (),
     ) -> None:
         self._resolver = resolver
         self._force_exclude = force_exclude
         self._exclude = exclude
         self._extend_exclude = extend_exclude
-        self._suffixes = suffixes
+        self._more = more
         self._here = os.getcwd()
         self._patterns: dict[int, tuple[Config, list[Patterns]]] = {}
+        self._includes: dict[int, tuple[Config, Includes]] = {}
         self._seen: set[str] = set()
         self._found = Found()
 
@@ -98,10 +104,11 @@ class Finder:
             files = repository_excludes(directory)
         if files is not None and ".gitignore" in names:
             files = [*files, *read_ignore_file(os.path.join(directory, ".gitignore"), directory)]
-        patterns = self._patterns_of(self._resolver.for_directory(directory))
+        config = self._resolver.for_directory(directory)
+        patterns, includes = self._patterns_of(config), self._includes_of(config)
         for entry in entries:
             is_directory = entry.is_dir(follow_symlinks=False)
-            if not is_directory and not (entry.name.endswith(self._suffixes) and entry.is_file()):
+            if not is_directory and not (includes.has(entry.path) and entry.is_file()):
                 continue
             if any(each.has_entry(entry.path, is_directory) for each in patterns):
                 continue
@@ -136,6 +143,31 @@ class Finder:
             ]
             known = self._patterns[id(config)] = (config, lists)
         return known[1]
+
+    def _includes_of(self, config: Config) -> Includes:
+        known = self._includes.get(id(config))
+        if known is None:
+            known = self._includes[id(config)] = (config, Includes(config, self._more))
+        return known[1]
+
+
+class Includes:
+    """The files of directories that are checked: endings, which are told fast, and other patterns."""
+
+    def __init__(self, config: Config, more: tuple[str, ...]) -> None:
+        given = (*config.include, *config.extend_include)
+        plain = all(_ENDING.match(pattern) for pattern in given)
+        self._endings = (*(pattern[1:] for pattern in given if plain), *more)
+        self._patterns = None if plain else Patterns(str(config.root), given)
+
+    def has(self, path: str) -> bool:
+        """Whether a file is to be checked."""
+        if path.endswith(self._endings):
+            return True
+        if self._patterns is None:
+            return False
+        decision = self._patterns.decide(path)
+        return path.endswith(SUFFIXES) and self._patterns.has(path) if decision is None else decision
 
 
 def _why_missing(path: str) -> str:

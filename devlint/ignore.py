@@ -16,10 +16,14 @@ class Patterns:
         self._root = root
         self._patterns = PatternList(patterns)
 
+    def decide(self, path: str, is_directory: bool = False) -> bool | None:
+        """What the last pattern that matches says of the last part of `path`; None when none does."""
+        relative = _relative(path, self._root)
+        return self._patterns.decide(os.path.basename(path) if relative is None else relative, is_directory)
+
     def has_entry(self, path: str, is_directory: bool) -> bool:
         """Whether the last part of `path` is excluded, its parents having been walked through."""
-        relative = _relative(path, self._root)
-        return bool(self._patterns.decide(os.path.basename(path) if relative is None else relative, is_directory))
+        return bool(self.decide(path, is_directory))
 
     def has(self, path: str, is_directory: bool = False) -> bool:
         """Whether a path or any directory above it, up to the root, is excluded."""

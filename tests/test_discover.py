@@ -233,3 +233,31 @@ def test_a_directory_that_may_not_be_read_is_reported(tree: Path) -> None:
     finally:
         (tree / "closed").chmod(0o755)
     assert (names(found), found.problems) == (["b.py"], ["closed: cannot read directory: Permission denied"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", ["pkg/a.py", "pkg/b.pyi", "run.py"]),
+        ('include = ["*.pyi"]', ["pkg/b.pyi"]),
+        (
+            'extend-include = ["*.pyt", "tools/launch"]',
+            ["pkg/a.py", "pkg/b.pyi", "pkg/d.pyt", "run.py", "tools/launch"],
+        ),
+        ('include = ["pkg/"]', ["pkg/a.py", "pkg/b.pyi"]),
+        ('include = ["pkg/*.py"]', ["pkg/a.py"]),
+        ('include = ["*.py", "!run.py"]', ["pkg/a.py"]),
+        ('include = ["pkg/"]\nexclude = ["a.py"]', ["pkg/b.pyi"]),
+    ],
+    ids=["default", "ending", "more", "directory", "below", "negated", "excluded"],
+)
+def test_include_says_what_is_checked_in_directories(tree: Path, settings: str, expected: list[str]) -> None:
+    make(tree, "pkg/a.py", "pkg/b.pyi", "pkg/c.txt", "pkg/d.pyt", "run.py", "tools/launch", "tools/other")
+    (tree / "devlint.toml").write_text(settings)
+    assert names(find()) == expected
+
+
+def test_a_file_that_is_named_needs_no_include(tree: Path) -> None:
+    make(tree, "a.py", "b.py")
+    (tree / "devlint.toml").write_text('include = ["a.py"]')
+    assert names(find("b.py")) == ["b.py"]

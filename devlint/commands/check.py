@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devlint.cli import COMMANDS, ExitCode
+from devlint.commands import shell
 from devlint.commands.options import BASELINE, parser
 from devlint.config import Resolver
-from devlint.discover import SUFFIXES, Finder, Found, Target
+from devlint.discover import Finder, Found, Target
 from devlint.embedded import MARKDOWN
-from devlint.errors import DevlintError, UsageError
+from devlint.errors import UsageError
 from devlint.model import UNREADABLE_FILE, Safety
 from devlint.names import did_you_mean
 from devlint.overrides import options_from_environment, read_config_options, settings_from_environment
@@ -36,15 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     """Run `devlint check` and return the exit code."""
     options = parser()
     options_from_environment(os.environ, options)
-    args = options.parse_args(["--add-ignore=" if word == "--add-ignore" else word for word in arguments])
-    terminal = Terminal(args.color)
-    try:
+    words = ["--add-ignore=" if word == "--add-ignore" else word for word in arguments]
+
+    def work(args: argparse.Namespace, terminal: Terminal) -> int:
         return Check(args, terminal, settings_from_environment(os.environ, options)).run()
-    except DevlintError as error:
-        terminal.error(str(error))
-        return ExitCode.ERROR
-    finally:
-        terminal.flush()
+
+    return shell.run(options, words, work)
 
 
 @dataclass(slots=True)
@@ -66,8 +64,8 @@ class Check:
         if file is not None and args.isolated:
             raise UsageError("--isolated reads no configuration file, and --config names one")
         resolver = Resolver(file, args.isolated, {**environment, **overrides})
-        suffixes = (*SUFFIXES, *MARKDOWN) if args.markdown else SUFFIXES
-        self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude, suffixes)
+        more = MARKDOWN if args.markdown else ()
+        self._finder = Finder(resolver, args.force_exclude, args.exclude, args.extend_exclude, more)
         config = self._finder.config_for(".")
         self._outputs = self._read_outputs(config)
         self._limits = self._read_limits(config)

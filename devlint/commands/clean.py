@@ -7,30 +7,25 @@ import os
 from collections.abc import Sequence
 
 from devlint.cache import place, remove
-from devlint.cli import ExitCode
+from devlint.commands import shell
 from devlint.config import Resolver
-from devlint.errors import DevlintError, UsageError
+from devlint.errors import UsageError
 from devlint.terminal import Terminal
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run `devlint clean` and return the exit code."""
-    args = parser().parse_args(arguments)
-    terminal = Terminal(args.color)
+    return shell.run(parser(), arguments, _clean)
+
+
+def _clean(args: argparse.Namespace, terminal: Terminal) -> None:
+    config = Resolver(isolated=args.isolated).for_directory(os.getcwd())
+    directory = place(args.cache_dir or os.environ.get("DEVLINT_CACHE_DIR"), config)
     try:
-        config = Resolver(isolated=args.isolated).for_directory(os.getcwd())
-        directory = place(args.cache_dir or os.environ.get("DEVLINT_CACHE_DIR"), config)
-        try:
-            found = remove(directory)
-        except OSError as error:
-            raise UsageError(f"{directory}: cannot be deleted: {error.strerror or error}") from error
-        terminal.print(f"Deleted {directory}." if found else f"No cache at {directory}.")
-    except DevlintError as error:
-        terminal.error(str(error))
-        return ExitCode.ERROR
-    finally:
-        terminal.flush()
-    return ExitCode.CLEAN
+        found = remove(directory)
+    except OSError as error:
+        raise UsageError(f"{directory}: cannot be deleted: {error.strerror or error}") from error
+    terminal.print(f"Deleted {directory}." if found else f"No cache at {directory}.")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,5 +35,5 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--cache-dir", metavar="DIR", help="where they are kept (default: as for `devlint check`)")
     result.add_argument("--isolated", action="store_true", help="read no configuration file")
-    result.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    shell.add_color(result)
     return result

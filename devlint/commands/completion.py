@@ -17,8 +17,13 @@ PARSERS = {
     "clean": "devlint.commands.clean",
     "completion": "devlint.commands.completion",
     "config": "devlint.commands.config",
+    "doctor": "devlint.runtime.doctor",
+    "explain": "devlint.commands.explain",
     "init": "devlint.commands.init",
+    "reveal": "devlint.commands.reveal",
     "rule": "devlint.commands.rule",
+    "run": "devlint.runtime.run",
+    "verify": "devlint.runtime.verify",
 }
 
 

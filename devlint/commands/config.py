@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from devlint.cli import ExitCode
+from devlint.commands import shell
 from devlint.config import PER_FILE, SCHEMA, STRINGS, Setting, to_toml
-from devlint.errors import DevlintError, UsageError
+from devlint.errors import UsageError
 from devlint.names import did_you_mean
 from devlint.terminal import Terminal
 
@@ -22,6 +22,8 @@ _EXAMPLES = {
     "functions": '{ "project.utils.to_device" = { moves = 0, to = 1 } }',
     "torch-version": '"2.9"',
     "min-severity": '"warning"',
+    "include": '["src/", "*.py"]',
+    "extend-include": '["*.pyt", "tools/launch"]',
     "exclude": '["third_party", "*_pb2.py"]',
     "extend-exclude": '["third_party", "*_pb2.py"]',
     "plugins": '["acme"]',
@@ -32,27 +34,21 @@ _EXAMPLES = {
 
 def main(arguments: Sequence[str]) -> int:
     """Run `devlint config` and return the exit code."""
-    args = parser().parse_args(arguments)
-    terminal = Terminal(args.color)
-    try:
-        if args.schema:
-            terminal.print(json.dumps(json_schema(), indent=2))
-            return ExitCode.CLEAN
-        chosen = [_find(key) for key in args.keys]
-        if args.output_format == "json":
-            terminal.print(json.dumps([_row(setting) for setting in chosen or SCHEMA], indent=2))
-        elif chosen:
-            terminal.print("\n\n".join(_page(setting, terminal) for setting in chosen))
-        else:
-            width = max(len(setting.key) for setting in SCHEMA)
-            for setting in SCHEMA:
-                terminal.print(f"{terminal.style.bold(setting.key.ljust(width))}  {setting.doc}")
-    except DevlintError as error:
-        terminal.error(str(error))
-        return ExitCode.ERROR
-    finally:
-        terminal.flush()
-    return ExitCode.CLEAN
+    return shell.run(parser(), arguments, _show)
+
+
+def _show(args: argparse.Namespace, terminal: Terminal) -> None:
+    chosen = [_find(key) for key in args.keys]
+    if args.schema:
+        terminal.print(json.dumps(json_schema(), indent=2))
+    elif args.output_format == "json":
+        terminal.print(json.dumps([_row(setting) for setting in chosen or SCHEMA], indent=2))
+    elif chosen:
+        terminal.print("\n\n".join(_page(setting, terminal) for setting in chosen))
+    else:
+        width = max(len(setting.key) for setting in SCHEMA)
+        for setting in SCHEMA:
+            terminal.print(f"{terminal.style.bold(setting.key.ljust(width))}  {setting.doc}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -65,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("keys", nargs="*", metavar="KEY", help="settings, such as select (default: list all)")
     result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
     result.add_argument("--schema", action="store_true", help="print the JSON schema of devlint.toml")
-    result.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    shell.add_color(result)
     return result
 
 

@@ -6,6 +6,7 @@ The error texts are torch's own, in the wording of 2.13 and of older releases (A
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devlint.cli import ExitCode
+from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.errors import SourceError, UsageError
 from devlint.model import Diagnostic, FileResult
@@ -134,22 +136,39 @@ class Frame:
     name: str
 
 
-def main(argv: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the command. Exit codes: 0 when the error was recognised, 1 when not, 2 for wrong use."""
-    parser = argparse.ArgumentParser(prog="devlint explain", description=__doc__)
-    parser.add_argument("file", nargs="?", default="-", help="a file with the traceback; - is standard input")
-    options = parser.parse_args(argv)
-    if options.file == "-":
-        text = sys.stdin.read()
-    else:
-        try:
-            text = Path(options.file).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise UsageError(f"{options.file}: {error.strerror}") from error
-    terminal = Terminal("auto")
-    code = explain(text, terminal)
-    terminal.flush()
-    return code
+    return shell.run(parser(), arguments, _explain)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `devlint explain`."""
+    result = argparse.ArgumentParser(
+        prog="devlint explain",
+        description="Name the cause of a device error in a pasted traceback, and the line to change.",
+        allow_abbrev=False,
+        epilog="Exit codes: 0 the error was recognised, 1 it was not, 2 wrong usage.",
+    )
+    result.add_argument("file", nargs="?", default="-", help="a file with the traceback; - is standard input (default)")
+    shell.add_color(result)
+    return result
+
+
+def _explain(args: argparse.Namespace, terminal: Terminal) -> int:
+    return explain(_text(args.file), terminal)
+
+
+def _text(file: str) -> str:
+    if file == "-":
+        if sys.stdin is None:
+            raise UsageError("standard input is closed")
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}") from error
 
 
 def explain(text: str, terminal: Terminal) -> int:

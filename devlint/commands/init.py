@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from devlint.cli import ExitCode
+from devlint.commands import shell
 from devlint.config import FILE_NAMES, toml_reader
-from devlint.errors import DevlintError, UsageError
+from devlint.errors import UsageError
 from devlint.fix.write import write_file
 from devlint.terminal import Terminal
 
@@ -32,17 +32,12 @@ To run it before each commit, add to .pre-commit-config.yaml:
 
 def main(arguments: Sequence[str]) -> int:
     """Run `devlint init` and return the exit code."""
-    args = parser().parse_args(arguments)
-    terminal = Terminal(args.color)
-    try:
-        for line in _init(Path(args.directory)):
-            terminal.print(line)
-    except DevlintError as error:
-        terminal.error(str(error))
-        return ExitCode.ERROR
-    finally:
-        terminal.flush()
-    return ExitCode.CLEAN
+    return shell.run(parser(), arguments, _print)
+
+
+def _print(args: argparse.Namespace, terminal: Terminal) -> None:
+    for line in _init(Path(args.directory)):
+        terminal.print(line)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         prog="devlint init", description="Add settings of devlint to a project.", allow_abbrev=False
     )
     result.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the project (default: .)")
-    result.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    shell.add_color(result)
     return result
 
 

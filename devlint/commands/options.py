@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from devlint.commands.shell import add_color
 from devlint.config import OUTPUT_FORMATS, SEVERITY_NAMES
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
@@ -209,7 +210,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
     flag("--statistics", "print counts instead of problems")
-    group.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    add_color(group)
     flag("--exit-zero", "exit with 0 even when problems are found")
     flag("--exit-non-zero-on-fix", "exit with 1 when problems were fixed, even if none is left")
     flag("--show-files", "list the files that would be checked")

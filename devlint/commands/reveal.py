@@ -5,28 +5,43 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from devlint.cli import ExitCode
+from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.errors import SourceError, UsageError
-from devlint.facts.reveal import Revealed, reveal
-from devlint.facts.values import describe
 from devlint.rulebook import Rulebook
 from devlint.source import Source, parse, read_source
 from devlint.terminal import Terminal
 
+if TYPE_CHECKING:
+    from devlint.facts.reveal import Revealed
 
-def main(argv: Sequence[str]) -> int:
+
+def main(arguments: Sequence[str]) -> int:
     """Run the command. Exit codes: 0, or 2 for a place that is none and for a file that cannot be read or parsed."""
-    parser = argparse.ArgumentParser(prog="devlint reveal", description=__doc__)
-    parser.add_argument("place", metavar="FILE:LINE")
-    parser.add_argument("--output-format", choices=("text", "json"), default="text")
-    options = parser.parse_args(argv)
-    path, row = _place(options.place)
+    return shell.run(parser(), arguments, _show)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `devlint reveal`."""
+    result = argparse.ArgumentParser(
+        prog="devlint reveal",
+        description="Show kind and device of every value on a line, with the trail, or why it is not known.",
+        allow_abbrev=False,
+    )
+    result.add_argument("place", metavar="FILE:LINE", help="the line, such as train.py:42")
+    result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
+    shell.add_color(result)
+    return result
+
+
+def _show(args: argparse.Namespace, terminal: Terminal) -> None:
+    from devlint.facts.reveal import reveal
+
+    path, row = _place(args.place)
     try:
         source = read_source(Path(path))
         tree = parse(source)
@@ -37,10 +52,9 @@ def main(argv: Sequence[str]) -> int:
     config = Resolver().for_directory(os.path.dirname(os.path.abspath(path)))
     settings = Rulebook().settings(config, path)
     found = reveal(tree, source, settings, row)
-    if options.output_format == "json":
-        sys.stdout.write(json.dumps([_row(r, source) for r in found], indent=2) + "\n")
-        return ExitCode.CLEAN
-    terminal = Terminal("auto")
+    if args.output_format == "json":
+        terminal.print(json.dumps([_row(r, source) for r in found], indent=2))
+        return
     terminal.print(f"{path}:{row}: {source.line_text(row).strip()}")
     if not found:
         terminal.print("  no value with a device on this line")
@@ -49,8 +63,6 @@ def main(argv: Sequence[str]) -> int:
         for origin in revealed.value.because:
             where = source.position(origin.span.start)
             terminal.print(f"      line {where.row}: {origin.text}")
-    terminal.flush()
-    return ExitCode.CLEAN
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -70,6 +82,8 @@ def _what(revealed: Revealed) -> str:
     if revealed.reason is not None:
         kind = "" if value.kind == "unknown" else f"{value.kind}, "
         return f"{kind}device unknown: {revealed.reason}"
+    from devlint.facts.values import describe
+
     zero = {True: ", 0-dim", False: ", not 0-dim", None: ""}[value.zero_dim] if value.is_tensor else ""
     where = "names" if value.kind in ("device", "string") else "on"
     return f"{value.kind} {where} {describe(value.device)}{zero}"

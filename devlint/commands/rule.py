@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from devlint.cli import ExitCode
+from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.discover import Finder
-from devlint.errors import DevlintError, UsageError
+from devlint.errors import UsageError
 from devlint.model import ENGINE_RULES, UNKNOWN_CODE, UNREADABLE_FILE, UNUSED_SUPPRESSION, RuleMeta
 from devlint.names import did_you_mean
 from devlint.rulebook import rules_of
@@ -116,23 +116,18 @@ def _docstring(rule: object) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Run `devlint rule` and return the exit code."""
-    args = parser().parse_args(arguments)
-    terminal = Terminal(args.color)
-    try:
-        if not args.all and not args.rules:
-            raise UsageError("name a rule by its code or name, or use --all")
-        plugins = Finder(Resolver(isolated=args.isolated)).config_for(".").plugins
-        rules = explained_rules(plugins)
-        chosen = rules if args.all else [_find(word, rules) for word in args.rules]
-        is_page = args.output_format == "text" and terminal.style.color and sys.stdout.isatty()
-        for text in _render(chosen, args, PLAIN if is_page else terminal.style):
-            terminal.print(laid_out(text) if is_page else text)
-    except DevlintError as error:
-        terminal.error(str(error))
-        return ExitCode.ERROR
-    finally:
-        terminal.flush()
-    return ExitCode.CLEAN
+    return shell.run(parser(), arguments, _explain)
+
+
+def _explain(args: argparse.Namespace, terminal: Terminal) -> None:
+    if not args.all and not args.rules:
+        raise UsageError("name a rule by its code or name, or use --all")
+    plugins = Finder(Resolver(isolated=args.isolated)).config_for(".").plugins
+    rules = explained_rules(plugins)
+    chosen = rules if args.all else [_find(word, rules) for word in args.rules]
+    is_page = args.output_format == "text" and terminal.style.color and sys.stdout.isatty()
+    for text in _render(chosen, args, PLAIN if is_page else terminal.style):
+        terminal.print(laid_out(text) if is_page else text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -146,7 +141,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--all", action="store_true", help="all rules")
     result.add_argument("--output-format", choices=("text", "json"), default="text", help="text (default) or json")
     result.add_argument("--isolated", action="store_true", help="read no configuration file (plugins)")
-    result.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+    shell.add_color(result)
     return result
 
 

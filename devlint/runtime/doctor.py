@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import ast
 import glob
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -124,6 +123,8 @@ class Probes:
 
     def version(self, package: str) -> str | None:
         """The installed version of a distribution, from its metadata."""
+        import importlib.metadata
+
         try:
             return importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -578,13 +579,7 @@ def _gib(size: int | None) -> str:
 
 def main(argv: Sequence[str], probes: Probes | None = None) -> int:
     """Run the command and print the report; see the module for the exit codes. Raises UsageError."""
-    parser = _Parser(
-        prog="devlint doctor",
-        description="Say what decides whether a program finds a GPU here, and what to do next.",
-        epilog="Exit code: 0 torch uses an accelerator, or there is none; 1 a problem; 2 wrong usage.",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    options = parser.parse_args(list(argv))
+    options = parser().parse_args(list(argv))
     facts = gather(probes or Probes())
     checks = diagnose(facts)
     if options.json:
@@ -592,6 +587,17 @@ def main(argv: Sequence[str], probes: Probes | None = None) -> int:
     else:
         print(as_text(checks))
     return int(any(check.status == "problem" for check in checks))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `devlint doctor`."""
+    result = _Parser(
+        prog="devlint doctor",
+        description="Say what decides whether a program finds a GPU here, and what to do next.",
+        epilog="Exit code: 0 torch uses an accelerator, or there is none; 1 a problem; 2 wrong usage.",
+    )
+    result.add_argument("--json", action="store_true", help="print one JSON object")
+    return result
 
 
 def as_text(checks: Sequence[Check]) -> str:

@@ -322,23 +322,11 @@ def _parse(argv: list[str]) -> Request:
     own, rest = argv[:cut], argv[cut:]
     module = rest[:1] == ["-m"]
     rest = rest[1:] if module or rest[:1] == ["--"] else rest
-    parser = _Parser(
-        prog="devlint run",
-        usage="devlint run [OPTIONS] SCRIPT [ARGUMENTS], or devlint run [OPTIONS] -m MODULE [ARGUMENTS]",
-        description="Run a program on a simulated or real accelerator and report on standard error what it asked of "
-        "it. This runs your program.",
-        epilog="Exit code: the program's own; 1 if the report holds an error; 2 wrong usage; 3 the program needs "
-        "something that cannot be simulated.",
-    )
-    parser.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
-    parser.add_argument("--steps", type=int, metavar="N", help="end the program after N optimizer steps")
-    parser.add_argument("--json", action="store_true", help="the report as one JSON object")
-    parser.add_argument("--output", metavar="FILE", help="write the report there instead of to standard error")
-    options = parser.parse_args(own)
+    options = parser().parse_args(own)
     if not rest:
-        parser.error("which program? Give a script, or -m and a module")
+        parser().error("which program? Give a script, or -m and a module")
     if options.steps is not None and options.steps < 1:
-        parser.error("--steps must be at least 1")
+        parser().error("--steps must be at least 1")
     return Request(
         script=rest[0],
         arguments=tuple(rest[1:]),
@@ -348,3 +336,20 @@ def _parse(argv: list[str]) -> Request:
         json=options.json,
         output=options.output and os.path.abspath(options.output),
     )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the options of `devlint run`."""
+    result = _Parser(
+        prog="devlint run",
+        usage="devlint run [OPTIONS] SCRIPT [ARGUMENTS], or devlint run [OPTIONS] -m MODULE [ARGUMENTS]",
+        description="Run a program on a simulated or real accelerator and report on standard error what it asked of "
+        "it. This runs your program.",
+        epilog="Exit code: the program's own; 1 if the report holds an error; 2 wrong usage; 3 the program needs "
+        "something that cannot be simulated.",
+    )
+    result.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
+    result.add_argument("--steps", type=int, metavar="N", help="end the program after N optimizer steps")
+    result.add_argument("--json", action="store_true", help="the report as one JSON object")
+    result.add_argument("--output", metavar="FILE", help="write the report there instead of to standard error")
+    return result

@@ -346,35 +346,40 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     if "--" in argv:
         cut = argv.index("--")
         own, arguments = argv[:cut], argv[cut + 1 :]
-    parser = _Parser(
+    options = parser().parse_args(own)
+    options.arguments = arguments
+    return options
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the options of `devlint verify`."""
+    result = _Parser(
         prog="devlint verify",
         description="Run a program with and without each fix, and say which fixes hold. This runs your program.",
         usage="devlint verify [OPTIONS] SCRIPT [-- ARGUMENTS]\n       devlint verify [OPTIONS] PATH... -- COMMAND",
         epilog="Exit code: 0 no fix is refuted, 1 one is, 2 wrong usage, 3 no fix could be judged.",
     )
-    parser.add_argument(
+    result.add_argument(
         "paths",
         nargs="+",
         metavar="PATH",
         help="one script: what follows -- are its arguments; else files and folders to correct: what follows -- is a "
         "command that runs them, such as pytest, torchrun or python -m",
     )
-    parser.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
-    parser.add_argument("--steps", type=_positive, metavar="N", help="end each run after N optimizer steps")
-    parser.add_argument(
+    result.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
+    result.add_argument("--steps", type=_positive, metavar="N", help="end each run after N optimizer steps")
+    result.add_argument(
         "--timeout", type=_seconds, default=300.0, metavar="S", help="seconds for each run (default: 300)"
     )
-    parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="most memory of a process, such as 500M or 4G")
-    parser.add_argument("--select", action="append", default=[], metavar="CODES", help="only these rules")
-    parser.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these rules")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--html", metavar="FILE", help="also write a page with verdicts, code and timelines")
-    parser.add_argument("--trace", metavar="FILE", help="also write a trace of the runs for Perfetto")
-    parser.add_argument("--unsafe-fixes", action="store_true", help=argparse.SUPPRESS)  # judged always
-    parser.add_argument("--fixes", metavar="FILE", help=argparse.SUPPRESS)  # fixes by hand, see read_cases
-    options = parser.parse_args(own)
-    options.arguments = arguments
-    return options
+    result.add_argument("--memory", type=_bytes, metavar="SIZE", help="most memory of a process, such as 500M or 4G")
+    result.add_argument("--select", action="append", default=[], metavar="CODES", help="only these rules")
+    result.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these rules")
+    result.add_argument("--json", action="store_true", help="print one JSON object")
+    result.add_argument("--html", metavar="FILE", help="also write a page with verdicts, code and timelines")
+    result.add_argument("--trace", metavar="FILE", help="also write a trace of the runs for Perfetto")
+    result.add_argument("--unsafe-fixes", action="store_true", help=argparse.SUPPRESS)  # judged always
+    result.add_argument("--fixes", metavar="FILE", help=argparse.SUPPRESS)  # fixes by hand, see read_cases
+    return result
 
 
 def _positive(text: str) -> int:

@@ -1,0 +1,34 @@
+"""What every command has in common: `--color`, its terminal, and errors that end it with a message and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from devlint.cli import ExitCode
+from devlint.errors import DevlintError
+from devlint.terminal import Terminal
+
+Work = Callable[[argparse.Namespace, Terminal], int | None]
+
+
+def add_color(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """The option `--color`."""
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
+
+
+def run(parser: argparse.ArgumentParser, arguments: Sequence[str], work: Work) -> int:
+    """Parse the arguments and do the work of a command; its exit code, CLEAN where `work` returns none.
+
+    A DevlintError that `work` raises becomes a message and ERROR; what was printed before it is written out.
+    """
+    args = parser.parse_args(arguments)
+    terminal = Terminal(args.color)
+    try:
+        code = work(args, terminal)
+        return ExitCode.CLEAN if code is None else code
+    except DevlintError as error:
+        terminal.error(str(error))
+        return ExitCode.ERROR
+    finally:
+        terminal.flush()
