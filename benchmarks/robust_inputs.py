@@ -239,6 +239,8 @@ def notebook(raw: bytes, rng: random.Random) -> bytes:
         lines = rows[at : at + size]
         if rng.random() < 0.2:
             lines.insert(0, rng.choice(["%matplotlib inline\n", "!pip install torch\n", "%%time\n", "  \n", "x?\n"]))
+        if rng.random() < 0.15:
+            lines = ["    " + line for line in lines]
         source: object = lines if rng.random() < 0.7 else "".join(lines)
         cells.append({"cell_type": rng.choice(["code", "code", "code", "markdown"]), "source": source, "metadata": {}})
         at += size

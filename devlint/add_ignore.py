@@ -16,7 +16,7 @@ from devlint.fix.apply import splice
 from devlint.fix.rounds import Checker, FixOutcome, Rejected
 from devlint.model import ENGINE_RULES, Diagnostic, TextEdit
 from devlint.scope import Hidden, without
-from devlint.source import Source, decode, parse
+from devlint.source import Source, parse
 from devlint.suppression import directives
 from devlint.tree import Tree
 
@@ -39,7 +39,7 @@ def add_ignores(checker: Checker, source: Source, reason: str, hidden: Hidden | 
         if not edits:
             break
         text = splice(source.text, edits)
-        source = decode(source.with_text(text).raw, source.path)
+        source = source.rewritten(text)
         if source.text != text:
             raise SourceError("cannot be written: the file would be decoded differently")
         after = checker.check(source)

@@ -77,6 +77,9 @@ class EventSite:
     def span(self, node: cst.CSTNode) -> Span:
         return self._tree.span(node)
 
+    def line(self, span: Span) -> str:
+        return self._tree.source.line(span.start)
+
     def code(self, node: cst.CSTNode) -> str:
         return self._tree.code(node)
 

@@ -44,6 +44,9 @@ class Site(Protocol):
     def span(self, node: cst.CSTNode) -> Span:
         """Where a node that this site gave out stands in the file."""
 
+    def line(self, span: Span) -> str:
+        """How a message calls the line that a span starts on: `line 12`, in a notebook `line 3 of cell 2`."""
+
     def code(self, node: cst.CSTNode) -> str:
         """The text of any CST node, found or built."""
 

@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
@@ -36,13 +37,17 @@ class Located(Protocol):
 
 @dataclass(slots=True)
 class Source:
-    """One file. `text` has no byte order mark and keeps its line endings; `path` is the name that reports show."""
+    """One file. `text` has no byte order mark and keeps its line endings; `path` is the name that reports show.
+
+    `naming`: how messages call the row of an offset in a text that stands for parts of a file, such as a notebook's.
+    """
 
     path: str
     raw: bytes
     text: str
     encoding: str = "utf-8"
     bom: bool = False
+    naming: Callable[[str, int], str] | None = None
     _starts: list[int] | None = field(default=None, repr=False)
     _ascii: bool = field(default=False, repr=False)
     _wide: dict[int, bytes | None] = field(default_factory=dict, repr=False)
@@ -96,6 +101,10 @@ class Source:
         row = bisect_right(self.starts, offset)
         return Position(row, offset - self.starts[row - 1] + 1)
 
+    def line(self, offset: int) -> str:
+        """How messages call the row that holds `offset`: `line 12`, in a notebook `line 3 of cell 2`."""
+        return f"line {self.row(offset)}" if self.naming is None else self.naming(self.text, offset)
+
     def line_text(self, row: int) -> str:
         """The text of a row without its line ending."""
         start = self.starts[row - 1]
@@ -111,7 +120,13 @@ class Source:
 
     def with_text(self, text: str) -> Source:
         """The same file with other text. Raises SourceError where the encoding cannot hold it."""
-        return Source(self.path, self.encode(text), text, self.encoding, self.bom)
+        return Source(self.path, self.encode(text), text, self.encoding, self.bom, self.naming)
+
+    def rewritten(self, text: str) -> Source:
+        """What a reader of the file finds once `text` is written to it. Raises SourceError."""
+        fresh = decode(self.with_text(text).raw, self.path)
+        fresh.naming = self.naming
+        return fresh
 
 
 def read_source(path: Path, name: str | None = None) -> Source:

@@ -115,6 +115,40 @@ def test_a_cell_that_does_not_parse_is_a_problem_and_the_others_are_checked(cli:
     assert problems(cli("n.ipynb")) == ["3:1:5 DEV900", "4:1:5 DEV501"]
 
 
+def test_a_cell_may_be_indented_as_a_whole(cli: Cli) -> None:
+    write(
+        "import torch",
+        ["\n", "    " + MOVE, "    %time f()\n", "    s = '''\n", "a\n", "'''"],
+        "  # nothing but a comment",
+    )
+    assert problems(cli("n.ipynb")) == ["3:2:9 DEV501"]
+    before = Path("n.ipynb").read_text()
+    assert cli("n.ipynb", "--fix").code == 0
+    assert Path("n.ipynb").read_text() == before.replace(").to(", ", device=")
+
+
+@pytest.mark.parametrize(
+    ("cell", "place"), [("  x = (", "3:1:7"), ("  if a:\n      b\n c", "3:3:3"), ("  a\nb\n  c", "3:3:2")]
+)
+def test_a_cell_that_no_indentation_explains_is_a_problem(cli: Cli, cell: str, place: str) -> None:
+    write("import torch", cell)
+    assert problems(cli("n.ipynb")) == [f"{place} DEV900"]
+
+
+def test_messages_of_the_parser_count_the_rows_of_the_cell() -> None:
+    _, error = ipython.mask("  if a:\n  b", "ᚠ", ipython.HEADER)
+    assert (str(error), error and error.row) == ("expected an indented block after 'if' statement on line 1", 2)
+
+
+def test_a_message_names_the_cell_of_a_line(cli: Cli) -> None:
+    write(
+        "import torch", "# first\ny = 1", "def f(x: torch.Tensor):\n    mask = torch.arange(3)\n    return x + mask\n"
+    )
+    (row,) = json.loads(cli("n.ipynb", "--select", "DEV102", "--output-format", "json").out)
+    assert row["message"].endswith("in `+` on line 3 of cell 4")
+    assert (row["cell"], row["location"]["row"]) == (4, 2)
+
+
 def test_a_notebook_for_another_kernel_has_no_problems(cli: Cli) -> None:
     write("import torch\n" + MOVE, language="julia")
     assert cli("n.ipynb").code == 0
@@ -267,8 +301,9 @@ def test_a_changed_cell_is_the_only_thing_that_changes(
 ) -> None:
     index %= len(given_sources)
     found = read_notebook(notebook(*given_sources, **style).encode(), "n.ipynb")
-    parts = [cell.masked for cell in found.cells]
-    parts[index] = "# new\n" + parts[index]
+    parts = [cell.header + cell.masked for cell in found.cells]
+    header = found.cells[index].header
+    parts[index] = header + "# new\n" + found.cells[index].masked
     data = json.loads(found.write(found.separator.join(parts) + "\n"))
     expected = json.loads(notebook(*given_sources, **style))
     changed = data["cells"][index + 1]["source"]

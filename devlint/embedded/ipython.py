@@ -40,18 +40,41 @@ _CLOSING = {
 }
 
 
-def mask(cell: str, letter: str) -> tuple[str, SourceError | None]:
-    """A cell as Python of the same length, and what is wrong with it when it cannot be parsed; it is then left out."""
+# What goes before a cell that is indented as a whole: IPython takes the indentation of its first row from all rows.
+HEADER = "if 1:\n"
+_INDENTED = re.compile(r"(?:[ \t]*\r?\n)*[ \t]+[^\s]")
+
+
+def mask(cell: str, letter: str, header: str = "") -> tuple[str, SourceError | None]:
+    """A cell as Python of the same length, and what is wrong with it when it cannot be parsed; it is then left out.
+
+    `header`: what stands before the cell when it is parsed.
+    """
     magic = _CELL_MAGIC.match(cell)
     if magic is not None and magic.group(1) not in PYTHON_CELLS:
         return _blank(cell, letter), None
-    if _error(cell) is None:
+    if _error(header + cell) is None:
         return cell, None
     pieces, at = [], 0
     for start, end in _magics(cell):
         pieces += [cell[at:start], _stand_in(cell, start, end, letter)]
         at = end
-    return _checked(cell, "".join([*pieces, cell[at:]]), letter)
+    masked = "".join([*pieces, cell[at:]])
+    error = _error(header + masked)
+    if error is None:
+        return masked, None
+    return _blank(cell, letter), _raised(error, header.count("\n"))
+
+
+def _raised(error: SourceError, rows: int) -> SourceError:
+    """The error without the rows of a header, which the parser's own messages count too."""
+    text = re.sub(r"(?<= on line )\d+", lambda match: str(int(match.group()) - rows), str(error))
+    return SourceError(text, max(1, error.row - rows), error.column)
+
+
+def is_indented(cell: str) -> bool:
+    """Whether the first row of a cell that is not blank is indented."""
+    return _INDENTED.match(cell) is not None
 
 
 def unmask(masked: str, original: list[str], letter: str) -> str:
@@ -77,11 +100,6 @@ def hidden(cell: str, masked: str, letter: str) -> list[str]:
 def stand_ins(letter: str) -> re.Pattern[str]:
     """Finds what `mask` put in place of something."""
     return re.compile(f"#?{letter}+")
-
-
-def _checked(cell: str, masked: str, letter: str) -> tuple[str, SourceError | None]:
-    error = _error(masked)
-    return (masked, None) if error is None else (_blank(cell, letter), error)
 
 
 def _error(text: str) -> SourceError | None:

@@ -36,7 +36,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A code cell. `number` counts all cells from 1; `span` is the JSON value of `source` in the file's text."""
+    """A code cell. `number` counts all cells from 1; `span` is the JSON value of `source` in the file's text.
+
+    `masked`: the cell as Python; `header`: a row that makes it so, for a cell that is indented as a whole.
+    """
 
     number: int
     span: Span
@@ -44,6 +47,7 @@ class Cell:
     is_list: bool
     text: str
     masked: str = ""
+    header: str = ""
     error: SourceError | None = None
 
 
@@ -66,14 +70,17 @@ class Notebook:
         parts = text[:-1].split(self.separator) if self.cells else []
         if len(parts) != len(self.cells):
             raise ValueError("a cell was removed")
-        return parts
+        if not all(part.startswith(cell.header) for part, cell in zip(parts, self.cells, strict=True)):
+            raise ValueError("what makes a cell Python was removed")
+        return [part[len(cell.header) :] for part, cell in zip(parts, self.cells, strict=True)]
 
     def starts(self, text: str) -> list[int]:
         """Where each cell starts in a joined text."""
         known = self._layout.get(text)
         if known is None:
             known, at = [], 0
-            for part in self.split(text):
+            for part, cell in zip(self.split(text), self.cells, strict=True):
+                at += len(cell.header)
                 known.append(at)
                 at += len(part) + len(self.separator)
             self._layout.clear()
@@ -86,7 +93,11 @@ class Notebook:
         cells = set()
         for edit in (*fix.edits, *fix.shared):
             index = bisect_right(starts, edit.start) - 1
-            if edit.end > starts[index] + len(parts[index]) + 1 or self.letter in text[edit.start : edit.end]:
+            if (
+                index < 0
+                or edit.end > starts[index] + len(parts[index]) + 1
+                or self.letter in text[edit.start : edit.end]
+            ):
                 return False
             cells.add(index)
         return len(cells) <= 1
@@ -147,6 +158,13 @@ class Notebook:
         index = max(0, bisect_right(starts, related.start.row) - 1)
         row = starts[index] - 1
         return replace(related, cell=self.cells[index].number, start=_up(related.start, row), end=_up(related.end, row))
+
+    def name(self, text: str, offset: int) -> str:
+        """How messages call the row of an offset in a joined text."""
+        starts = self.starts(text)
+        index = max(0, bisect_right(starts, offset) - 1)
+        row = len(_ROW_END.findall(text, starts[index], offset)) + 1
+        return f"line {row} of cell {self.cells[index].number}"
 
     def rows_of(self, number: int, first: int, last: int) -> tuple[int, int]:
         """The rows of the file that hold these rows of a cell."""
@@ -238,14 +256,19 @@ def read_notebook(raw: bytes, path: str) -> Notebook:
     letter, other = free
     cells = []
     for cell in found:
+        header = ""
         masked, problem = ipython.mask(cell.text, letter)
-        cells.append(replace(cell, masked=masked, error=problem))
+        if problem is not None and ipython.is_indented(cell.text):
+            header = ipython.HEADER
+            masked, problem = ipython.mask(cell.text, letter, header)
+        cells.append(replace(cell, masked=masked, header=header if problem is None else "", error=problem))
     separator = f"\n#{other}\n"
-    joined = separator.join(cell.masked for cell in cells) + "\n" if cells else ""
+    joined = separator.join(cell.header + cell.masked for cell in cells) + "\n" if cells else ""
     is_ascii = text.isascii() and re.search(r"\\u[0-9a-fA-F]{4}", text) is not None
-    return Notebook(
-        path, raw, text, tuple(cells), Source(path, joined.encode("utf-8"), joined), separator, letter, is_ascii
-    )
+    source = Source(path, joined.encode("utf-8"), joined)
+    notebook = Notebook(path, raw, text, tuple(cells), source, separator, letter, is_ascii)
+    source.naming = notebook.name
+    return notebook
 
 
 def _is_python(data: Any) -> bool:

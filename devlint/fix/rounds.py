@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from devlint.errors import SourceError
 from devlint.fix.apply import Moves, choose, splice
 from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Safety, Span, TextEdit
-from devlint.source import Source, decode
+from devlint.source import Source
 
 ROUNDS = 20
 
@@ -123,7 +123,7 @@ def _try(
         edits, batch = _choose(batch)
         try:
             text = splice(after.text, edits)
-            fresh = decode(after.with_text(text).raw, source.path)
+            fresh = after.rewritten(text)
         except SourceError as error:
             return attempt(f"the fixed file {error}")
         if fresh.text != text:

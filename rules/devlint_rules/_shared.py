@@ -106,11 +106,6 @@ def is_method(meet: Meet) -> bool:
     return isinstance(function, ast.Attribute) and function.value in (meet.off.node, meet.other.node)
 
 
-def row(facts: Facts, span: Span) -> int:
-    """The 1-based line that a span starts on."""
-    return facts.text.count("\n", 0, span.start) + 1
-
-
 def short(text: str, limit: int = 40) -> str:
     """Source on one line, with its end cut off where it is long."""
     line = " ".join(text.split())

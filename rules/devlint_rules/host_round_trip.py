@@ -32,7 +32,6 @@ Silent as soon as any other function has the values, for what it does may need t
 from __future__ import annotations
 
 from devlint.api import Facts, Finding, Fix, RoundTrip, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._shared import row
 
 
 class HostRoundTrip(Rule[RoundTrip]):
@@ -52,6 +51,6 @@ class HostRoundTrip(Rule[RoundTrip]):
         return True
 
     def judge(self, event: RoundTrip, site: Site) -> Finding | None:
-        line = row(site.facts, event.left)
-        message = f"values that were copied to the host on line {line} come back to the device here"
+        line = site.line(event.left)
+        message = f"values that were copied to the host on {line} come back to the device here"
         return Finding(event.span, message, Fix("Compute it on the device", Safety.HINT), event.because)

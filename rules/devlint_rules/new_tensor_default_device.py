@@ -79,13 +79,13 @@ class NewTensorDefaultDevice(Rule[Meet]):
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
         first = event.off.value.made[0]
-        message = f"`{first.function}` makes a CPU tensor{self._consequence(event, site.facts)}"
+        message = f"`{first.function}` makes a CPU tensor{self._consequence(event, site)}"
         return Finding(first.span, message, self._fix(event, site), shared.trail(event, first.span))
 
-    def _consequence(self, event: Meet, facts: Facts) -> str:
+    def _consequence(self, event: Meet, site: Site) -> str:
         """What becomes of the new tensor, as the rest of the sentence."""
         other = f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}"
-        line = f"on line {shared.row(facts, event.span)}"
+        line = f"on {site.line(event.span)}"
         if event.how == "copy":
             return f" and stays on the CPU; {other}, is written into it {line}"
         if event.how == "size":

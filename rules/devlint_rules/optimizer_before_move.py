@@ -78,10 +78,10 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
 
     def judge(self, event: OptimizerOrder, site: Site) -> Finding | None:
         maker = event.optimizer.function.rpartition(".")[2]
-        line = shared.row(site.facts, event.optimizer.span)
+        line = site.line(event.optimizer.span)
         message = (
             f"{shared.name(event.model)} is moved to {describe(event.target.device)} after `{maker}` got its parameters "
-            f"on line {line}: {self._consequence(event, maker)}"
+            f"on {line}: {self._consequence(event, maker)}"
         )
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 

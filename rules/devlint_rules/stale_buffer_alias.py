@@ -70,11 +70,11 @@ class StaleBufferAlias(Rule[Meet]):
     def judge(self, event: Meet, site: Site) -> Finding | None:
         taken = event.off.value.because[0].span
         source = shared.short(site.facts.source(taken))
-        line = shared.row(site.facts, event.span)
+        line = site.line(event.span)
         message = (
             f"{shared.name(event.off)} keeps the tensor that `{source}` was before the module moved; it meets "
             f"{shared.name(event.other)}, which {shared.whereabouts(event.other.value)}, "
-            f"in {shared.operation(event)} on line {line}"
+            f"in {shared.operation(event)} on {line}"
         )
         fix = Fix(f"Read `{source}` where it is used, or take it after the move", Safety.HINT)
         return Finding(taken, message, fix, shared.trail(event, taken))

@@ -69,10 +69,10 @@ class UnregisteredTensor(Rule[Register]):
 
     def judge(self, event: Register, site: Site) -> Finding | None:
         what = "a plain tensor" if event.what == "tensor" else f"a plain {event.container or 'container'} of tensors"
-        line = shared.row(site.facts, event.uses[0].span)
+        line = site.line(event.uses[0].span)
         message = (
             f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, "
-            f"and is used with what does on line {line}"
+            f"and is used with what does on {line}"
         )
         return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.uses + event.because)))
 
