@@ -38,6 +38,7 @@ RULE_NAMES: Final = {
     "DEV505": "non-blocking-to-host",
     "DEV508": "graph-retained",
     "DEV509": "pinned-memory-misuse",
+    "DEV605": "device-in-worker",
 }
 
 # What an error text is about, where it is not a mixture of operands.
@@ -50,7 +51,11 @@ _BY_TEXT: Final = (
     ("invalid device ordinal", "DEV201"),
     ("can be pinned", "DEV509"),
     ("Both events must be", "DEV402"),
+    ("in forked subprocess", "DEV605"),
+    ("CUDA error: initialization error", "DEV605"),
 )
+# Follows the text of a device error that did not end the program.
+CAUGHT: Final = " (caught by the program"
 _DIRECTIONS: Final = {"h2d": "host to device", "d2h": "device to host", "d2d": "device to device"}
 
 
@@ -143,7 +148,7 @@ def device_error(message: str, blame: Blame | None, event: Event, *, caught: int
     return Finding(
         code=code_of_error(message, blame),
         kind="warning" if caught else "error",
-        message=first + (f" (caught by the program, {times(caught)})" if caught else ""),
+        message=first + (f"{CAUGHT}, {times(caught)})" if caught else ""),
         file=event.file,
         line=event.line,
         count=event.count,

@@ -88,7 +88,7 @@ def attach(folder: str) -> None:
     if os.environ.get("DEVLINT_FOLLOW") == folder:
         with contextlib.suppress(OSError, ValueError):  # the run is over, its folder is gone
             _attach(folder)
-    _next_sitecustomize()
+    next_sitecustomize()
 
 
 def _attach(folder: str) -> _Process:
@@ -253,7 +253,7 @@ def _test() -> str:
     return os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
 
 
-def _next_sitecustomize() -> None:
+def next_sitecustomize() -> None:
     """Import the `sitecustomize` that this one stands before, if there is one."""
     mine = sys.modules.get("sitecustomize")
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize")

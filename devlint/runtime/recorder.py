@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -101,6 +101,8 @@ class Recorder:
         self.max_events = max_events
         self.kernel_lines = kernel_lines
         self.dropped = 0
+        # Called after something was recorded that was not there before.
+        self.on_news: Callable[[], object] | None = None
         self.max_log = max_log
         self.log: list[Happening] = []
         self._began = _clock()
@@ -189,6 +191,15 @@ class Recorder:
         counters[0] += 1
         counters[1] += bytes
         counters[2] = max(counters[2], pending)
+        if counters[0] == 1 and self.on_news is not None:
+            self.on_news()
+
+    def forget(self) -> None:
+        """Start anew: in a forked child, what happened before is the parent's."""
+        self._counters.clear()
+        self.kernels.clear()
+        self.log.clear()
+        self.dropped = 0
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -14,16 +14,18 @@ import builtins
 import contextlib
 import json
 import os
+import shutil
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 from devlint.errors import UsageError
+from devlint.runtime.family import Family, Member, Report, merged
 from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times
-from devlint.runtime.launch import StepLimit, extra_environment, is_devlint
+from devlint.runtime.launch import StepLimit, end_now, extra_environment, is_devlint
 from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, show_exception, watching
 
 NOT_SIMULATED: Final = 3
@@ -33,7 +35,10 @@ _WITH_VALUE = ("--device", "--steps", "--output", "-m")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run. script: as the user wrote it, a file, or with `module` the name of a module."""
+    """What to run. script: as the user wrote it: a file, a command, or with `module` the name of a module.
+
+    path: the file of a command.
+    """
 
     script: str
     arguments: tuple[str, ...] = ()
@@ -42,6 +47,7 @@ class Request:
     steps: int | None = None
     json: bool = False
     output: str | None = None
+    path: str = ""
 
 
 @dataclass(slots=True)
@@ -64,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     """
     request = _parse(list(argv))
     if not request.module and not os.path.isfile(request.script):
-        raise UsageError(f"{request.script} is not a file")
+        request = replace(request, path=_command(request.script))
     if "torch" not in sys.modules:
         os.environ.update(extra_environment(request.device))
     try:
@@ -72,11 +78,35 @@ def main(argv: Sequence[str]) -> int:
     except ImportError as error:
         raise UsageError(f"devlint run needs torch: {error}; `devlint doctor` says more") from error
     device = choose_device(request.device)
-    report = _Report(request, Watch(), torch.__version__)
-    with watching(device, report.watch), _reported_before_exit(report), _ended_after(request.steps, report):
-        end = _run(request)
-        _finish_threads_and_handlers()
-    return report.write(end)
+    watch = Watch()
+    with Family.founded(device, request.steps) as family:
+        member = Member(family, watch, first=True)
+        report = _Written(request, watch, member, torch.__version__)
+        with (
+            watching(device, watch),
+            member.watched(),
+            _reported_before_exit(report),
+            _ended_after(request.steps, report),
+        ):
+            end = _run(request)
+            _finish_threads_and_handlers()
+        if not member.first:  # a child that the program forked, and that came to the program's end
+            member.error = end.error
+            member.end()
+            end_now(end.status & 0xFF)
+        return report.write(end)
+
+
+def _command(name: str) -> str:
+    """The file of a command that is written in Python, such as torchrun. Raises UsageError for anything else."""
+    found = shutil.which(name) if os.path.basename(name) == name else None
+    if found is None:
+        raise UsageError(f"{name} is not a file")
+    with open(found, "rb") as file:
+        first = file.readline(200)
+    if not (first.startswith(b"#!") and b"python" in first):
+        raise UsageError(f"{name}: {found} is not written in Python; devlint run starts scripts and commands that are")
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------ the program
@@ -84,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(request: Request) -> End:
     """Carry the program out as `python SCRIPT ARGUMENTS` or `python -m MODULE ARGUMENTS` would."""
-    path = os.path.abspath(request.script)
+    path = os.path.abspath(request.path or request.script)
     try:
         if request.module:
             import runpy
@@ -112,7 +142,7 @@ def _run(request: Request) -> End:
 def _run_file(request: Request, path: str) -> None:
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
-    sys.argv = [request.script, *request.arguments]
+    sys.argv = [request.path or request.script, *request.arguments]
     sys.path[0:1] = [os.path.dirname(os.path.realpath(path))]
     module = types.ModuleType("__main__")
     module.__file__ = path
@@ -141,7 +171,7 @@ def _finish_threads_and_handlers() -> None:
 
 
 @contextlib.contextmanager
-def _ended_after(steps: int | None, report: _Report) -> Iterator[None]:
+def _ended_after(steps: int | None, report: _Written) -> Iterator[None]:
     """End the program after this many optimizer steps."""
     if steps is None:
         yield
@@ -164,32 +194,45 @@ def _ended_after(steps: int | None, report: _Report) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _reported_before_exit(report: _Report) -> Iterator[None]:
-    """`os._exit` skips every handler, so the report is written inside it."""
-    leave = os._exit
-    owner = os.getpid()
+def _reported_before_exit(report: _Written) -> Iterator[None]:
+    """`os._exit` skips every handler, so the report is written inside it; `os.exec*` becomes a child and its status."""
+    leave, execute = os._exit, os.execve
 
     def exit_after_report(status: int) -> NoReturn:
-        if os.getpid() == owner:
+        if report.member.first:
             status = report.write(End(status, f"os._exit({status})"))
+        else:
+            report.member.end()
         leave(status)
 
-    os._exit = exit_after_report
+    def execve(path: Any, arguments: Any, environment: Any) -> NoReturn:
+        if not report.member.first:
+            execute(path, arguments, environment)
+        status = os.spawnve(os.P_WAIT, path, arguments, environment)
+        exit_after_report(status if status >= 0 else 128 - status)
+
+    def execv(path: Any, arguments: Any) -> NoReturn:
+        execve(path, arguments, os.environ)
+
+    plain = {"_exit": leave, "execve": execute, "execv": os.execv}
+    vars(os).update({"_exit": exit_after_report, "execve": execve, "execv": execv})
     try:
         yield
     finally:
-        os._exit = leave
+        vars(os).update(plain)
 
 
 # ------------------------------------------------------------------------------------------------------- the report
 
 
-class _Report:
+class _Written:
     """The report, written once."""
 
-    def __init__(self, request: Request, watch: Watch, torch: str) -> None:
+    def __init__(self, request: Request, watch: Watch, member: Member, torch: str) -> None:
         self.request = request
         self.watch = watch
+        self.member = member
+        self.others: list[Report] = []
         self.torch = torch
         self._folder = os.getcwd()
         # A copy, since the program may close its own.
@@ -202,9 +245,13 @@ class _Report:
         """Write the report and return the exit status of the command."""
         if self._written is not None:
             return self._written
-        blocker = cannot_simulate(end.error)
-        findings = self.watch.findings(None if blocker is not None else end.error)
+        refused = cannot_simulate(end.error)
+        blocker = None if refused is None else str(refused)
+        self.others = self.member.family.reports()
+        own = self.watch.findings(None if blocker is not None else end.error)
+        findings = merged(own, self.others, end.error)
         status = end.status
+        blocker = blocker or next((each.blocker for each in self.others if status and each.blocker), None)
         if blocker is not None:
             status = NOT_SIMULATED
             end.how = f"{blocker} (no fault of the program)"
@@ -249,7 +296,7 @@ class _Report:
             lines.append(f"    summary: {finding.summary}")
         if notes > _MOST_NOTES:
             lines += ["", f"and {notes - _MOST_NOTES} more notes; --json shows all"]
-        lines += ["", *self._totals(), *(f"replaced: {note}" for note in self.watch.notes)]
+        lines += ["", *self._totals(), *(f"replaced: {note}" for note in self._notes())]
         if end.how:
             lines.append(f"the program: {end.how}")
         counts = [sum(finding.kind == kind for finding in findings) for kind in ("error", "warning", "note")]
@@ -257,20 +304,29 @@ class _Report:
         return "\n".join(lines) + "\n"
 
     def _totals(self) -> list[str]:
-        totals = Totals.of(self.watch.recorder.events())
-        lines = [
-            f"the host waited {times(totals.synchronizations)}; {totals.transfers} transfers, "
+        events = [*self.watch.recorder.events(), *(event for each in self.others for event in each.events)]
+        totals = Totals.of(events)
+        lines = [f"{_counted(len(self.others), 'process')} started by the program took part"] if self.others else []
+        lines += [
+            f"the host waited {times(totals.synchronizations)}; {_counted(totals.transfers, 'transfer')}, "
             f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
         ]
-        samples = self.watch.memory.samples
-        if samples:
+        for name, samples in (("", self.watch.memory.samples), *((each.name, each.memory) for each in self.others)):
+            if not samples:
+                continue
             lines.append(
-                f"memory held: {size(samples[0])} after step 1, {size(samples[-1])} after step {len(samples)}, "
+                f"memory held{' by ' if name else ''}{name}: {size(samples[0])} after step 1, "
+                f"{size(samples[-1])} after step {len(samples)}, "
                 f"{size(max(samples))} at most"
             )
-        if self.watch.recorder.dropped:
-            lines.append(f"{self.watch.recorder.dropped} events at further places were not kept")
+        dropped = self.watch.recorder.dropped + sum(each.dropped for each in self.others)
+        if dropped:
+            lines.append(f"{dropped} events at further places were not kept")
         return lines
+
+    def _notes(self) -> list[str]:
+        notes = [self.watch.notes, *(each.notes for each in self.others)]
+        return list(dict.fromkeys(note for each in notes for note in each))
 
     def _as_json(self, findings: list[Finding], end: End, status: int) -> str:
         recorded = json.loads(self.watch.recorder.to_json())
@@ -285,7 +341,8 @@ class _Report:
             "dropped": recorded["dropped"],
             "memory": self.watch.memory.samples,
             "steps": self.watch.memory.steps,
-            "replaced": list(self.watch.notes),
+            "replaced": self._notes(),
+            "processes": [each.as_row() for each in self.others],
         }
         return json.dumps(row) + "\n"
 
@@ -294,7 +351,7 @@ _WORDS = ("error", "warning", "note")
 
 
 def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
+    return f"{count} {word}{'' if count == 1 else 'es' if word.endswith('s') else 's'}"
 
 
 def _folder() -> str | None:

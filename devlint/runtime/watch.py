@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -74,6 +75,12 @@ class Watch:
         self.notes: list[str] = []
         self.memory = Memory()
         self._blames: dict[tuple[str | None, int, str], Blame] = {}
+
+    def forget(self) -> None:
+        """Start anew: in a forked child, what happened before is the parent's."""
+        self.recorder.forget()
+        self.memory.forget()
+        self._blames.clear()
 
     # ------------------------------------------------------------------ device errors
 
@@ -173,7 +180,19 @@ def show_exception(error: BaseException, trace: TracebackType | None) -> None:
                 kept = [frame for frame in each.stack if not is_devlint(frame.filename)]
                 each.stack = traceback.StackSummary.from_list(kept)
                 waiting += [each.__cause__, each.__context__]
-    sys.stderr.write("".join(shown.format()))
+    sys.stderr.write(_without_own_frames("".join(shown.format())))
+
+
+def _without_own_frames(text: str) -> str:
+    """A printed traceback without devlint's frames, also those in the text of an exception from another process."""
+    kept: list[str] = []
+    own = False
+    for line in text.splitlines(keepends=True):
+        place = re.match(r'  File "(.+)", line \d+', line)
+        own = is_devlint(place[1]) if place else own and line.startswith("    ")
+        if not own:
+            kept.append(line)
+    return "".join(kept)
 
 
 def cannot_simulate(error: BaseException | None) -> CannotSimulate | None:
@@ -193,6 +212,8 @@ def is_device_text(text: str) -> bool:
         "invalid device ordinal",
         "attempting to assign a gradient with device type",
         "'lengths' argument should be a 1D CPU",
+        "in forked subprocess",
+        "CUDA error: initialization error",
     )
     return any(word in text for word in words)
 
@@ -248,6 +269,12 @@ class Memory:
         self.steps = 0
         self._place: tuple[str | None, int] = (None, 0)
         self._keepers: list[str] = []
+
+    def forget(self) -> None:
+        """Start anew."""
+        self.samples.clear()
+        self._keepers.clear()
+        self.steps = 0
 
     @contextmanager
     def sampled(self, read: Callable[[], int], recorder: Recorder) -> Iterator[None]:

@@ -1,8 +1,12 @@
-"""What tests of verify share: one launcher for the session, and runners that remember the runs of a program."""
+"""What tests of verify and run share: a launcher for the session, runs that are remembered, one process with torch."""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 from devlint.runtime.correction import FixCase
 from devlint.runtime.processes import Launcher
 from devlint.runtime.verify import Finder, Report, Request, Runner, find_with_linter, verify
+from tests.runtime.running import SERVER, Ended, Run
 
 PROGRAMS = Path(__file__).parents[2] / "fixtures" / "runtime"
 
@@ -55,3 +60,41 @@ def verify_program(launcher: Launcher) -> Verifier:
         return verify(runner.request, text, change(text, list(cases)), runner)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture
+def run(server: subprocess.Popen[str], tmp_path: Path) -> Run:
+    """Run a program on one simulated card, by default with the report as JSON."""
+
+    def run_program(
+        text: str,
+        *arguments: str,
+        options: tuple[str, ...] = ("--json",),
+        device: str = "sim",
+        script: str = "train.py",
+    ) -> Ended:
+        folder = tmp_path / "project"
+        folder.mkdir(exist_ok=True)
+        (folder / "train.py").write_text(textwrap.dedent(text), encoding="utf-8")
+        out, err = tmp_path / "out", tmp_path / "err"
+        out.unlink(missing_ok=True)
+        err.unlink(missing_ok=True)
+        argv = ["run", "--device", device, *options, script, *arguments]
+        assert server.stdin is not None and server.stdout is not None
+        request = {"argv": argv, "folder": str(folder), "out": str(out), "err": str(err)}
+        print(json.dumps(request), file=server.stdin, flush=True)
+        status = int(server.stdout.readline())
+        return Ended(status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+
+    return run_program

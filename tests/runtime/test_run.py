@@ -4,108 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from devlint.errors import UsageError
 from devlint.runtime.run import main
+from tests.runtime.running import DEVICE, Run
 
 pytest.importorskip("torch")
 pytestmark = [
     pytest.mark.runtime,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="the programs run in forks of one process with torch"),
 ]
-
-# Imports torch once and forks for each line, {"argv", "folder", "out", "err"}; answers with the exit status.
-SERVER = """\
-import json, os, sys
-import torch, torch._dynamo
-from devlint.runtime.simulator import session
-from devlint.cli import main
-for line in sys.stdin:
-    request = json.loads(line)
-    pid = os.fork()
-    if pid == 0:
-        os.chdir(request["folder"])
-        for number, name in ((0, os.devnull), (1, request["out"]), (2, request["err"])):
-            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
-        sys.stdin = open(0)
-        status = main(request["argv"])
-        for stream in (sys.stdout, sys.stderr):
-            stream.closed or stream.flush()
-        os._exit(status)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-"""
-DEVICE = 'import torch\ndevice = "cuda" if torch.cuda.is_available() else "cpu"\n'
-
-
-@dataclass(frozen=True)
-class Ended:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def report(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.err.splitlines()[-1])
-        return found
-
-    def finding(self, code: str) -> dict[str, Any]:
-        (found,) = [finding for finding in self.report["findings"] if finding["code"] == code]
-        return dict(found)
-
-    @property
-    def codes(self) -> list[str]:
-        return [finding["code"] for finding in self.report["findings"]]
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-@pytest.fixture
-def run(server: subprocess.Popen[str], tmp_path: Path) -> Run:
-    """Run a program on one simulated card, by default with the report as JSON."""
-
-    def run_program(
-        text: str,
-        *arguments: str,
-        options: tuple[str, ...] = ("--json",),
-        device: str = "sim",
-        script: str = "train.py",
-    ) -> Ended:
-        folder = tmp_path / "project"
-        folder.mkdir(exist_ok=True)
-        (folder / "train.py").write_text(textwrap.dedent(text), encoding="utf-8")
-        out, err = tmp_path / "out", tmp_path / "err"
-        out.unlink(missing_ok=True)
-        err.unlink(missing_ok=True)
-        argv = ["run", "--device", device, *options, script, *arguments]
-        assert server.stdin is not None and server.stdout is not None
-        request = {"argv": argv, "folder": str(folder), "out": str(out), "err": str(err)}
-        print(json.dumps(request), file=server.stdin, flush=True)
-        status = int(server.stdout.readline())
-        return Ended(status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
-
-    return run_program
-
 
 # --------------------------------------------------------------------------------------------- whose tensor it was
 

@@ -460,9 +460,17 @@ def test_loader_that_moves_in_the_main_process() -> None:
 def test_forked_worker_that_moves() -> None:
     if not hasattr(os, "fork"):
         pytest.skip("workers are not forked here")
+    torch.cuda.init()
     loader = DataLoader(Numbers(moving=True), 4, num_workers=1, multiprocessing_context="fork")
     with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
         next(iter(loader))
+
+
+def test_worker_forked_before_the_device_is_used() -> None:
+    if not hasattr(os, "fork"):
+        pytest.skip("workers are not forked here")
+    loader = DataLoader(Numbers(moving=True), 4, num_workers=1, multiprocessing_context="fork")
+    assert device(*loader) == ["cuda:0", "cuda:0"]
 
 
 def test_data_parallel_on_two_cards() -> None:
@@ -540,10 +548,14 @@ def test_nccl_itself_cannot_be_simulated() -> None:
         torch.cuda.nccl.all_reduce([torch.ones(2, device="cuda")])
 
 
-def test_sending_to_another_process_cannot_be_simulated() -> None:
+def test_tensor_sent_through_a_queue_stays_on_its_card_and_shares_its_memory() -> None:
     queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    with pytest.raises(CannotSimulate, match="sending a tensor on a card to another process"):
-        queue.put(torch.ones(2, device="cuda"))
+    sent = torch.ones(2, device="cuda:1")
+    queue.put(sent)
+    received = queue.get()
+    received.mul_(3)
+    assert device(received, sent) == ["cuda:1", "cuda:1"]
+    assert sent.tolist() == [3.0, 3.0]
 
 
 def test_other_libraries_cannot_take_the_memory() -> None:

@@ -13,10 +13,7 @@ _RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split("."
 _NEW_EXACT_WORDING = _RELEASE >= (2, 9)
 
 TOO_MANY_SCALARS = "Trying to pass too many CPU scalars to non-CPU kernel!"
-FORKED = (
-    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
-    "you must use the 'spawn' start method"
-)
+NOT_INITIALIZED = "CUDA error: initialization error"
 EVENTS_WITHOUT_TIMING = "Both events must be created with argument 'enable_timing=True'."
 EVENTS_NOT_RECORDED = "Both events must be recorded before calculating elapsed time."
 
@@ -35,6 +32,15 @@ _DTYPE_NAMES = {
     torch.complex128: "ComplexDouble",
 }
 DTYPES_BY_NAME = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
+
+
+def forked(kind: str) -> str:
+    """The device in a child that was forked after its parent used it (torch/cuda/__init__.py, torch/xpu/__init__.py)."""
+    name = kind.upper()
+    return (
+        f"Cannot re-initialize {name} in forked subprocess. To use {name} with multiprocessing, "
+        "you must use the 'spawn' start method"
+    )
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -189,6 +189,8 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
         self, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], place: Card, mixed: bool, wild: bool
     ) -> Any:
         simulation = self._simulation
+        if plan.launches or plan.sync is not None:
+            simulation.check_launch()
         if plan.name == "_pack_padded_sequence" and card_of(args[1]) is not None:
             simulation.fault(RuntimeError, messages.packed_lengths(args[1], simulation.device_of(args[1])))
         if wild:
@@ -261,6 +263,13 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
 # Operator facts do not depend on the simulation.  Keyed by id, since hashing an operator calls Python;
 # the plan keeps its operator alive.
 _plans: dict[int, OpPlan] = {}
+
+
+def only_carefully() -> None:
+    """Let every operator of this process take the long path from now on."""
+    OpPlan.short_path = False
+    for plan in _plans.values():
+        plan.short = False
 
 
 def tensors_in(values: Any) -> Iterator[torch.Tensor]:

@@ -136,6 +136,9 @@ class OpPlan:
         "sync",
     )
 
+    # Cleared in a forked child that must not use the card: each operator is then looked at.
+    short_path = True
+
     def __init__(self, func: Any) -> None:
         arguments = func._schema.arguments
         name: str = func._schema.name.split("::", 1)[1]
@@ -151,7 +154,9 @@ class OpPlan:
         self.random = any(argument.name == "generator" for argument in arguments)
         self.half_in_single = name in MATRIX_PRODUCTS
         tensors = [argument for argument in arguments if "Tensor" in str(argument.type)]
-        self.short = not (self.composite or self.random or any(argument.kwarg_only for argument in tensors))
+        self.short = self.short_path and not (
+            self.composite or self.random or any(argument.kwarg_only for argument in tensors)
+        )
         self.first_only = len(tensors) == 1 and tensors[0] is arguments[0] and str(tensors[0].type) == "Tensor"
         self.ordinary = not (self.sync or self.indexing or name == "_pack_padded_sequence")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from devlint.runtime.recorder import Recorder
 from devlint.runtime.simulator.imports import ImportWatch, afterwards, rebind, set_aside
-from devlint.runtime.simulator.mode import SimulatedDevice
+from devlint.runtime.simulator.mode import SimulatedDevice, only_carefully
 from devlint.runtime.simulator.patches.base import PatchSet
 from devlint.runtime.simulator.patches.table import LATE_PATCHES, LatePatches, patch_table
 from devlint.runtime.simulator.simulation import Simulation
@@ -111,6 +112,21 @@ def stop(simulation: Simulation) -> None:
         if session.simulation is simulation:
             _active.remove(session)
             session.leave()
+
+
+def _after_fork() -> None:
+    """A child cannot use the device if its parent did, and has queued nothing itself."""
+    for session in _active:
+        for card in session.simulation.cards:
+            card.wait()
+        session.simulation.copies_in_flight = False
+        if session.simulation.touched:
+            session.simulation.bad_fork = True
+            only_carefully()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def active_simulation() -> Simulation | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,8 @@ class _ThreadState(threading.local):
     current = 0
     # A one-element tuple holds the wanted place (a Card, or None for the host); None: nothing asked.
     target: tuple[Card | None] | None = None
+    # Whether storages say that they are on the host, as they are for C++.
+    as_host = False
 
 
 class Simulation:
@@ -50,7 +51,9 @@ class Simulation:
         self.builds_on_card = False
         # Whether a non-blocking copy to the host was not waited for yet.
         self.copies_in_flight = False
-        self.owner = os.getpid()
+        # Whether this process has initialized the device; a child forked after that cannot use it.
+        self.touched = False
+        self.bad_fork = False
         self.autocast = AutocastPolicy(spec.kind)
 
     @property
@@ -63,6 +66,7 @@ class Simulation:
     @property
     def current(self) -> Card:
         """The current card of this thread."""
+        self.touch()
         return self.cards[self.thread.current]
 
     def card_at(self, index: int) -> Card:
@@ -70,13 +74,20 @@ class Simulation:
         if not 0 <= index < len(self.cards):
             error = getattr(torch, "AcceleratorError", RuntimeError)
             self.fault(error, "CUDA error: invalid device ordinal")
-        self.check_fork()
+        self.touch()
         return self.cards[index]
 
-    def check_fork(self) -> None:
-        """Raise CUDA's error when a forked child touches the card of its parent."""
-        if os.getpid() != self.owner:
-            raise RuntimeError(messages.FORKED)
+    def touch(self) -> None:
+        """Initialize the device in this process; raises CUDA's error in a child forked after that (cuda/__init__.py)."""
+        if self.bad_fork:
+            self.fault(RuntimeError, messages.forked(self.kind))
+        self.touched = True
+
+    def check_launch(self) -> None:
+        """Raise what the driver answers to work on memory of a card that a forked child took over."""
+        if self.bad_fork:
+            error = getattr(torch, "AcceleratorError", RuntimeError)
+            self.fault(error, messages.NOT_INITIALIZED)
 
     def device(self, device: DeviceLike) -> torch.device:
         """A user's device argument as a torch.device; an int is a card of the simulated kind."""
@@ -121,6 +132,15 @@ class Simulation:
         finally:
             self.thread.target = before
 
+    @contextmanager
+    def as_host(self) -> Iterator[None]:
+        """Inside, storages on a card say that they are on the host, in this thread."""
+        self.thread.as_host = True
+        try:
+            yield
+        finally:
+            self.thread.as_host = False
+
     # ------------------------------------------------------------------ queue
 
     @property
@@ -151,6 +171,7 @@ class Simulation:
         from_pageable: bool = False,
     ) -> None:
         """Bytes were copied; a blocking copy also waits for the card, another one queues."""
+        self.check_launch()
         pending = on.pending
         if blocking:
             on.wait()

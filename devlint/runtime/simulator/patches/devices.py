@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -73,7 +74,14 @@ class _Shared:
 
     # -------------------------------------------------------------- devices and streams
 
+    def _is_available(self) -> bool:
+        # The question starts the driver, unless it goes to NVML (torch/cuda/__init__.py).
+        if os.environ.get("PYTORCH_NVML_BASED_CUDA_CHECK") != "1":
+            self._simulation.touched = True
+        return True
+
     def _current_index(self) -> int:
+        self._simulation.touch()
         return self._simulation.thread.current
 
     def _set_device(self, device: Any) -> None:
@@ -184,11 +192,11 @@ class _Shared:
 
         capability = (9, 0) if simulation.kind == "cuda" else {"has_fp16": True}
         return {
-            "is_available": constant(True)(None),
-            "is_initialized": constant(True)(None),
-            "init": constant(None)(None),
-            "_lazy_init": constant(None)(None),
-            "_is_in_bad_fork": constant(False)(None),
+            "is_available": self._is_available,
+            "is_initialized": lambda: not simulation.bad_fork,
+            "init": simulation.touch,
+            "_lazy_init": simulation.touch,
+            "_is_in_bad_fork": lambda: simulation.bad_fork,
             "device_count": constant(len(simulation.cards))(None),
             "current_device": self._current_index,
             "set_device": self._set_device,
@@ -229,7 +237,7 @@ class _Shared:
             """Changes the current card for a block."""
 
         return {
-            "is_available": constant(True)(None),
+            "is_available": self._is_available,
             "current_accelerator": lambda check_available=False: torch.device(simulation.kind),
             "device_count": constant(len(simulation.cards))(None),
             "current_device_index": self._current_index,

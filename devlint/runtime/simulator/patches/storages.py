@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from devlint.runtime.simulator.cards import Card, Lease
-from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import CPU, STORAGE_DEFAULTS
 from devlint.runtime.simulator.patches.base import Patch, always
 from devlint.runtime.simulator.simulation import Simulation
@@ -25,7 +24,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
     def place_of(storage: Any) -> Card | None:
         mark = storage._devlint_mark
-        return mark if isinstance(mark, Card) else None
+        return mark if isinstance(mark, Card) and not simulation.thread.as_host else None
 
     def device(original: Any) -> Any:
         def read(self: Any) -> torch.device:
@@ -68,14 +67,19 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
         return to_card
 
-    def share(original: Any) -> Any:
-        def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
-            raise CannotSimulate("sending a tensor on a card to another process", "that shares real device memory")
+    def new_shared(original: Any) -> Any:
+        def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
+            place = simulation.place(device)
+            if not isinstance(place, Card):
+                return original(size, device=device)
+            result = _Untyped(size)
+            result._devlint_mark, result._devlint_lease = place, Lease(place, size)
+            return result
 
-        return refuse
+        return classmethod(_new_shared)
 
     yield Patch(_Untyped, "device", device)
-    yield Patch(_Untyped, "_share_cuda_", share, create=True)
+    yield Patch(_Untyped, "_new_shared", new_shared)
     yield Patch(_Untyped, f"is_{simulation.kind}", is_card, create=True)
     yield Patch(_Untyped, "clone", lambda original: lambda self: copied(self, place_of(self)))
     yield Patch(

@@ -18,6 +18,7 @@ from devlint.runtime.simulator.patches import (
     parallel,
     profiling,
     randomness,
+    sharing,
     storages,
     tensors,
     threads,
@@ -27,6 +28,7 @@ from devlint.runtime.simulator.simulation import Simulation
 
 _PARTS = (
     storages,
+    sharing,
     tensors,
     factories,
     randomness,
