@@ -10,7 +10,7 @@ from functools import partial
 
 from devlint import knowledge
 from devlint.facts.classes import ClassFacts
-from devlint.facts.events import DeviceLiteral, Event, Register
+from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
@@ -203,9 +203,22 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             continue
         seen.add(id(function))
         if not function.called and not function.name.endswith(".__init__"):
+            flow.guards = _under_callers(function)
             _guarded(flow, facts, function.node, partial(flow.run, function, None))
+            flow.guards = NO_GUARDS
         known = set(map(id, pending))
         pending += [f for f in flow.functions.values() if id(f) not in known]
+
+
+def _under_callers(function: Function) -> Guards:
+    """What every call of the file stands under: a helper that is called under `if use_cuda:` alone is guarded by it."""
+    if not function.callers:
+        return NO_GUARDS
+    first, *others = function.callers
+    holds = first.holds.intersection(*(g.holds for g in others))
+    fails = first.fails.intersection(*(g.fails for g in others))
+    tests = tuple(test for test in first.tests if all(test in g.tests for g in others))
+    return Guards(holds, fails, tests, all(g.excepts for g in function.callers))
 
 
 def _join_over_subclasses(flow: Flow) -> None:

@@ -124,8 +124,10 @@ def note_api(
             named[name] = machine.operand(argument, value)
     span, is_call = machine.span(node), isinstance(node, ast.Call)
     known = machine.events.get((ApiCall.__name__, span, is_call))
-    if known is not None and len(known.under.tests) > len(machine.guards.tests):
+    same_run = machine.noted_in.get(span) is machine.state_of_run
+    if known is not None and same_run and len(known.under.tests) > len(machine.guards.tests):
         return  # evaluated again outside of its guards, to understand the condition that it is a part of
+    machine.noted_in[span] = machine.state_of_run
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(

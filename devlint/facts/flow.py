@@ -273,6 +273,7 @@ class Flow(Functions):
         returned = len(self.returns)
         self.state = otherwise = entry.copy()
         negated = condition.negated()
+        self.guards = guards
         self.guards = self.under(negated)
         self.refine(negated.key)
         off_card = self.place(condition.else_on_cpu) | self.no_tensors(condition.else_no_tensor)

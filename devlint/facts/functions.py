@@ -281,6 +281,7 @@ class Functions(Registration):
         """Call a function of this file with known arguments: it is run with them, once per kind of arguments."""
         if isinstance(function.node, ast.Lambda) or is_stub(function.node):
             return NOTHING
+        function.callers.append(self.guards)
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
         key = signature(arguments, keywords, self.state, attributes)
         bound = self.bound_arguments(function, arguments, keywords)
@@ -389,7 +390,7 @@ class Functions(Registration):
         saved = (
             self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
             self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init, self.nonlocals,
-            self.snapshots, self.event_names, self.loop_names,
+            self.snapshots, self.event_names, self.loop_names, self.state_of_run,
         )  # fmt: skip
         caller = self.state
         if self.function is None and self.module_level:
@@ -404,7 +405,7 @@ class Functions(Registration):
         self.state = State(dict(attributes or {}), card=caller.card, default=default)
         own = self.scan.functions.get(id(node))
         self.nonlocals = frozenset(own.nonlocals) if own is not None else frozenset()
-        self.snapshots, self.event_names, self.loop_names = 0, set(), {}
+        self.snapshots, self.event_names, self.loop_names, self.state_of_run = 0, set(), {}, object()
         if bound is not None:
             self.state.work, self.state.last, self.state.count = caller.work, caller.last, caller.count
         else:
@@ -426,7 +427,7 @@ class Functions(Registration):
             (
                 self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
                 self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
-                self.nonlocals, self.snapshots, self.event_names, self.loop_names,
+                self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.state_of_run,
             ) = saved  # fmt: skip
         if bound is not None:
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count

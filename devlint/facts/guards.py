@@ -31,6 +31,11 @@ _AVAILABLE = {
     "torch.accelerator.current_accelerator": "accelerator",
 }
 
+_GET_BACKEND = frozenset({"torch.distributed.get_backend", "torch.distributed.distributed_c10d.get_backend"})
+_NCCL_IS_THERE = frozenset(
+    {"torch.distributed.is_nccl_available", "torch.distributed.distributed_c10d.is_nccl_available"}
+)
+
 
 @dataclass(slots=True)
 class Condition:
@@ -95,6 +100,11 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
             return condition
         if isinstance(test.func, ast.Attribute) and test.func.attr == "startswith" and test.args:
             _device_type(condition, test.func.value, test.args[0], evaluate, source)
+        elif isinstance(test.func, ast.Attribute) and test.func.attr == "is_pinned":
+            # page-locked memory comes from an accelerator's driver, on nearly every machine that of CUDA
+            condition.when |= {"cuda", "accelerator"}
+        elif name in _NCCL_IS_THERE:
+            condition.when.add("cuda")
         return condition
     if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
         condition.when.add(test.attr[3:])
@@ -144,7 +154,23 @@ def _comparison(
         if name in _AVAILABLE:
             condition.when.add(_AVAILABLE[name])
     _count(condition, left, operator, right, qualify)
+    _backend(condition, left, operator, right, qualify)
     return condition
+
+
+def _backend(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr, qualify: Qualify) -> None:
+    """`dist.get_backend() == "nccl"`, or `== dist.Backend.NCCL`: the processes talk through NCCL, which needs CUDA."""
+    if isinstance(right, ast.Call):
+        left, right = right, left
+    if not isinstance(left, ast.Call) or qualify(left.func) not in _GET_BACKEND:
+        return
+    is_nccl = isinstance(right, ast.Constant) and right.value == "nccl"
+    if not is_nccl and not (isinstance(right, ast.Attribute) and right.attr == "NCCL"):
+        return
+    if isinstance(operator, (ast.Eq, ast.Is)):
+        condition.when.add("cuda")
+    elif isinstance(operator, (ast.NotEq, ast.IsNot)):
+        condition.unless.add("cuda")
 
 
 def _count(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr, qualify: Qualify) -> None:

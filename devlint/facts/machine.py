@@ -140,6 +140,7 @@ class Function:
     owner: ClassFacts | None = None
     closure: Mapping[str, Value] = field(default_factory=dict)  # what the enclosing function knew
     called: int = 0  # calls seen with something known about their tensors
+    callers: list[Guards] = field(default_factory=list)  # what each call of the file stands under
     summaries: dict[object, Summary] = field(default_factory=dict)  # by signature of the arguments
 
 
@@ -176,6 +177,8 @@ class Machine:
         self.snapshots = 0  # copies of the scope made in this function
         self.last_scope: Scope = {}
         self.optimizers: set[str] = set()  # the entries of states that stand for an optimizer, see `ordering`
+        self.state_of_run = object()  # stands for the run of the function that is being run
+        self.noted_in: dict[Span, object] = {}  # the run in which a name of torch was last noted, by its place
         self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
         self.split_keys: set[str] = set()  # conditions that told values apart
         self.rooted: set[str] = set()  # names that have paths below them

@@ -16,7 +16,10 @@ _KERNELS = (
 
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _DENIES = re.compile(r"!=\s*[\"'](cuda|xpu|npu|mps)")
-_SAYS_CPU = re.compile(r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)")
+# Where one of these does not hold an accelerator was asked for: `if args.cpu`, `if args.no_cuda`, `if args.gpu < 0`.
+_SAYS_CPU = re.compile(
+    r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)|(cuda|gpu)\w*\W*\s*(<\s*0|<\s*1\b|==\s*-1|==\s*0\b|is\s+None|==\s*\[\])"
+)
 
 _COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
 _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
@@ -47,8 +50,8 @@ def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
         return True
     for test in event.under.tests:
         negated = test.startswith("not ")
-        if not negated and _DENIES.search(test):
-            continue
+        if not negated and (_DENIES.search(test) or f"not {test}" in event.under.tests):
+            continue  # it says the opposite, or was taken back since: a helper that both branches of its callers call
         if (_SAYS_CPU if negated else _SAYS_ACCELERATOR).search(test) or (not negated and event.type in test):
             return True
     return False
