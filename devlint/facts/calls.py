@@ -91,7 +91,16 @@ _FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "tor
 #: Operations whose result may have no dimension left though the operand has one.
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
 #: Factories whose results are mostly indices, which may stay on the CPU.
-_INDICES = frozenset({"torch.arange", "torch.randperm", "torch.tril_indices", "torch.triu_indices", "torch.range"})
+_INDICES = frozenset(
+    {
+        "torch.arange", "torch.randperm", "torch.randint", "torch.tril_indices", "torch.triu_indices", "torch.range",
+        "torch.combinations",
+    }
+)  # fmt: skip
+#: Factories whose results have one dimension: what a loop takes from them has none.
+_ONE_DIMENSION = frozenset(
+    {"torch.arange", "torch.randperm", "torch.range", "torch.linspace", "torch.logspace", "torch.hann_window"}
+)
 _BOUNDS = frozenset({"clamp", "clip", "clamp_", "clip_"})
 _INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "long", "short", "uint8", "bool"})
 #: Calls that wrap a module and put it where it was; inputs may come from anywhere and are scattered.
@@ -346,8 +355,8 @@ class Calls(Devices):
         positional = len(arguments.values)
         result = record.result_of(positional, given_keywords(arguments), numbers_of(arguments))
         if result == "same":
-            if operands:
-                return operands[0].value
+            if operands and operands[0].node not in arguments.nodes:
+                return operands[0].value  # the receiver
             return arguments.values[0] if arguments.values else NOTHING
         kind = RESULT_KIND.get(result)
         if kind is None:
@@ -669,6 +678,8 @@ class Calls(Devices):
         if name in ("float", "int", "bool", "str", "repr", "print", "format", "round"):
             if any((v.is_tensor and may_be_accelerator(v.device)) or v.kind == "unknown" for v in arguments.values):
                 self.wait()
+            if name == "str" and first is not None and first.kind in ("device", "string") and first.device:
+                return replace(first, kind="string", constant=None)
             return {"float": NUMBER, "int": NUMBER, "round": NUMBER}.get(
                 name, Value("string") if name in ("str", "repr") else NONE
             )
@@ -712,6 +723,13 @@ class Calls(Devices):
     def element(self, value: Value) -> Value:
         """What iterating over a value gives."""
         return element_of(value)
+
+    def turns(self, node: ast.expr, iterated: Value) -> Value:
+        """What a loop over an expression gives."""
+        element = self.element(iterated)
+        if element.is_tensor and isinstance(node, ast.Call) and self.qualify(node.func) in _ONE_DIMENSION:
+            return replace(element, zero_dim=True)
+        return element
 
     # -- the run's device ---------------------------------------------------------------------------------------------
 
@@ -822,6 +840,11 @@ class Calls(Devices):
         self.partials[name] = (arguments.values[0], given)
         return Value("function", type_name=name)
 
+    def call_audio(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`waveform, rate = torchaudio.load(path)`: the second is a number."""
+        waveform = Value("tensor", CPU, False, because=(Origin(self.span(node), "created on the CPU here"),))
+        return Value("tuple", elements=(waveform, NUMBER))
+
     def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         first = arguments.values[0] if arguments.values else NOTHING
         part = first if first.kind == "dataset" else Value("dataset", CPU)
@@ -879,6 +902,7 @@ SPECIAL: dict[str, Special] = {
     "copy.copy": Calls.call_copy,
     "functools.partial": Calls.call_partial,
     "torch.utils.data.random_split": Calls.call_random_split,
+    "torchaudio.load": Calls.call_audio,
     "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,
     "torch.nn.utils.rnn.pad_packed_sequence": Calls.call_unpack,
     **randomness.CALLS,

@@ -47,6 +47,14 @@ _TRUE = Value("bool", constant=True)
 _FALSE = Value("bool", constant=False)
 
 
+def is_index(value: Value) -> bool:
+    """Whether a tensor indexes by its elements; a 0-dim one is read as a number, wherever it is.
+
+    [torch/csrc/autograd/python_variable_indexing.cpp, applySlicing: applySelect with the integer]
+    """
+    return value.is_tensor and value.zero_dim is not True
+
+
 class Expressions(Methods):
     """Adds `evaluate`."""
 
@@ -171,7 +179,7 @@ class Expressions(Methods):
             )
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
             pairs = list(zip(nodes, parts, strict=False)) if index.kind == "tuple" else [(key, index)]
-            operands = [self.operand(n, v) for n, v in pairs if v.is_tensor]
+            operands = [self.operand(n, v) for n, v in pairs if is_index(v)]
             receiver = self.operand(node.value, base)
             if operands:
                 if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
@@ -231,7 +239,7 @@ class Expressions(Methods):
         saved = dict(self.state.env)
         for generator in node.generators:
             iterated = self.evaluate(generator.iter)
-            self.assign_target(generator.target, self.element(iterated), generator.iter)
+            self.assign_target(generator.target, self.turns(generator.iter, iterated), generator.iter)
             for test in generator.ifs:
                 self.evaluate(test)
         if isinstance(node, ast.DictComp):
@@ -275,6 +283,9 @@ class Expressions(Methods):
     ) -> Value:
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
+            if isinstance(op, ast.Sub) and "extent" in (left.type_name, right.type_name):
+                if not isinstance(left.constant, int) and not isinstance(right.constant, int):
+                    return NUMBER  # what is missing to another size is no tensor's size
             if left.kind == "number" and right.kind == "number":
                 for side in (left, right):
                     if side.type_name == "extent":

@@ -11,9 +11,10 @@ from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
+from devlint.facts.expressions import is_index
 from devlint.facts.functions import Functions
 from devlint.facts.machine import State, join_states
-from devlint.facts.operations import symbol
+from devlint.facts.operations import CPU_PLACE, symbol
 from devlint.facts.values import (
     CPU,
     NONE,
@@ -138,19 +139,7 @@ class Flow(Functions):
         if path is None:
             self.evaluate(target.value)
             return
-        if target.attr == "data" and value.is_tensor:
-            base = self.path(target.value)
-            known = self.lookup(base) if base is not None else None
-            if base is not None and known is not None and known.is_tensor:
-                self.bind(base, replace(known, device=value.device, because=value.because))
-                self.spoil_aliases(base, known)
-            if base is not None:
-                self.spoil_owners(base, value)
-            if known is not None and known.type_name == "borrowed":
-                # `for p in model.parameters(): p.data = ...` moves the model piece by piece
-                for other, module in self.state.env.items():
-                    if module.kind == "module" and module.device != value.device:
-                        self.state.env[other] = replace(module, device=UNKNOWN)
+        if target.attr == "data" and self.assign_data(target.value, value):
             return
         value = self.named(path, value, target)
         if value.kind == "module" and source is not None:
@@ -160,6 +149,24 @@ class Flow(Functions):
         self.bind(path, value)
         if path.startswith("self.") and path.count(".") == 1 and self.owner is not None:
             self.register(self.owner, target.attr, value, target, source, statement)
+
+    def assign_data(self, node: ast.expr, value: Value) -> bool:
+        """`x.data = y`: a tensor takes over y's memory, and with it y's device. False: x is known to be no tensor."""
+        base = self.path(node)
+        known = self.lookup(base) if base is not None else None
+        if known is not None and not known.is_tensor and not value.is_tensor:
+            return False
+        if base is not None and known is not None and known.is_tensor:
+            self.bind(base, replace(known, device=value.device, because=value.because))
+            self.spoil_aliases(base, known)
+        if base is not None:
+            self.spoil_owners(base, value)
+        if known is not None and known.type_name == "borrowed":
+            # `for p in model.parameters(): p.data = ...` moves the model piece by piece
+            for other, module in self.state.env.items():
+                if module.kind == "module" and module.device != value.device:
+                    self.state.env[other] = replace(module, device=UNKNOWN)
+        return True
 
     def spoil_aliases(self, path: str, value: Value) -> None:
         """A tensor's data is exchanged: other names and containers of the very tensor are no longer where they were."""
@@ -177,7 +184,7 @@ class Flow(Functions):
             receiver = self.operand(target.value, base)
             nodes = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
             parts = list(index.elements) if isinstance(index.elements, tuple) and index.kind == "tuple" else [index]
-            indices = [self.operand(n, v) for n, v in zip(nodes, parts, strict=False) if v.is_tensor]
+            indices = [self.operand(n, v) for n, v in zip(nodes, parts, strict=False) if is_index(v)]
             if value.is_tensor and source is not None and base.made and base.device == CPU:
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
@@ -185,7 +192,10 @@ class Flow(Functions):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             if indices:
-                self.meet(target, [receiver, *indices], "index", "index", "index")
+                if CPU_PLACE not in base.device:
+                    # into a CPU tensor the indices are brought along: make_info's ensure_same_device
+                    # [aten/src/ATen/native/TensorAdvancedIndexingUtils.h]
+                    self.meet(target, [receiver, *indices], "index", "index", "index")
                 if source is not None and value.is_tensor:
                     self.meet(target, [receiver, self.operand(source, value)], "index", "index assignment", "scalar")
             return
@@ -358,7 +368,7 @@ class Flow(Functions):
 
     def for_(self, node: ast.For | ast.AsyncFor) -> None:
         iterated = self.evaluate(node.iter)
-        element = self.element(iterated)
+        element = self.turns(node.iter, iterated)
         if iterated.kind == "module" and iterated.elements is None:
             element = NOTHING  # what is in it is not shown
 

@@ -117,6 +117,8 @@ class Methods(Calls):
         if name == "dtype":
             return Value("dtype")
         if base.kind == "tensors":
+            if base.ident is not None or name.isupper():
+                return NOTHING  # an object of an imported class: what it holds may be a number
             return base if base.device else NOTHING
         return NOTHING
 
@@ -345,7 +347,8 @@ class Methods(Calls):
         if receiver.kind in ("module", "packed"):
             return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
         if receiver.kind == "unknown":
-            return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True)
+            made = self.span(operand.node) if is_construction(operand.node) else None
+            return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True, ident=made)
         return replace(receiver, moved=True)
 
     def move_in_place(self, path: str | None, value: Value) -> None:
@@ -408,6 +411,12 @@ class Methods(Calls):
             return NONE
         if name in _SYNCING:
             self.wait_for(receiver)
+        if name == "type_as":
+            # the other's type names its device too [aten/src/ATen/native/TensorConversions.cpp: to(other.options())]
+            other = arguments.get("other", 0)
+            if other is None or not other[1].is_tensor or not other[1].device:
+                return self.unknown_move(receiver)
+            return self.moved(operand, Value("device", other[1].device), node)
         if name == "pin_memory":
             self.watched[node] = {"self": receiver}
         if name == "size":
@@ -490,6 +499,8 @@ class Methods(Calls):
         home = value.type_name or ""
         operands = self.tensors(arguments)
         name = home.rsplit(".", 1)[-1] or "module"
+        if home == "torch.nn.CTCLoss":
+            operands = operands[:2]  # the lengths are read on the host [aten/src/ATen/native/LossCTC.cpp]
         class_ = self.classes.get(home)
         scatters = home.endswith("DataParallel")
         if class_ is None or not moves_inputs(class_):
@@ -679,6 +690,13 @@ def sets(class_: ClassFacts, name: str) -> bool:
         if isinstance(child, ast.Attribute) and child.attr == "__dict__":
             return True
     return False
+
+
+def is_construction(node: ast.expr) -> bool:
+    """Whether an expression reads like the call of a class: `Net(3)`, `models.Net()`."""
+    function = node.func if isinstance(node, ast.Call) else None
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    return name[:1].isupper() and not name.isupper()
 
 
 def only_waits(arguments: Arguments, with_device: bool) -> bool:

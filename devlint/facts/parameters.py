@@ -9,6 +9,7 @@ from types import MappingProxyType
 from devlint.facts.values import Value
 
 #: Attributes that a tensor has and an ndarray, a module, a list or a number has not [torch.Tensor's documentation].
+_PROPERTIES = frozenset({"is_cuda", "grad_fn", "layout"})
 TENSOR_ONLY = frozenset(
     {
         "unsqueeze", "permute", "contiguous", "detach", "numel", "new_zeros", "new_ones", "new_empty", "new_full",
@@ -88,10 +89,13 @@ class Evidence:
         annotated = {a.arg for a in every if a.annotation is not None}
         self.tensors |= {a.arg for a in every if is_tensor_annotation(a.annotation, names)}
         open_ = self.parameters - annotated - {"self", "cls"}
+        nodes = list(nodes)
+        called = {id(child.func) for child in nodes if isinstance(child, ast.Call)}
         for child in nodes:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
                 name = child.value.id
-                if (name in open_ and child.attr in TENSOR_ONLY) or (
+                is_used = id(child) in called or child.attr in _PROPERTIES  # `config.dim` is no method of a tensor
+                if (name in open_ and child.attr in TENSOR_ONLY and is_used) or (
                     name in open_ and forward and child.attr in _TENSOR_OR_ARRAY
                 ):
                     self.tensors.add(name)

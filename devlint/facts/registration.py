@@ -58,6 +58,9 @@ class Registration(Expressions):
             return
         if value.kind in ("parameter", "buffer") or (value.is_tensor and owner.has_buffer(name)):
             self.registered(owner, value)
+            if source is not None and name in owner.unregistered and reads(source, name):
+                del owner.unregistered[name]  # the plain tensor is what the parameter is made of
+                owner.attributes.pop(name, None)
             if value.kind not in ("parameter", "buffer"):
                 value = replace(value, kind="buffer")
             owner.set_attribute(name, replace(value, device=HOME, made=(), because=(), moved=False))
@@ -118,6 +121,11 @@ class Registration(Expressions):
         made = self.empty_containers.get((owner.name, name))
         if what is None or made is None or name in owner.unregistered:
             return
+        if value.ident is not None and any(
+            known.ident == value.ident and path.startswith("self.") and path[5:].isidentifier()
+            for path, known in self.state.env.items()
+        ):
+            return  # an attribute of its own registers it
         statement, attribute, source, container = made
         kind: Container = "dict" if container.kind == "dict" else "list"
         entry = Unregistered(statement, attribute, source, container, what, kind, appended=True)
@@ -166,6 +174,15 @@ def container_of(value: Value) -> Container:
 
 def is_self_attribute(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def reads(node: ast.expr, name: str) -> bool:
+    """Whether an expression reads `self.name`."""
+    return any(
+        is_self_attribute(child) and getattr(child, "attr", "") == name
+        for child in ast.walk(node)
+        if isinstance(child, ast.expr)
+    )
 
 
 def kind_of(value: Value) -> What | None:

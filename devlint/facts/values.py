@@ -166,7 +166,7 @@ class Value:
     attribute: str | None = None  # the unregistered attribute of a module that this tensor was read from
     split: tuple[str, Value, Value] | None = None  # (guard, value where it holds, value where it does not)
     reading: Reading | None = None  # kind "clock": what was under way when it was read
-    ident: Span | None = None  # a module: the call that made it, the same for every name it has
+    ident: Span | None = None  # a module, or an object that moved: the call that made it, whatever its names
     shared: bool = False  # a module that was given to another object, which may move it
     discarded: Span | None = None  # a move of this very name whose result was dropped
 
