@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 import re
-import types
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from devlint import api
+from devlint.config import toml_reader
 from devlint.dev.site import GUIDES, configuration, pages
 from devlint.engine import Linter
-from devlint.registry import load_rules
+from devlint.registry import GROUP, Shipped, collect, load_rules
 from devlint.settings import Settings
-from devlint.source import decode
+from devlint.testing import case_files, check_fixture
 
 ROOT = Path(__file__).parents[1]
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def blocks(name: str, language: str) -> list[str]:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, re.S)
+GUIDE = ROOT / "docs" / "writing-a-rule.md"
 
 
-def test_the_rule_of_the_guide_works_as_it_stands() -> None:
-    module = types.ModuleType("acme_rules")
-    exec(blocks("docs/writing-a-rule.md", "python")[0], module.__dict__)
-    linter = Linter((module.RULES[0](),), Settings(select=("ACM101",)))
-    source = decode(b"import torch\n\nx = torch.zeros(2).cuda()\nx.cpu()\nx = x.cpu()\n", "run.py")
-    found = linter.check(source)
-    assert not found.crashes
-    assert [(d.start.row, d.message) for d in found.diagnostics] == [(4, "`x.cpu()` returns a copy, which is dropped")]
+def test_the_package_of_the_guide_works_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in re.findall(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)```", GUIDE.read_text("utf-8"), re.S | re.M):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    point = toml_reader().loads((tmp_path / "pyproject.toml").read_text())["project"]["entry-points"]["devlint.rules"]
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rules = collect([EntryPoint("acme", point["acme"], GROUP), Shipped()], ("acme",))  # type: ignore[list-item]
+    linter = Linter([rule for rule in rules if rule.meta.code == "ACM101"], Settings(select=("ALL",)))
+    cases = case_files(tmp_path / "fixtures")
+    assert [each for path in cases for each in check_fixture(path, linter)] == []
+    assert len(cases) == 1
+    module = ast.parse((tmp_path / "tests" / "test_rules.py").read_text())
+    assert {each.module for each in module.body if isinstance(each, ast.ImportFrom)} >= {
+        "acme_rules",
+        "devlint.testing",
+    }
+
+
+def test_the_guide_names_every_event() -> None:
+    table = GUIDE.read_text("utf-8").split("## Events")[1]
+    events = {name for name, each in vars(api).items() if isinstance(each, type) and issubclass(each, api.Event)}
+    assert set(re.findall(r"`([A-Z]\w+)`", table)) >= events - {"Event"}
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
