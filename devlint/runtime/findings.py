@@ -257,9 +257,30 @@ def _transfer(event: Event) -> Finding | None:
         return Finding("DEV504", "note", f"{amount}; from memory that is not pinned, so the host waits", **place)
     if event.direction == "h2d" and moves_what_it_makes(event.file, event.line):
         return Finding("DEV501", "note", f"{amount}: a tensor made on the host and moved at once", **place)
-    if event.count > 1 and in_loop(event.file, event.line):
-        return Finding("DEV503", "note", amount, **place)
+    if event.again and in_loop(event.file, event.line):
+        return Finding(
+            "DEV503",
+            "note",
+            f"{amount}; {times(event.again)} the same as just before, unchanged",
+            **place,
+            details=("move it once, before the loop",),
+        )
     return None
+
+
+def transfers_by_line(events: Iterable[Event]) -> list[str]:
+    """One line for each place that moved data, with how often and how much, most bytes first."""
+    moved: dict[tuple[str | None, int, str], list[int]] = {}
+    for event in events:
+        if event.kind == "transfer" and event.direction is not None:
+            counts = moved.setdefault((event.file, event.line, event.direction), [0, 0])
+            counts[0] += event.count
+            counts[1] += event.bytes
+    return [
+        f"{f'{shown(file)}:{line}' if file else 'no line of the program'}: {_DIRECTIONS[direction]} {times(count)}, "
+        f"{size(amount)}"
+        for (file, line, direction), (count, amount) in sorted(moved.items(), key=lambda item: -item[1][1])
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ def _make_observer(kind: str, recorder: Recorder) -> Any:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
+    from devlint.runtime.copies import source_of
     from devlint.runtime.simulator.mode import tensors_in
     from devlint.runtime.simulator.opfacts import OpPlan
 
@@ -145,6 +146,7 @@ def _make_observer(kind: str, recorder: Recorder) -> Any:
                 blocking=blocking,
                 pending=pending,
                 device=str(card),
+                source=source_of(source, on_host=here.type == "cpu"),
             )
 
     return Observer()

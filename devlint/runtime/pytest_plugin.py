@@ -292,13 +292,14 @@ def _merged(session: _Session) -> list[Event]:
     if not session.received:
         return session.watch.recorder.events() if session.watch is not None else []
     key: Callable[[dict[str, Any]], str] = lambda row: json.dumps(  # noqa: E731
-        {name: value for name, value in row.items() if name not in ("count", "bytes", "pending")}
+        {name: value for name, value in row.items() if name not in ("count", "bytes", "pending", "again")}
         | {"unfinished": row["pending"] > 0}
     )
     merged: dict[str, dict[str, Any]] = {}
     for row in session.received:
-        first = merged.setdefault(key(row), {**row, "count": 0, "bytes": 0})
+        first = merged.setdefault(key(row), {**row, "count": 0, "bytes": 0, "again": 0})
         first["count"] += row["count"]
         first["bytes"] += row["bytes"]
+        first["again"] += row["again"]
         first["pending"] = max(first["pending"], row["pending"])
     return [Event(**row) for row in merged.values()]

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
 Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
@@ -47,6 +47,7 @@ class Event:
         For a clock, more than 0 means that unfinished work was not waited for; reads with and
         without unfinished work are kept apart.
     device: the card, such as ``cuda:0``; empty when it concerns all of them.
+    again: for transfers, how often the memory was copied by this line shortly before and not written since.
     """
 
     kind: Kind
@@ -59,6 +60,7 @@ class Event:
     blocking: bool | None = None
     pending: int = 0
     device: str = ""
+    again: int = 0
 
 
 class Happening(NamedTuple):
@@ -77,6 +79,17 @@ class Happening(NamedTuple):
 
 
 _Key: TypeAlias = tuple[Kind, str, "str | None", int, "Direction | None", "bool | None", str, bool]
+
+
+class Source(NamedTuple):
+    """What a transfer reads. copies: kept with the memory, so that it dies with it; state: differs after a write."""
+
+    copies: dict[Any, tuple[Any, int]]
+    state: Any
+
+
+# A line may copy so many other things between two copies of the same.
+_MOST_BETWEEN = 4
 
 
 class Recorder:
@@ -171,8 +184,9 @@ class Recorder:
         pending: int = 0,
         device: str = "",
         at: tuple[str | None, int] | None = None,
+        source: Source | None = None,
     ) -> None:
-        """Count one happening at the user's line (`at`, or found on the stack)."""
+        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads."""
         if self._paused:
             return
         file, line = self.locate(sys._getframe(1)) if at is None else at
@@ -187,10 +201,15 @@ class Recorder:
             if len(self._counters) >= self.max_events:
                 self.dropped += 1
                 return
-            counters = self._counters.setdefault(key, [0, 0, 0])
+            counters = self._counters.setdefault(key, [0, 0, 0, 0])
         counters[0] += 1
         counters[1] += bytes
         counters[2] = max(counters[2], pending)
+        if source is not None and source.state is not None:
+            state, number = source.copies.get(key, (None, 0))
+            if state == source.state and counters[0] - number <= _MOST_BETWEEN:
+                counters[3] += 1
+            source.copies[key] = source.state, counters[0]
         if counters[0] == 1 and self.on_news is not None:
             self.on_news()
 
@@ -215,8 +234,8 @@ class Recorder:
     def events(self) -> list[Event]:
         """All events, in order of first occurrence."""
         return [
-            Event(kind, what, file, line, count, size, direction, blocking, pending, device)
-            for (kind, what, file, line, direction, blocking, device, _), (count, size, pending) in list(
+            Event(kind, what, file, line, count, size, direction, blocking, pending, device, again)
+            for (kind, what, file, line, direction, blocking, device, _), (count, size, pending, again) in list(
                 self._counters.items()
             )
         ]

@@ -24,12 +24,13 @@ from typing import Any, Final, NoReturn
 
 from devlint.errors import UsageError
 from devlint.runtime.family import Family, Member, Report, merged
-from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times
+from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times, transfers_by_line
 from devlint.runtime.launch import StepLimit, end_now, extra_environment, is_devlint
 from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, show_exception, watching
 
 NOT_SIMULATED: Final = 3
 _MOST_NOTES = 20
+_MOST_LINES = 8
 _WITH_VALUE = ("--device", "--steps", "--output", "-m")
 
 
@@ -311,6 +312,9 @@ class _Written:
             f"the host waited {times(totals.synchronizations)}; {_counted(totals.transfers, 'transfer')}, "
             f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
         ]
+        moved = transfers_by_line(events)
+        lines += [f"    {each}" for each in moved[:_MOST_LINES]]
+        lines += [f"    and {len(moved) - _MOST_LINES} more lines; --json shows all"] if moved[_MOST_LINES:] else []
         for name, samples in (("", self.watch.memory.samples), *((each.name, each.memory) for each in self.others)):
             if not samples:
                 continue

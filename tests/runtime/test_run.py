@@ -170,9 +170,38 @@ def test_waiting_in_every_step(run: Run) -> None:
     assert (found["line"], found["count"], found["kind"]) == (16, 8, "note")
 
 
-def test_transfer_in_every_step_with_its_bytes(run: Run) -> None:
-    found = run(LOOP.replace("KEPT", "0")).finding("DEV503")
-    assert (found["line"], found["count"], found["bytes"]) == (9, 8, 8 * 16)
+MOVES = """\
+import numpy
+scale, buffer = torch.ones(4), numpy.zeros(4, numpy.float32)
+shared = torch.from_numpy(buffer)
+for step in range(6):
+    batch = torch.ones(4).add(step)
+    buffer += 1
+    WHAT.to(device)
+"""
+
+
+def test_the_same_tensor_moved_in_every_step(run: Run) -> None:
+    found = run(DEVICE + MOVES.replace("WHAT", "scale")).finding("DEV503")
+    assert (found["line"], found["count"], found["bytes"]) == (9, 6, 6 * 16)
+    assert found["message"].endswith("5 times the same as just before, unchanged")
+
+
+def test_two_moves_on_one_line_of_which_one_is_the_same(run: Run) -> None:
+    found = run(DEVICE + MOVES.replace("WHAT.to(device)", "batch.to(device) * scale.to(device)")).finding("DEV503")
+    assert found["message"].endswith("5 times the same as just before, unchanged")
+
+
+@pytest.mark.parametrize("moved", ["batch", "scale.add_(1)", "shared"])
+def test_new_data_moved_in_every_step_is_no_finding(run: Run, moved: str) -> None:
+    ended = run(DEVICE + MOVES.replace("WHAT", moved))
+    assert ended.codes == []
+    assert sum(event["bytes"] for event in ended.report["events"] if event["kind"] == "transfer") == 6 * 16
+
+
+def test_transfers_are_listed_by_line(run: Run) -> None:
+    ended = run(DEVICE + MOVES.replace("WHAT", "batch"), options=())
+    assert "    train.py:9: host to device 6 times, 96 B" in ended.err.splitlines()
 
 
 def test_memory_that_grows_with_a_kept_graph(run: Run) -> None:

@@ -158,6 +158,7 @@ def test_new_thread_starts_on_card_0() -> None:
     assert seen == [0]
 
 
+@pytest.mark.skipif(not hasattr(torch, "accelerator"), reason="torch.accelerator came with 2.6")
 def test_accelerator_api() -> None:
     accelerator = torch.accelerator
     assert accelerator.is_available()

@@ -53,8 +53,16 @@ class World:
         return module.to("cuda")
 
 
+RELEASE = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
 def exact(argument: str, device: str, others: str, method: str) -> str:
-    """CUDA's check of one kernel's arguments."""
+    """CUDA's check of one kernel's arguments; it was worded otherwise before 2.8."""
+    if RELEASE < (2, 8):
+        return (
+            two_devices(others, device)
+            + f" (when checking argument for argument {argument} in method wrapper_CUDA_{method})"
+        )
     return (
         f"Expected all tensors to be on the same device, but got {argument} is on {device}, different from other "
         f"tensors on {others} (when checking argument in method wrapper_CUDA_{method})"
@@ -263,7 +271,7 @@ LOSSES = [
     Case(
         "cosine similarity",
         lambda w: F.cosine_similarity(w.x, w.host_x),
-        exact("min", "cuda:0", "cpu", "clamp_min__Tensor"),
+        exact("min", "cuda:0", "cpu", "clamp_min__Tensor") if RELEASE >= (2, 8) else two_devices(),
     ),
     Case("accuracy against host labels", lambda w: w.x.argmax(1) == w.host_labels, two_devices()),
 ]
@@ -363,6 +371,11 @@ JOINING = [
     ),
 ]
 
+
+def _assign(target: torch.Tensor, index: Any, value: Any) -> None:
+    target.clone()[index] = value
+
+
 INDEXING = [
     Case("card by host indices", lambda w: w.x[w.host_labels]),
     Case("card by host mask", lambda w: w.x[w.host_x > 0]),
@@ -373,7 +386,22 @@ INDEXING = [
         lambda w: w.x[torch.tensor([0], device="cuda:1")],
         "indices should be either on cpu or on the same device as the indexed tensor (cuda:0)",
     ),
-    Case("card[host mask] = number", lambda w: w.x.clone().__setitem__(w.host_x > 0, 0.0)),
+    Case("card[host mask] = number", lambda w: _assign(w.x, w.host_x > 0, 0.0)),
+    Case("card[host indices] = number", lambda w: _assign(w.x, w.host_labels, 0.0)),
+    Case("card[host indices] = card rows", lambda w: _assign(w.x, w.host_labels, w.x)),
+    Case("host[card indices] = number", lambda w: _assign(w.host_x, w.labels, 0.0)),
+    Case("host[card indices] = host rows", lambda w: _assign(w.host_x, w.labels, w.host_x)),
+    Case("host[card indices] = card scalar", lambda w: _assign(w.host_x, w.labels, w.scalar)),
+    Case("host[card indices] = card rows", lambda w: _assign(w.host_x, w.labels, w.x), two_devices()),
+    Case("host[card mask] = number", lambda w: _assign(w.host_x, w.x > 0, 0.0)),
+    Case("card[indices of the other card] = number", lambda w: _assign(w.x, w.labels.to("cuda:1"), 0.0)),
+    Case("index_put of host by card indices", lambda w: w.host_x.index_put((w.labels,), w.host_x)),
+    Case(
+        "masked_fill_ by host mask",
+        lambda w: w.x.clone().masked_fill_(w.host_x > 0, 0.0),
+        "expected self and mask to be on the same device, but got mask on cpu and self on cuda:0",
+    ),
+    Case("index_fill_ by host indices", lambda w: w.x.clone().index_fill_(0, w.host_labels, 0.0), two_devices()),
     Case("card[0] = host row", lambda w: w.x.clone().__setitem__(0, w.host_x[0])),
     Case("card[indices] = host rows", lambda w: w.x.clone().__setitem__(w.labels, w.host_x), two_devices()),
     Case(

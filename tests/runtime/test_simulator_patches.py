@@ -119,7 +119,7 @@ def test_missing_attribute_is_skipped_unless_created() -> None:
 def test_one_simulation_after_another() -> None:
     for spec in (DeviceSpec("cuda", 1), DeviceSpec("xpu", 2), DeviceSpec("cuda", 3)):
         with simulate(spec) as simulation:
-            assert torch.accelerator.device_count() == spec.count
+            assert getattr(torch, spec.kind).device_count() == spec.count
             assert str(torch.ones(2, device=spec.kind).device) == f"{spec.kind}:0"
             assert simulation.description == spec.description
 
@@ -174,6 +174,6 @@ def test_compiler_is_imported_without_patches() -> None:
 def test_nothing_is_said_to_be_there_outside() -> None:
     with simulate():
         assert torch.cuda.is_available()
-        assert torch.accelerator.is_available()
+        assert not hasattr(torch, "accelerator") or torch.accelerator.is_available()
     assert not torch.cuda.is_available()
     assert torch.version.cuda is None or "cu" in torch.__version__

@@ -7,11 +7,14 @@ ATen file named at each rule.
 
 from __future__ import annotations
 
+import dis
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 
+from devlint.runtime.launch import is_devlint
 from devlint.runtime.simulator import messages
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.marks import card_of, mark_of, set_mark
@@ -22,6 +25,7 @@ Outcome = Card | Finished | NotDecided | None
 _Tensor = torch.Tensor
 _WithoutDispatch: Any = torch._C._DisableTorchDispatch
 _UNDECIDED: Final = NotDecided()
+_STORE_SUBSCRIPT: Final = dis.opmap["STORE_SUBSCR"]
 
 
 def _copy(call: MixedCall) -> Outcome:
@@ -41,23 +45,50 @@ def _anywhere(call: MixedCall) -> Outcome:
 
 
 def _index(call: MixedCall) -> Outcome:
-    """Indices on the host or on self's device (TensorAdvancedIndexing.cpp, IndexingUtils.h)."""
+    """Reading: indices on the host or on self's device (TensorAdvancedIndexing.cpp, meta function of `index`)."""
     indexed = call.args[0]
     home = call.place(indexed)
-    indices = [index for index in call.args[1] if index is not None]
-    for index in indices:
+    for index in call.args[1]:
+        if index is None:
+            continue
         place = call.place(index)
         if place is not None and place is not home and not call.is_wild(index):
             call.fail(
                 f"indices should be either on cpu or on the same device as the indexed tensor ({call.device(indexed)})"
             )
-    if "put" in call.name:
-        _check_index_value(call, home)
-    for index in indices:
-        if home is not None and call.place(index) is None:
-            size = index.numel() * index.element_size()
-            call.simulation.transferred("host index", "h2d", size, home, blocking=True)
+    _move_indices(call, home)
     return home
+
+
+def _index_put(call: MixedCall) -> Outcome:
+    """Writing: indices from anywhere, which are moved to self's device.
+
+    `_index_put_impl_` (TensorAdvancedIndexing.cpp) has not the check of `index`, and `make_info`
+    (TensorAdvancedIndexingUtils.h) expands the indices with `ensure_same_device`.
+    """
+    home = call.place(call.args[0])
+    _check_index_value(call, home)
+    _move_indices(call, home)
+    return home
+
+
+def _move_indices(call: MixedCall, home: Card | None) -> None:
+    for index in call.args[1]:
+        if index is not None:
+            _move_index(call, index, home)
+
+
+def _move_index(call: MixedCall, index: torch.Tensor, home: Card | None) -> None:
+    place = call.place(index)
+    if call.is_wild(index) or place is home:
+        return
+    size, record = index.numel() * index.element_size(), call.simulation.transferred
+    if home is None:
+        record("card index", "d2h", size, call.card, blocking=True)
+    elif place is None:
+        record("host index", "h2d", size, home, blocking=True)
+    else:
+        record("index of another card", "d2d", size, home, blocking=False)
 
 
 def _check_index_value(call: MixedCall, home: Card | None) -> None:
@@ -101,9 +132,40 @@ def _masked_fill(call: MixedCall) -> Outcome:
     if isinstance(value, _Tensor) and home is None and call.place(value) is not None:
         call.fail("masked_fill_: Expected inputs to be on same device")
     if not call.is_wild(mask) and call.place(mask) is not home:
+        if _is_subscript_assignment(call):
+            return _filled_by_subscript(call, mask, home)
         here, there = call.device(filled), call.device(mask)
         call.fail(f"expected self and mask to be on the same device, but got mask on {there} and self on {here}")
     return home
+
+
+def _index_fill(call: MixedCall) -> Outcome:
+    """As its class, but in ``x[indices] = number`` as that."""
+    filled, index = call.args[0], call.args[2]
+    home = call.place(filled)
+    if not call.is_wild(index) and call.place(index) is not home and _is_subscript_assignment(call):
+        return _filled_by_subscript(call, index, home)
+    return _UNDECIDED
+
+
+def _filled_by_subscript(call: MixedCall, index: torch.Tensor, home: Card | None) -> Outcome:
+    """``x[index] = number``: `index_put_` wherever the devices differ.
+
+    From 2.14 on C++ tries `masked_fill_` and `index_fill_` first, when devices are equal (TensorIndexing.h), and
+    here it takes all for the host's.
+    """
+    _move_index(call, index, home)
+    return home
+
+
+def _is_subscript_assignment(call: MixedCall) -> bool:
+    """Whether the Python code that called the operator is at an assignment to a subscript, with a plain number."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_devlint(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or isinstance(call.args[-1], _Tensor):
+        return False
+    return bool(frame.f_code.co_code[frame.f_lasti] == _STORE_SUBSCRIPT)
 
 
 def _where(call: MixedCall) -> Outcome:
@@ -204,16 +266,17 @@ HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
     "resize_as_": _anywhere,
     "index": _index,
     "_unsafe_index": _index,
-    "index_put": _index,
-    "index_put_": _index,
-    "_index_put_impl_": _index,
-    "_unsafe_index_put": _index,
+    "index_put": _index_put,
+    "index_put_": _index_put,
+    "_index_put_impl_": _index_put,
+    "_unsafe_index_put": _index_put,
     "embedding": _embedding,
     "convolution": _convolution,
     "_convolution": _convolution,
     "convolution_overrideable": _convolution,
     "masked_fill": _masked_fill,
     "masked_fill_": _masked_fill,
+    "index_fill_": _index_fill,
     "where": _where,
     "_pack_padded_sequence": _packed_sequence,
     "_ctc_loss": _ctc_loss,

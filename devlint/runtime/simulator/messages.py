@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 
-# The wording of the exact check changed between 2.7 and 2.9.
+# The wording of the exact check changed with 2.8 (aten/src/ATen/core/adaption.cpp).
 _RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-_NEW_EXACT_WORDING = _RELEASE >= (2, 9)
+_NEW_EXACT_WORDING = _RELEASE >= (2, 8)
 
 TOO_MANY_SCALARS = "Trying to pass too many CPU scalars to non-CPU kernel!"
 NOT_INITIALIZED = "CUDA error: initialization error"

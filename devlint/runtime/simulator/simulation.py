@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import torch
 
-from devlint.runtime.recorder import Direction, Recorder
+from devlint.runtime.recorder import Direction, Recorder, Source
 from devlint.runtime.simulator import messages
 from devlint.runtime.simulator.autocast import AutocastPolicy
 from devlint.runtime.simulator.cards import Card, card
@@ -169,6 +169,7 @@ class Simulation:
         *,
         blocking: bool,
         from_pageable: bool = False,
+        source: Source | None = None,
     ) -> None:
         """Bytes were copied; a blocking copy also waits for the card, another one queues."""
         self.check_launch()
@@ -181,7 +182,14 @@ class Simulation:
             if from_pageable:
                 what += " from pageable memory"
         self.recorder.record(
-            "transfer", what, bytes=size, direction=direction, blocking=blocking, pending=pending, device=_name(on)
+            "transfer",
+            what,
+            bytes=size,
+            direction=direction,
+            blocking=blocking,
+            pending=pending,
+            device=_name(on),
+            source=source,
         )
 
     def check_copy_finished(self, tensor: torch.Tensor, reader: str) -> None:

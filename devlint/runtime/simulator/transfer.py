@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from devlint.runtime.copies import source_of
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.marks import (
     WILD,
@@ -60,15 +61,16 @@ def record_copy(
     what: str,
 ) -> None:
     """Record a copy that was made, and stamp host memory that a non-blocking copy still fills."""
+    read = source_of(source, on_host=True)
     if place is not None and came_from is None:
         pageable = non_blocking and not is_pinned(source)
-        simulation.transferred(what, "h2d", size, place, blocking=not non_blocking, from_pageable=pageable)
+        simulation.transferred(what, "h2d", size, place, blocking=not non_blocking, from_pageable=pageable, source=read)
     elif place is not None and came_from is not None and came_from is not place:
-        simulation.transferred(what, "d2d", size, place, blocking=False)
+        simulation.transferred(what, "d2d", size, place, blocking=False, source=read)
     elif place is None and came_from is not None:
         # A copy to pageable memory returns only when it is complete.
         blocking = not (non_blocking and is_pinned(result))
-        simulation.transferred(what, "d2h", size, came_from, blocking=blocking)
+        simulation.transferred(what, "d2h", size, came_from, blocking=blocking, source=read)
         if not blocking:
             storage: Any = storage_of(result)
             storage._devlint_copy = (came_from, came_from.queued)

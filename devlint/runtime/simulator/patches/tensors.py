@@ -71,6 +71,14 @@ def _device_attributes(simulation: Simulation) -> Iterator[Patch]:
 
 
 def _moves(simulation: Simulation) -> Iterator[Patch]:
+    def as_subclass(original: Any) -> Any:
+        # Older versions refuse an alias that comes back from a dispatch mode.
+        def as_subclass(self: torch.Tensor, cls: Any) -> Any:
+            with _WithoutDispatch():
+                return original(self, cls)
+
+        return as_subclass
+
     def to(original: Any) -> Any:
         @overridable(original)
         def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -156,6 +164,7 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
         return _parse_to
 
     yield Patch(torch._C._nn, "_parse_to", parse_to)
+    yield Patch(_Tensor, "as_subclass", as_subclass)
     yield Patch(_Tensor, "to", to)
     yield Patch(_Tensor, simulation.kind, to_card, create=True)
     yield Patch(_Tensor, "cpu", to_host)
