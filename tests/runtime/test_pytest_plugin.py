@@ -12,6 +12,11 @@ pytest.importorskip("torch")
 
 import torch
 
+# A run inside this process forgets the modules that it imported first, but packages keep those as attributes, and the
+# next run would get some of the old modules beside new ones: all must be there before the first run.
+import devlint.runtime.simulator.handrules
+import devlint.runtime.simulator.session  # noqa: F401
+
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.runtime
 
@@ -76,7 +81,7 @@ def test_device_error_fails_with_an_explanation(pytester: pytest.Pytester) -> No
             model(batch)
         """
     )
-    result = pytester.runpytest_subprocess("--devlint-device=sim")
+    result = pytester.runpytest_inprocess("--devlint-device=sim")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*devlint: DEV103 module-input-device at *", "*left behind: `batch`, float32*on cpu*"])
     result.stdout.no_fnmatch_line("*simulation.py*")
@@ -93,7 +98,7 @@ def test_device_error_in_a_fixture_is_explained(pytester: pytest.Pytester) -> No
             pass
         """
     )
-    result = pytester.runpytest_subprocess("--devlint-device=sim")
+    result = pytester.runpytest_inprocess("--devlint-device=sim")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*left behind: `torch.zeros(3)`*"])
 

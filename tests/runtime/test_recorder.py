@@ -78,6 +78,7 @@ def test_json_holds_the_events() -> None:
             "blocking": None,
             "pending": 2,
             "device": "cuda:0",
+            "again": 0,
         }
     ]
 
