@@ -20,6 +20,7 @@ from typing import Any
 
 from devlint.codec import dump, load
 from devlint.config import Config
+from devlint.embedded import NOTEBOOK
 from devlint.errors import SourceError
 from devlint.fingerprint import code_stamp, content_digest, settings_stamp
 from devlint.model import FileResult, RuleMeta
@@ -177,7 +178,10 @@ class Cache:
             raw = _read(task.path, content) if raw is None else raw
             if raw is None:
                 return None
-            report = replace(report, text=_text(raw, task.name))
+            if task.name.endswith(NOTEBOOK):
+                report = replace(report, cells=_cells(raw, task.name))
+            else:
+                report = replace(report, text=_text(raw, task.name))
         return Outcome(report)
 
     def _keep(self, task: Task, outcome: Outcome) -> None:
@@ -349,6 +353,15 @@ def _read(path: str, content: bytes) -> bytes | None:
     except OSError:
         return None
     return raw if content_digest(raw) == content else None
+
+
+def _cells(raw: bytes, name: str) -> dict[int, str]:
+    from devlint.embedded.notebook import read_notebook
+
+    try:
+        return {cell.number: cell.text for cell in read_notebook(raw, name).cells}
+    except SourceError:
+        return {}
 
 
 def _text(raw: bytes, name: str) -> str | None:

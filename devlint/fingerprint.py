@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from devlint import __version__
 from devlint.settings import Settings
 
-_OWN_PARTS = ("", "facts", "fix", "knowledge")  # of the package devlint: what can change a result
+_OWN_PARTS = ("", "embedded", "facts", "fix", "knowledge")  # of the package devlint: what can change a result
+_FILES = (".py", ".json")  # code, and what is known of torch
 _RULES = "devlint_rules"
 _PARSER = "libcst"
 
@@ -49,7 +50,7 @@ def _states(folders: list[str]) -> Iterator[str]:
     for folder in folders:
         try:
             with os.scandir(folder) as scan:
-                entries = sorted((entry for entry in scan if entry.name.endswith(".py")), key=lambda entry: entry.name)
+                entries = sorted((entry for entry in scan if entry.name.endswith(_FILES)), key=lambda entry: entry.name)
                 for entry in entries:
                     state = entry.stat()
                     yield f"{entry.path} {state.st_size} {state.st_mtime_ns}"

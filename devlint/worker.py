@@ -116,11 +116,12 @@ def run_task(task: Task) -> Outcome:
 def _run(task: Task) -> Outcome:
     from devlint.source import decode, read_source
 
-    if task.name.endswith(EMBEDDING):
-        from devlint.embedded.run import run
-
-        return run(task, _checker(task))
     seen = Seen.of(task.path) if task.remember and task.depends_on_content_alone else None
+    if task.name.endswith(EMBEDDING):
+        from devlint.embedded.run import read, run
+
+        raw = task.raw if task.raw is not None else read(task.path)
+        return _seen(run(task, _checker(task), raw), seen, raw)
     source = decode(task.raw, task.name) if task.raw is not None else read_source(Path(task.path), task.name)
     done, hidden = work(task, _checker(task), source)
     outcome = Outcome(
@@ -132,10 +133,15 @@ def _run(task: Task) -> Outcome:
     if done.text != source.text:
         outcome.before, outcome.after = source.raw, source.encode(done.text)
         write(task, outcome)
+    return _seen(outcome, seen, source.raw)
+
+
+def _seen(outcome: Outcome, seen: Seen | None, raw: bytes) -> Outcome:
+    """An outcome with the state of the file that it follows from, whose content was `raw`."""
     if seen is not None:
         from devlint.fingerprint import content_digest
 
-        outcome.seen = replace(seen, size=len(source.raw), content=content_digest(source.raw))
+        outcome.seen = replace(seen, size=len(raw), content=content_digest(raw))
     return outcome
 
 

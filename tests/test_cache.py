@@ -103,6 +103,21 @@ def test_the_report_is_the_same_with_and_without_the_cache(check: Check, options
     assert check(".", *options) == first == check(".", "--no-cache", *options)
 
 
+@pytest.mark.parametrize("options", [(), ("--output-format", "json"), ("--output-format", "concise", "--markdown")])
+def test_notebooks_and_markdown_are_answered_too(check: Check, checked: list[str], options: tuple[str, ...]) -> None:
+    cells = [
+        {"cell_type": "code", "metadata": {}, "source": "%time f()\n" + BAD},
+        {"cell_type": "code", "source": "x = ("},
+    ]
+    write("n.ipynb", json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    write("clean.ipynb", json.dumps({"cells": [{"cell_type": "code", "source": CLEAN}], "metadata": {}}))
+    write("a.md", f"Text\n\n```python\n{BAD}```\n")
+    first = check(".", "a.md", *options)
+    assert first[0] == 1
+    assert check(".", "a.md", *options) == first == check(".", "a.md", "--no-cache", *options)
+    assert len(checked) == 2 * 3  # the first run, and the one without a cache
+
+
 def test_results_serve_another_directory_and_keep_their_names_apart(check: Check, checked: list[str]) -> None:
     Path("inner").mkdir()
     write("inner/b.py", BAD)

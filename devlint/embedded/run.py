@@ -23,9 +23,8 @@ _BOM = b"\xef\xbb\xbf"
 _WORDS = (b"torch", b"devlint", b"noqa")  # without any of them there is nothing to say
 
 
-def run(task: Task, checker: Checker) -> Outcome:
-    """The outcome of a task about a notebook or a Markdown file. Raises SourceError when it cannot be read."""
-    raw = task.raw if task.raw is not None else _read(task.path)
+def run(task: Task, checker: Checker, raw: bytes) -> Outcome:
+    """The outcome of a task about a notebook or a Markdown file with this content. Raises SourceError."""
     if not any(word in raw for word in _WORDS):
         nothing = FileResult(task.name, statistics=Statistics(files=1, gated=1))
         return Outcome(FileReport(nothing, applied=task.applied))
@@ -35,7 +34,8 @@ def run(task: Task, checker: Checker) -> Outcome:
     return outcome
 
 
-def _read(path: str) -> bytes:
+def read(path: str) -> bytes:
+    """The bytes of a file. Raises SourceError when it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
