@@ -8,8 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from devlint import knowledge
-from devlint.facts.classes import ClassFacts
+from devlint.facts.collect import collect_class, definitions
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
@@ -25,7 +24,6 @@ BUDGET_FACTOR = 60
 BUDGET_LEAST = 20_000
 #: Python frames that the analysis may nest. Several stand for one level of an expression.
 RECURSION = 4000
-_DATASET_LIKE = frozenset({"__getitem__", "__len__"})
 
 
 def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
@@ -94,76 +92,11 @@ def is_test(path: str) -> bool:
 
 def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
     """Register the classes and module-level functions."""
-    for node in _definitions(tree.body):
+    for node in definitions(tree.body):
         if isinstance(node, ast.ClassDef):
-            _collect_class(node, flow, imports)
+            flow.classes.setdefault(node.name, collect_class(node, flow.classes, imports))
         else:
             flow.functions.setdefault(node.name, Function(node, node.name))
-
-
-def _definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in body:
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node
-            if isinstance(node, ast.ClassDef):
-                yield from (n for n in _definitions(node.body) if isinstance(n, ast.ClassDef))
-        elif isinstance(node, (ast.If, ast.Try, ast.With)):
-            for name in ("body", "orelse", "finalbody"):
-                yield from _definitions(getattr(node, name, []))
-            for handler in getattr(node, "handlers", []):
-                yield from _definitions(handler.body)
-
-
-def _collect_class(node: ast.ClassDef, flow: Flow, imports: Imports) -> None:
-    if node.name in flow.classes:
-        return
-    bases = tuple(filter(None, (_qualified(base, imports) for base in node.bases)))
-    local = tuple(flow.classes[b] for b in bases if b in flow.classes)
-    methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
-    class_.properties = {
-        name
-        for name, method in methods.items()
-        if any(isinstance(d, ast.Name) and d.id in ("property", "cached_property") for d in method.decorator_list)
-    }
-    flow.classes[node.name] = class_
-
-
-def _qualified(node: ast.expr, imports: Imports) -> str | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Subscript):
-        return _qualified(node.value, imports)
-    if not isinstance(node, ast.Name):
-        return None
-    return ".".join([imports.names.get(node.id, node.id), *reversed(parts)])
-
-
-def _family(
-    bases: tuple[str, ...],
-    local: tuple[ClassFacts, ...],
-    methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
-    node: ast.ClassDef,
-) -> str | None:
-    for class_ in local:
-        if class_.family is not None:
-            return class_.family
-    for base in bases:
-        known = knowledge.cls(base)
-        if known is not None and known.family != "object":
-            return known.family
-    last = [b.rsplit(".", 1)[-1] for b in bases]
-    if any(name.endswith(("Dataset", "Datasets")) for name in last):
-        return "Dataset"
-    if "forward" in methods and bases and not any(name.endswith("Function") for name in last):
-        return "Module"
-    if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
-        return "Module"
-    if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
-        return "Sampler"
-    return None
 
 
 def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:

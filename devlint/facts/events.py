@@ -352,12 +352,16 @@ class Lengths(Event):
 
 @dataclass(frozen=True, slots=True)
 class Load(Event):
-    """`torch.load`, `torch.hub.load_state_dict_from_url`, `model_zoo.load_url`: `map_location` is its argument, or None."""
+    """`torch.load`, `torch.hub.load_state_dict_from_url`, `model_zoo.load_url`: `map_location` is its argument, or None.
+
+    `tensors` is False where the file surely holds none.
+    """
 
     qualname: str
     map_location: Operand | None
     star_arguments: bool  # **kwargs may carry map_location
     run_device: str | None
+    tensors: bool = True
 
 
 @dataclass(frozen=True, slots=True)

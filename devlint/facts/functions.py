@@ -9,6 +9,7 @@ from devlint import knowledge
 from devlint.facts.api_calls import note_api
 from devlint.facts.calls import FAMILY_KIND, Arguments
 from devlint.facts.classes import ClassFacts
+from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.machine import Function, State, Summary
@@ -45,12 +46,18 @@ class Functions(Registration):
         known = self.functions.get(name)
         if known is None:
             known = self.functions[name] = Function(node, name, self.owner)
-        outer = self.scan.functions.get(id(self.function.node))
-        known.closure = {**self.function.closure, **self.state.env}
-        for path in list(known.closure):
-            if outer is not None and outer.bound.get(path, 0) > 1:
-                known.closure[path] = NOTHING  # what it holds when the function is called is not known
+        known.closure = self.closure_here()
         self.bind(node.name, Value("function", type_name=name))
+
+    def closure_here(self) -> dict[str, Value]:
+        """What a function that is defined here finds in the ones around it."""
+        assert self.function is not None
+        outer = self.scan.functions.get(id(self.function.node))
+        closure = {**self.function.closure, **self.state.env}
+        for path in closure:
+            if outer is not None and outer.bound.get(path, 0) > 1:
+                closure[path] = NOTHING  # what it holds when the function is called is not known
+        return closure
 
     def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         """Decorators run where the function or class is defined."""
@@ -86,6 +93,21 @@ class Functions(Registration):
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.defaults(statement)
                 self.decorators(statement)
+        if self.function is not None:
+            self.define_local_class(node)
+
+    def define_local_class(self, node: ast.ClassDef) -> None:
+        """A class that a function makes: its methods see the names of the function, and are run like all others."""
+        known = self.classes.get(node.name)
+        if known is not None and known.node is not node:
+            self.bind(node.name, NOTHING)  # two classes of one name, told apart by where they are defined
+            return
+        if known is not None:
+            return
+        class_ = self.classes[node.name] = collect_class(node, self.classes, self.imports)
+        for name, method in class_.methods.items():
+            self.method_function(class_, name, method).closure = self.closure_here()
+        self.prepare(class_)
 
     def prepare(self, class_: ClassFacts) -> None:
         """Run `__init__` once, so that the attributes are known."""

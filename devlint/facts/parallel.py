@@ -14,6 +14,12 @@ from devlint.model import Origin
 
 _INIT = frozenset({"torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group"})
 _GET_RANK = frozenset({"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"})
+_TAKES_INDEX = frozenset(
+    {
+        "torch.cuda.set_device", "torch.cuda.device", "torch.accelerator.set_device_index", "torch.xpu.set_device",
+        "torch.npu.set_device", "torch.mlu.set_device", "torch.musa.set_device",
+    }
+)  # fmt: skip
 _SPAWNS = ("spawn(", "start_processes(", "mp.Process(", "multiprocessing.Process(")
 _BINDS = (
     "set_device(", "set_device_index(", "set_device_idx(", "device_id=", "CUDA_VISIBLE_DEVICES", "torch.cuda.device(",
@@ -154,7 +160,7 @@ def indices(o: Outline) -> Iterator[ast.expr]:
     """The expressions that stand where the index of a card belongs."""
     for call in o.calls:
         qualname = o.qualname(call.func) or ""
-        if qualname in ("torch.cuda.set_device", "torch.cuda.device", "torch.accelerator.set_device_index"):
+        if qualname in _TAKES_INDEX:
             yield from call.args[:1]
         elif qualname == "torch.device":
             if len(call.args) > 1:
@@ -217,6 +223,9 @@ def rank_source(o: Outline, node: ast.expr, depth: int) -> ast.expr | None:
         if isinstance(node.func, ast.Name) and node.func.id == "int" and len(node.args) == 1:
             return node if environment(o, node.args[0]) == "RANK" else None
         return None
+    if isinstance(node, ast.IfExp):  # `int(os.environ["RANK"]) if "RANK" in os.environ else -1`
+        arms = [rank_source(o, arm, depth) or is_number(arm) for arm in (node.body, node.orelse)]
+        return next((arm for arm in arms if isinstance(arm, ast.expr)), None) if all(arms) else None
     path = dotted(node)
     if path is None or depth > 3:
         return None
@@ -231,14 +240,20 @@ def rank_source(o: Outline, node: ast.expr, depth: int) -> ast.expr | None:
     found: ast.expr | None = None
     for value in values:
         source = rank_source(o, value, depth + 1) if value is not None else None
-        if source is None and not (isinstance(value, ast.Constant) or is_negative(value)):
+        if source is None and not (is_number(value) or (value is not None and reads_local(o, value))):
             return None
         found = found or source
     return found
 
 
-def is_negative(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
+def is_number(node: ast.expr | None) -> bool:
+    """A literal, which stands for "no process group": 0, -1, None."""
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
+
+
+def reads_local(o: Outline, node: ast.expr) -> bool:
+    """`int(os.environ.get("LOCAL_RANK", 0))`: right in one branch, which makes the other one wrong."""
+    return isinstance(node, ast.Call) and bool(node.args) and environment(o, node.args[0]) == "LOCAL_RANK"
 
 
 def environment(o: Outline, node: ast.expr) -> str | None:

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from devlint.facts.checkpoints import loads_of_host_data
 from devlint.facts.events import ColdTimer, Create, Event, Move
 from devlint.facts.flow import Flow
 from devlint.facts.outline import Outline
@@ -82,6 +83,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{")),
     (workers, works_in_workers),
     (late_settings, touches_early),
+    (loads_of_host_data, words("torch.load", "import load")),
 )
 
 

@@ -671,13 +671,13 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "cuda.reset_max_memory_allocated cuda.reset_max_memory_cached",
     ),
     (
-        "torch/cuda/memory.py: deprecated names of the same figure",
-        "c=D|to=torch.cuda.memory_reserved",
+        "torch/cuda/memory.py: deprecated names of the same figure, with FutureWarning already in 2.2",
+        "c=D|!=2.2|to=torch.cuda.memory_reserved",
         "cuda.memory_cached",
     ),
     (
-        "torch/cuda/memory.py: deprecated names of the same figure",
-        "c=D|to=torch.cuda.max_memory_reserved",
+        "torch/cuda/memory.py: deprecated names of the same figure, with FutureWarning already in 2.2",
+        "c=D|!=2.2|to=torch.cuda.max_memory_reserved",
         "cuda.max_memory_cached",
     ),
     (

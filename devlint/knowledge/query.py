@@ -309,18 +309,20 @@ def is_public_name(namespace: str, name: str) -> bool | None:
 
 
 def nearest(qualname: str, n: int = 3) -> list[str]:
-    """Up to n real names that look like this one: first in its namespace, then the same last part in others."""
+    """Up to n real names that look like this one.
+
+    First the same name below its namespace, then a similar one in it, then the same name in others.
+    """
     import difflib
 
     namespace, _, name = qualname.rpartition(".")
     names = _names(namespace)
     owner = cls(namespace) if names is None else None
     pool = sorted(names or (owner.methods | owner.attributes if owner else ()))
-    close = [f"{namespace}.{c}" for c in difflib.get_close_matches(name, pool, n=n, cutoff=0.7)]
-    if len(close) < n:
-        same = sorted(
-            (f for f in _data()["functions"] if f.rpartition(".")[2] == name and f != qualname),
-            key=lambda f: (f.count("."), f),
-        )
-        close += [f for f in same if f not in close][: n - len(close)]
-    return close
+    similar = [f"{namespace}.{c}" for c in difflib.get_close_matches(name, pool, n=n, cutoff=0.7)]
+    same = sorted(
+        (f for table in ("functions", "classes") for f in _data()[table] if f.rpartition(".")[2] == name),
+        key=lambda f: (f.count("."), f),
+    )
+    below = [f for f in same if f.startswith(f"{namespace}.") and f != qualname]
+    return list(dict.fromkeys((*below, *similar, *(f for f in same if f != qualname))))[:n]

@@ -75,9 +75,11 @@ def path_to(site: Site, node: cst.CSTNode) -> list[cst.CSTNode]:
         for child in root.children:
             try:
                 span = site.span(child)
+                # libcst gives a parameter the place of its name alone
+                inside = isinstance(child, cst.Param) or span.start <= target.start <= target.end <= span.end
             except LookupError:  # a node without a place, as a comma that is only meant
                 continue
-            if span.start <= target.start and target.end <= span.end and (found := below(child)):
+            if inside and (found := below(child)):
                 return [root, *found]
         return []
 

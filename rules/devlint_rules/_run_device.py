@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from devlint.api import ApiCall, CudaMethod, DeviceLiteral, Facts, RunDeviceNeed, Site
+from devlint.api import CPU, HOME, ApiCall, CudaMethod, DeviceLiteral, Facts, Move, RunDeviceNeed, Site
 
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
 _KERNELS = (
@@ -24,6 +24,9 @@ _SAYS_CPU = re.compile(
 _COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
 _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
+
+# What no other accelerator has: captured graphs, memory shared between processes by handle, the driver's own interface.
+_ONLY_CUDA = re.compile(r"\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b")
 
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
@@ -59,7 +62,7 @@ def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
 
 def is_for_accelerator(facts: Facts) -> bool:
     """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
-    if _occurs(_MARKED, facts.text):
+    if _occurs(_MARKED, facts.text) or _occurs(_ONLY_CUDA, facts.text):
         return True
     kernels = tuple(f"{name}." for name in _KERNELS)
     return any(name.endswith("_cuda") or f"{name}.".startswith(kernels) for name in facts.imports.values())
@@ -93,3 +96,20 @@ def run_device(in_scope: str | None, site: Site) -> RunDevice:
         return RunDevice(in_scope)
     name = "run_device" if _occurs(_BINDS_DEVICE, site.facts.text) else "device"
     return RunDevice(name, (RunDeviceNeed(name),))
+
+
+def beside(event: ApiCall | CudaMethod | DeviceLiteral, site: Site) -> str | None:
+    """The device of a tensor argument at hand, for a tensor that is made in a function and meets the arguments there.
+
+    None where the function moves an argument itself: what is made there belongs where that goes.
+    """
+    found = site.facts.device_expression(event.scope, HOME) if event.function else None
+    if found is None or not found.endswith(".device") or found.startswith("next("):
+        return None
+    for other in site.facts.events:
+        if isinstance(other, Move | CudaMethod) and other.function == event.function:
+            target = other.target if isinstance(other, Move) else None
+            to_host = target is not None and target.device == CPU
+            if other.receiver.value.device == HOME and not to_host:
+                return None
+    return found

@@ -27,8 +27,9 @@ Use instead:
 
 ## Fix safety
 Safe when a variable in scope is proved to be CUDA wherever CUDA exists, the call has no
-index, and the receiver is proved to be a tensor or a module. Unsafe otherwise, as for DEV201. Only a
-hint where the file names several cards, and for a computed index without a device in scope.
+index, and the receiver is proved to be a tensor or a module. Unsafe otherwise, as for DEV201. A tensor that is made
+beside tensor arguments goes to their device where no other is in scope. Only a hint where the file names several
+cards, and for a computed index.
 
 ## Known limits
 A class of the program's own with a `cuda` method of another meaning is taken for a module when
@@ -39,8 +40,9 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import CPU, CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._run_device import (
+    beside,
     is_for_accelerator,
     is_guarded,
     may_use_other_cards,
@@ -87,9 +89,10 @@ class CudaMethodCall(Rule[CudaMethod]):
             return Fix("Say `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
-        if computed and given is None and event.run_device is None:
+        if computed and given is None:
             return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT)
-        device = run_device(given or event.run_device, site)
+        made_here = event.receiver.value.is_tensor and event.receiver.value.device == CPU
+        device = run_device(given or event.run_device or (beside(event, site) if made_here else None), site)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]
@@ -115,7 +118,10 @@ def _given_device(event: CudaMethod) -> str | None:
         return None
     text = ast.unparse(event.argument)
     value = event.scope.get(text)
-    return text if value is not None and value.kind == "device" else None
+    if value is not None and value.kind == "device":
+        return text
+    named = text.rpartition(".")[2] in ("device", "dev") and text.replace(".", "").isidentifier()
+    return text if named and (value is None or value.kind == "unknown") else None
 
 
 def _is_none(node: ast.expr) -> bool:

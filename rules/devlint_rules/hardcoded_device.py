@@ -59,6 +59,7 @@ from devlint.api import (
 )
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import (
+    beside,
     is_for_accelerator,
     is_guarded,
     may_use_other_cards,
@@ -114,7 +115,9 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             if choice is None:
                 return Fix("Choose the device that is there", Safety.HINT)
             return Fix("Choose the device that is there", Safety.UNSAFE, (Edit(whole, site.expression(choice)),))
-        device = run_device(event.run_device, site)
+        makes = event.argument == "device" and (event.call or "").startswith("torch.") and event.role == "argument"
+        near = beside(event, site) if makes and event.call not in ("torch.device", "torch.load") else None
+        device = run_device(event.run_device or near, site)
         text = device.text
         if event.argument == "type":
             text = f"{text}.type" if device.needs else f"{site.spell('torch.device')}({text}).type"

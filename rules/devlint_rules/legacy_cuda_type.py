@@ -42,7 +42,7 @@ from devlint.api import ApiCall, Edit, Event, Facts, Finding, Fix, Move, Rule, R
 from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, serves_accelerator, spelled
 from devlint_rules._calls import path_to
 from devlint_rules._legacy import modern_tensor
-from devlint_rules._run_device import is_for_accelerator, run_device
+from devlint_rules._run_device import beside, is_for_accelerator, run_device
 
 _QUIET_CALLS = frozenset(
     {"isinstance", "issubclass", "torch.set_default_tensor_type", "set_default_tensor_type", "hasattr"}
@@ -101,7 +101,7 @@ class LegacyCudaType(Rule[Event]):
             if around is not None and isinstance(around.func, cst.Attribute) and around.func.attr.value == "type":
                 return _move(event.qualname, around, event.run_device, site)
             return Fix("Keep a dtype and a device instead", Safety.HINT)
-        device = run_device(event.run_device, site)
+        device = run_device(event.run_device or beside(event, site), site)
         new = modern_tensor(event, site.expression(device.text), site)
         if new is None or not isinstance(site.node, cst.Call):
             return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)

@@ -2,7 +2,8 @@
 
 ## What it flags
 `torch.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
-with a literal `None`. Quiet when `**kwargs` may carry it, and under a guard for CUDA.
+with a literal `None`. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where the file holds no tensors:
+what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
 
 ## Why it matters
 Every storage goes back to the device it was saved from. On a machine without that device the
@@ -24,7 +25,7 @@ Unsafe: code after the load may rely on where the tensors are. The device of the
 is in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device.
 
 ## Known limits
-Files that hold no tensors need no `map_location`; that cannot be seen from the code.
+Files that hold no tensors need no `map_location`; that can be seen only where the same file writes or reads them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class LoadWithoutMapLocation(Rule[Load]):
     event = Load
 
     def suspects(self, event: Load, facts: Facts) -> bool:
-        if event.star_arguments or event.under.allow("cuda"):
+        if event.star_arguments or not event.tensors or event.under.allow("cuda"):
             return False
         given = event.map_location
         return given is None or (isinstance(given.node, ast.Constant) and given.node.value is None)

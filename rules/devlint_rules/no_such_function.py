@@ -5,8 +5,8 @@ Calls and readings of names that a module of torch has in no known version, with
 Quiet in a `try` that catches errors, under `hasattr`, and for modules that make up their names.
 
 ## Why it matters
-The line raises `AttributeError` as soon as it runs. Often the name is one of another module or another
-library, or was removed long ago.
+The line raises `AttributeError` as soon as it runs, except in an annotation that stays text. Often the name is
+one of another module or another library, or was removed long ago.
 
 ## Example
     import torch
@@ -35,8 +35,9 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
+from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._api import asks_version, is_called, is_written_out
+from devlint_rules._calls import path_to
 
 
 class NoSuchFunction(Rule[ApiCall]):
@@ -69,8 +70,17 @@ class NoSuchFunction(Rule[ApiCall]):
         message = f"`{module}` has no `{name}`"
         if event.nearest:
             message += "; there is " + ", ".join(f"`{near}`" for near in event.nearest[:2])
+        if _is_text(site):
+            message += " (in an annotation that is not evaluated when the module is imported)"
         title = f"Use `{event.nearest[0]}`" if event.nearest else "Remove it"
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
+
+
+def _is_text(site: Site) -> bool:
+    """Whether the name stands in an annotation that stays text: `from __future__ import annotations`."""
+    if site.facts.imports.get("annotations") != "__future__.annotations":
+        return False
+    return any(isinstance(node, cst.Annotation) for node in path_to(site, site.node))
 
 
 def _is_added(name: str, facts: Facts) -> bool:

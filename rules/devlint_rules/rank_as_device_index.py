@@ -56,7 +56,7 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._calls import may_precede
+from devlint_rules._calls import may_precede, path_to
 
 
 class RankAsDeviceIndex(Rule[RankIndex]):
@@ -81,7 +81,7 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             needs.append(ImportNeed("os"))
         if event.problem == "global-rank":
             message = f"`{event.text}` counts over all machines, but cards are counted on each one"
-            local = site.expression(event.local)
+            local = site.expression(_inside(event.local, site))
             fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
             return Finding(event.span, message, fix, event.because)
         if event.problem == "never-set":
@@ -98,3 +98,9 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         edit = InsertStatement(event.span, cst.parse_statement(call), after=not event.before)
         fix = Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs))
         return Finding(event.span, message, fix, event.because)
+
+
+def _inside(local: str, site: Site) -> str:
+    """An expression with the other quotes than those of the f-string that it goes into."""
+    around = [node for node in path_to(site, site.node) if isinstance(node, cst.FormattedString)]
+    return local.replace('"', "'") if around and around[-1].start.endswith('"') else local

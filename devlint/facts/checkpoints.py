@@ -1,0 +1,104 @@
+"""Facts about files that `torch.load` reads: which of them hold no tensors, so that no device is stored in them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from devlint.facts.events import Load
+from devlint.facts.outline import Outline, dotted, method, own_nodes
+
+#: What reads arrays and numbers of the host, and no tensor of another device.
+_FROM_HOST = frozenset({"torch.from_numpy"})
+_HOST_CALLS = frozenset({"int", "float", "bool", "str", "len", "round", "repr", "range", "sorted"})
+_HOST_METHODS = frozenset({"item", "tolist", "numpy", "isoformat", "strftime", "lower", "upper", "format"})
+_DEPTH = 4
+
+
+def loads_of_host_data(o: Outline) -> Iterator[Load]:
+    """The loads whose file holds no tensors: the same class or file writes only numbers, or arrays are read from it."""
+    events = {e.node: e for e in o.flow.events.values() if isinstance(e, Load) and e.qualname == "torch.load"}
+    if not events:
+        return
+    saves = [c for c in o.calls if o.qualname(c.func) == "torch.save" and c.args]
+    for call in o.calls:
+        event = events.get(call)
+        if event is not None and (feeds_arrays(o, call) or writes_host_data(o, call, saves)):
+            yield replace(event, tensors=False)
+
+
+def feeds_arrays(o: Outline, load: ast.Call) -> bool:
+    """Whether what is loaded, or a part of it, is given to `torch.from_numpy`."""
+    for above in o.above(load):
+        if isinstance(above, ast.stmt):
+            break
+        if isinstance(above, ast.Call) and o.qualname(above.func) in _FROM_HOST:
+            return True
+    statement = o.statement(load)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    name = dotted(statement.targets[0])
+    if name is None or statement.value is not load:
+        return False
+    for node in own_nodes(o.scope(load)):
+        if isinstance(node, ast.Call) and node.args and o.qualname(node.func) in _FROM_HOST:
+            read = node.args[0]
+            while isinstance(read, ast.Subscript):
+                read = read.value
+            if dotted(read) == name:
+                return True
+    return False
+
+
+def writes_host_data(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
+    """Whether the class that loads, or else its file, saves as well, and never anything but host data."""
+    class_ = o.nearest(load, ast.ClassDef)
+    own = [s for s in saves if class_ is not None and o.nearest(s, ast.ClassDef) is class_]
+    return bool(own or saves) and all(is_host(o, save.args[0], 0) for save in own or saves)
+
+
+def is_host(o: Outline, node: ast.expr | None, depth: int) -> bool:
+    """Whether an expression surely holds no tensor: numbers, text, arrays, and containers of those."""
+    if node is None or depth > _DEPTH:
+        return False
+    if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare)):
+        return True
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return all(is_host(o, e, depth) for e in node.elts)
+    if isinstance(node, ast.Dict):
+        return all(is_host(o, v, depth) for v in node.values)
+    if isinstance(node, ast.BinOp):
+        return is_host(o, node.left, depth) and is_host(o, node.right, depth)
+    if isinstance(node, ast.UnaryOp):
+        return is_host(o, node.operand, depth)
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name):
+            if node.func.id == "dict":
+                return not node.args and all(k.arg is not None and is_host(o, k.value, depth) for k in node.keywords)
+            return node.func.id in _HOST_CALLS
+        return method(node) in _HOST_METHODS or (o.qualname(node.func) or "").startswith(("numpy.", "time.", "math."))
+    path = dotted(node)
+    if path is None:
+        return False
+    if path.startswith("self.") and path.count(".") == 1 and knows_no_tensors(o, node):
+        return True
+    known = o.assignments(path, node)
+    return bool(known) and all(is_host(o, value, depth + 1) for value in known)
+
+
+def knows_no_tensors(o: Outline, node: ast.expr) -> bool:
+    """Whether the class around a node is no module and uses torch for nothing but saving and loading."""
+    class_ = o.nearest(node, ast.ClassDef)
+    known = o.flow.classes.get(class_.name) if class_ is not None else None
+    if class_ is None or known is None or known.family is not None:
+        return False
+    for call in ast.walk(class_):
+        if isinstance(call, ast.Call) and method(call) in ("state_dict", "cuda", "cpu", "to", "detach", "parameters"):
+            return False
+        if isinstance(call, ast.Attribute) and (o.qualname(call) or "").startswith("torch."):
+            if o.qualname(call) not in ("torch.save", "torch.load"):
+                return False
+        if isinstance(call, ast.arg) and call.annotation is not None and "Tensor" in ast.unparse(call.annotation):
+            return False
+    return True

@@ -1,0 +1,76 @@
+"""The functions and classes that a file defines, and what a class is by its bases and methods."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from devlint import knowledge
+from devlint.facts.classes import ClassFacts
+from devlint.facts.names import Imports
+
+_DATASET_LIKE = frozenset({"__getitem__", "__len__"})
+
+
+def definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from (n for n in definitions(node.body) if isinstance(n, ast.ClassDef))
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            for name in ("body", "orelse", "finalbody"):
+                yield from definitions(getattr(node, name, []))
+            for handler in getattr(node, "handlers", []):
+                yield from definitions(handler.body)
+
+
+def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports: Imports) -> ClassFacts:
+    """The facts about a class before any of its methods ran. `classes`: those of the file that are known so far."""
+    bases = tuple(filter(None, (_qualified(base, imports) for base in node.bases)))
+    local = tuple(classes[b] for b in bases if b in classes)
+    methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
+    class_.properties = {
+        name
+        for name, method in methods.items()
+        if any(isinstance(d, ast.Name) and d.id in ("property", "cached_property") for d in method.decorator_list)
+    }
+    return class_
+
+
+def _qualified(node: ast.expr, imports: Imports) -> str | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Subscript):
+        return _qualified(node.value, imports)
+    if not isinstance(node, ast.Name):
+        return None
+    return ".".join([imports.names.get(node.id, node.id), *reversed(parts)])
+
+
+def _family(
+    bases: tuple[str, ...],
+    local: tuple[ClassFacts, ...],
+    methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
+    node: ast.ClassDef,
+) -> str | None:
+    for class_ in local:
+        if class_.family is not None:
+            return class_.family
+    for base in bases:
+        known = knowledge.cls(base)
+        if known is not None and known.family != "object":
+            return known.family
+    last = [b.rsplit(".", 1)[-1] for b in bases]
+    if any(name.endswith(("Dataset", "Datasets")) for name in last):
+        return "Dataset"
+    if "forward" in methods and bases and not any(name.endswith("Function") for name in last):
+        return "Module"
+    if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
+        return "Module"
+    if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
+        return "Sampler"
+    return None
