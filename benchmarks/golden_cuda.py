@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import importlib
 import importlib.util
 import json
 import os
@@ -31,7 +32,7 @@ from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "fixtures" / "runtime"
-SNIPPETS = ROOT / "tests" / "runtime" / "test_simulator_errors.py"
+SNIPPETS = ("lines", "lines_of_training")  # modules of tests/runtime
 PARTS = ("snippets", "mixed", "verdicts")
 SECONDS = {"snippets": 60.0, "mixed": 150.0, "verdicts": 85.0}  # together under five minutes
 
@@ -180,9 +181,10 @@ def _snippets(first: int, rows: TextIO, rehearse: bool) -> None:
     """Each line of the table in tests/runtime: the text of its error, or None."""
     import torch
 
-    table = _load(SNIPPETS, "snippets")
+    sys.path.insert(0, str(ROOT))
+    tables = [importlib.import_module(f"tests.runtime.{name}") for name in SNIPPETS]
     cards = 2 if rehearse else torch.cuda.device_count()
-    for index, case in enumerate(table.CASES):
+    for index, case in enumerate(case for table in tables for case in table.CASES):
         if index < first:
             continue
         if cards < 2 and _names_second_card(case.run.__code__):
@@ -190,7 +192,7 @@ def _snippets(first: int, rows: TextIO, rehearse: bool) -> None:
             continue
         error: str | None = None
         with _place(rehearse):
-            world = _world(table.World, cards)
+            world = _world(tables[0].World, cards)
             try:
                 case.run(world)
                 torch.cuda.synchronize()

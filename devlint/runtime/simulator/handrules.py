@@ -179,6 +179,35 @@ def _where(call: MixedCall) -> Outcome:
     return call.card
 
 
+def _fill(call: MixedCall) -> Outcome:
+    """The value of a tensor elsewhere is read on the host (Fill.cpp)."""
+    filled, value = call.args[0], call.args[1]
+    place = call.place(value)
+    if place is not None and place is not call.place(filled):
+        call.simulation.wait("item", place, value.element_size())
+    return call.place(filled)
+
+
+def _grid_sampler(call: MixedCall) -> Outcome:
+    """Input and grid (GridSamplerUtils.h, check_grid_sampler_common, in the composite above)."""
+    source, grid = call.args[0], call.args[1]
+    if call.place(source) is not call.place(grid):
+        call.fail(
+            "grid_sampler(): expected input and grid to be on same device, but input is on "
+            f"{call.device(source)} and grid is on {call.device(grid)}"
+        )
+    return _UNDECIDED
+
+
+def _cholesky_solve(call: MixedCall) -> Outcome:
+    """Right side and factor (LinearAlgebraUtils.h, linearSolveCheckInputs)."""
+    right, factor = call.args[0], call.args[1]
+    call.fail(
+        "Expected b and A to be on the same device, but found b on "
+        f"{call.device(right)} and A on {call.device(factor)} instead."
+    )
+
+
 def _packed_sequence(call: MixedCall) -> Outcome:
     """Lengths on the host (PackedSequence.cpp)."""
     lengths = call.args[1]
@@ -277,6 +306,13 @@ HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
     "masked_fill": _masked_fill,
     "masked_fill_": _masked_fill,
     "index_fill_": _index_fill,
+    "fill": _fill,
+    "fill_": _fill,
+    "grid_sampler_2d": _grid_sampler,
+    "grid_sampler_3d": _grid_sampler,
+    "cudnn_grid_sampler": _grid_sampler,
+    "cholesky_solve": _cholesky_solve,
+    "_cholesky_solve_helper": _cholesky_solve,
     "where": _where,
     "_pack_padded_sequence": _packed_sequence,
     "_ctc_loss": _ctc_loss,

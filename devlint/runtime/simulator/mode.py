@@ -154,6 +154,8 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
             elif target is not None:
                 place, mixed = target[0], False
             elif place is _UNSEEN:  # a factory called by C++, which sees only the CPU
+                if plan.random:
+                    check_generator(simulation, args, kwargs, None)
                 result = plan.call(*args, **kwargs)
                 _mark_new(result, WILD)
                 return result

@@ -23,6 +23,8 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     """Recurrent networks, attention, ctc_loss, meshgrid, tensor_split and others with own checks."""
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         yield Patch(torch._VF, name, functools.partial(_recurrent, simulation), create=True)
+    for name in ("lstm_cell", "gru_cell"):
+        yield Patch(torch._VF, name, functools.partial(_cell, simulation, name), create=True)
     yield Patch(functional, "scaled_dot_product_attention", functools.partial(_attention, simulation))
     yield Patch(torch, "ctc_loss", functools.partial(_ctc_loss, simulation))
     yield Patch(torch._VF, "meshgrid", functools.partial(_meshgrid, simulation), create=True)
@@ -61,6 +63,30 @@ def _recurrent(simulation: Simulation, original: Any) -> Any:
         return original(*args, **kwargs)
 
     return recurrent
+
+
+def _cell(simulation: Simulation, name: str, original: Any) -> Any:
+    """With the input on a card: a product for the input, one for the hidden state, a fused kernel (RNN.cpp)."""
+
+    def check(argument: str, tensor: Any, first: torch.Tensor, method: str) -> None:
+        if isinstance(tensor, _Tensor) and _differ(simulation, first, tensor):
+            here, there = simulation.device_of(tensor), simulation.device_of(first)
+            simulation.fault(RuntimeError, messages.exact(argument, here, there, f"wrapper_CUDA_{method}"))
+
+    def cell(source: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        states = hidden if isinstance(hidden, (tuple, list)) else (hidden,)
+        if card_of(source) is not None:
+            check("mat2", w_ih, source, "mm")
+            check("mat2", w_hh, states[0], "mm")
+            fused = f"__thnn_fused_{name}"
+            state = "cx" if name == "lstm_cell" else "hx"
+            for argument, tensor in (("hidden_gates", states[0]), (state, states[-1])):
+                check(argument, tensor, source, fused)
+            for argument, tensor in (("input_bias", b_ih), ("hidden_bias", b_hh)):
+                check(argument, tensor, source, fused)
+        return original(source, hidden, w_ih, w_hh, b_ih, b_hh)
+
+    return cell
 
 
 def _attention(simulation: Simulation, original: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +15,27 @@ import torch.nn.parallel.comm
 import torch.utils._foreach_utils
 
 from devlint.runtime.simulator.errors import CannotSimulate
+from devlint.runtime.simulator.marks import mark_of
 from devlint.runtime.simulator.patches.base import Patch, always, constant
 from devlint.runtime.simulator.simulation import Simulation
 
+_COLLECTIVES = (
+    "all_reduce",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_to_all",
+    "all_to_all_single",
+    "broadcast",
+    "gather",
+    "irecv",
+    "isend",
+    "recv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+    "send",
+)
 _GROUPING = "_group_tensors_by_device_and_dtype"
 
 
@@ -118,29 +138,68 @@ def _process_groups(simulation: Simulation) -> Iterator[Patch]:
     if not distributed.is_available():
         return
 
+    card_only: set[Any] = set()  # groups whose backend takes no host tensors
+
+    def without_own(backend: Any) -> tuple[Any, bool]:
+        """The backend to use instead, and whether it stands for one that takes tensors on cards only."""
+        names = str(backend)
+        if backend is None or any(name in names for name in ("nccl", "xccl")):
+            simulation.note("torch.distributed: backend gloo stands in for the card's own")
+            return "gloo", backend is not None and "gloo" not in names
+        return backend, False
+
     def init_process_group(original: Any) -> Any:
         def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
-            if backend is None or any(name in str(backend) for name in ("nccl", "xccl")):
-                simulation.note("torch.distributed: backend gloo stands in for the card's own")
-                backend = "gloo"
+            backend, only = without_own(backend)
             kwargs.pop("device_id", None)
-            return original(backend, *args, **kwargs)
+            result = original(backend, *args, **kwargs)
+            if only:
+                card_only.add(distributed.group.WORLD)
+            return result
 
         return init_process_group
 
     def new_group(original: Any) -> Any:
         def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, *args: Any, **kwargs: Any) -> Any:
-            if backend is not None and any(name in str(backend) for name in ("nccl", "xccl")):
-                backend = "gloo"
+            only = backend is None and distributed.group.WORLD in card_only
+            if backend is not None:
+                backend, only = without_own(backend)
             kwargs.pop("device_id", None)
-            return original(ranks, timeout, backend, *args, **kwargs)
+            result = original(ranks, timeout, backend, *args, **kwargs)
+            if only:
+                card_only.add(result)
+            return result
 
         return new_group
+
+    def collective(original: Any) -> Any:
+        """A backend is looked up by the device of the first tensor (ProcessGroup.hpp, getBackend)."""
+        parameters = inspect.signature(original)
+
+        @functools.wraps(original)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            try:
+                given = parameters.bind(*args, **kwargs).arguments
+            except TypeError:
+                return original(*args, **kwargs)
+            group = given.get("group") or distributed.group.WORLD
+            if group in card_only:
+                for value in given.values():
+                    tensor = value[0] if isinstance(value, (list, tuple)) and value else value
+                    if isinstance(tensor, torch.Tensor) and mark_of(tensor) is None:
+                        text = f"No backend type associated with device type {simulation.device_of(tensor).type}"
+                        simulation.fault(RuntimeError, text)
+            return original(*args, **kwargs)
+
+        return checked
 
     for owner in (distributed, distributed.distributed_c10d):
         yield Patch(owner, "init_process_group", init_process_group)
         yield Patch(owner, "new_group", new_group)
         yield Patch(owner, "is_nccl_available", constant(True))
+    # Not in distributed_c10d, whose own functions for objects make tensors where the stand-in takes them.
+    for name in _COLLECTIVES:
+        yield Patch(distributed, name, collective)
     if simulation.kind == "cuda":
         for name in ("all_reduce", "all_gather", "broadcast", "reduce", "reduce_scatter"):
             yield Patch(torch.cuda.nccl, name, always(_no_nccl(name)))
