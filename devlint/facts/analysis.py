@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from devlint.facts.callers import Callers
 from devlint.facts.collect import collect_class, definitions
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
@@ -58,6 +59,7 @@ def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpr
     flow.helpers = dict(settings.functions)
     flow.scan = scan(tree)
     flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
+    flow.callers = Callers(flow.scan, flow.classes, flow.collators)
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)

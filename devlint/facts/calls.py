@@ -538,7 +538,7 @@ class Calls(Devices):
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
-        if level == "assume" and not self.assume:
+        if level == "assume" and (not self.assume or not self.may_be_read_wrongly(operand.value, consumer)):
             return
         self.emit(
             Use(
@@ -547,6 +547,20 @@ class Calls(Devices):
             ),
             operand.span,
         )  # fmt: skip
+
+    def may_be_read_wrongly(self, value: Value, consumer: str) -> bool:
+        """Whether what rests on an assumption about an argument is likely enough a tensor of an accelerator here."""
+        origin = value.because[0] if value.because else None
+        if consumer != "numpy" and value.kind == "tensors" and not value.moved and origin is not None:
+            return False  # what a function that is not known gives may be arrays
+        assumed = self.assumed.get(origin.span) if origin is not None else None
+        if assumed is None:
+            return True
+        function, name = assumed
+        evidence = self.evidence.get(id(function.node))
+        if evidence is not None and consumer != "numpy" and name in evidence.weak:
+            return False  # what has a shape may be an array
+        return self.callers.may_pass_device_data(function, name, evidence is None or name in evidence.annotated)
 
     # -- constructors -------------------------------------------------------------------------------------------------
 

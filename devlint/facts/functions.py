@@ -485,7 +485,9 @@ class Functions(Registration):
         if owner is not None and owner.on_host:
             return True
         name = function.name.rsplit(".", 1)[-1]
-        return name.startswith("collate") or name in self.collators or name == "__getitem__"
+        if name.startswith("collate") or name in self.collators or name == "__getitem__":
+            return True
+        return self.callers.on_host(function)
 
     def under_construction(self, function: Function) -> bool:
         """Whether a method runs inside `__init__` of its own class: the module has not moved yet."""
@@ -523,8 +525,10 @@ class Functions(Registration):
                 self.state.env[name] = annotated
             elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
             elif name in evidence.containers and self.assume and self.knows_torch and not self.host:
                 self.state.env[name] = Value("tensors", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
             elif name in evidence.modules and self.assume:

@@ -19,6 +19,7 @@ from devlint.model import Origin, Span
 from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
+    from devlint.facts.callers import Callers
     from devlint.facts.classes import ClassFacts
     from devlint.facts.parameters import Evidence
     from devlint.facts.result import Facts
@@ -172,6 +173,7 @@ class Machine:
         self.intents: dict[int, str] = {}  # rows whose comment states the device of what is assigned there
         self.helpers: Mapping[str, MovingFunction] = {}  # the project's own functions that move what they are given
         self.scan = Scan()
+        self.callers: Callers
         self.nonlocals: frozenset[str] = frozenset()  # names of the function that a nested one rebinds
         self.split_names: set[str] = set()  # names in conditions that told values apart
         self.snapshots = 0  # copies of the scope made in this function
@@ -185,6 +187,7 @@ class Machine:
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand
         self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
+        self.assumed: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be tensors of the home device
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
         self.built: dict[str, list[Device]] = {}  # where the parts of a module of the file are when it is made
         self.empty_containers: dict[tuple[str, str], tuple[ast.stmt, ast.expr, ast.expr, Value]] = {}

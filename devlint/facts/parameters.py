@@ -87,7 +87,9 @@ class Evidence:
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.parameters = {a.arg for a in every}
         annotated = {a.arg for a in every if a.annotation is not None}
-        self.tensors |= {a.arg for a in every if is_tensor_annotation(a.annotation, names)}
+        self.annotated = {a.arg for a in every if is_tensor_annotation(a.annotation, names)}  # as tensors
+        self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
+        self.tensors |= self.annotated
         open_ = self.parameters - annotated - {"self", "cls"}
         nodes = list(nodes)
         called = {id(child.func) for child in nodes if isinstance(child, ast.Call)}
@@ -95,10 +97,10 @@ class Evidence:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
                 name = child.value.id
                 is_used = id(child) in called or child.attr in _PROPERTIES  # `config.dim` is no method of a tensor
-                if (name in open_ and child.attr in TENSOR_ONLY and is_used) or (
-                    name in open_ and forward and child.attr in _TENSOR_OR_ARRAY
-                ):
+                if name in open_ and child.attr in TENSOR_ONLY and is_used:
                     self.tensors.add(name)
+                elif name in open_ and forward and child.attr in _TENSOR_OR_ARRAY:
+                    self.weak.add(name)
                 elif name in open_ and child.attr in ("parameters", "state_dict", "eval", "named_parameters"):
                     self.modules.add(name)
             elif isinstance(child, ast.Attribute) and child.attr in TENSOR_ONLY and isinstance(child.value, ast.Call):
@@ -110,9 +112,11 @@ class Evidence:
             elif forward and isinstance(child, ast.Subscript) and isinstance(child.value, ast.Name):
                 key = child.slice
                 if child.value.id in open_ and isinstance(key, ast.Tuple):
-                    self.tensors.add(child.value.id)
+                    self.weak.add(child.value.id)
+        self.weak -= self.tensors
+        self.tensors |= self.weak
         self.tensors -= self.modules | (self.converted & open_)
-        self.narrowed |= (self.arrays & open_) - self.tensors  # given to numpy: host data
+        self.narrowed |= self.arrays & open_  # given to numpy: host data, in one branch at least
 
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
         for keyword in call.keywords:

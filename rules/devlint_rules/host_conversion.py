@@ -13,7 +13,8 @@ Tensor.cpu() to copy the tensor to host memory first", and so does everything th
     import torch
 
 
-    def score(predictions: torch.Tensor) -> float:
+    def score(model: torch.nn.Module, images: torch.Tensor) -> float:
+        predictions = model(images)
         return float(np.median(predictions.numpy()))
 
 Use instead:
@@ -22,7 +23,8 @@ Use instead:
     import torch
 
 
-    def score(predictions: torch.Tensor) -> float:
+    def score(model: torch.nn.Module, images: torch.Tensor) -> float:
+        predictions = model(images)
         return float(np.median(predictions.detach().cpu().numpy()))
 
 ## Fix safety
@@ -31,7 +33,8 @@ the call raises today. No fix across a comment; a hint for a list of tensors.
 
 ## Known limits
 Silent when the tensor's device is not known, for `numpy(force=True)`, and in code that runs on the host by contract:
-data sets, samplers, collate functions.
+data sets, samplers, collate functions. An argument of a plain function counts only where the file handles devices, and,
+where the file calls the function, only when a call passes what was moved or what a model gave.
 """
 
 from __future__ import annotations

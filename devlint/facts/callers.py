@@ -1,0 +1,297 @@
+"""Who calls the functions of a file: which of them run on the host only, and whose arguments may be on an accelerator.
+
+The default assumption, that a function's tensor arguments may be on an accelerator, is right for what belongs to a
+model's computation. A helper that saves, plots, scores or prepares data gets host data from its callers just as well, so
+that reading an argument there with numpy is no fault by itself. This module weighs what the file shows.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from devlint.facts.classes import ClassFacts
+from devlint.facts.machine import Function
+from devlint.facts.scan import FunctionScan, Scan, Site
+
+#: Methods that Python or torch call on the host by contract.
+_HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
+_DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
+_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+#: What runs a function that it is given on the host, with arguments of its own.
+_POOLS = (
+    "submit", "map", "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process", "Thread",
+)  # fmt: skip
+#: Words in the name of something that is called whose result is likely a model's.
+_MODELS = ("model", "net", "policy", "actor", "critic", "encoder", "decoder", "generator", "discriminator", "module")
+
+
+class Callers:
+    """What one file shows of the calls of its functions."""
+
+    def __init__(self, scan: Scan, classes: Mapping[str, ClassFacts], collators: set[str]) -> None:
+        self.scan = scan
+        self.classes = classes
+        self.collators = collators
+        self._host: dict[int, bool] = {}
+        self._signs: tuple[set[int], bool] | None = None
+        self._placed: set[str] | None = None
+        self._pooled: set[str] | None = None
+
+    # -- who calls ----------------------------------------------------------------------------------------------------
+
+    def sites(self, function: Function) -> list[Site]:
+        """The calls of a function that the file shows, those from its own body left out."""
+        name = function.name.rsplit(".", 1)[-1]
+        if name == "__call__" and function.owner is not None:
+            return [site for made in self.instances(function.owner.name) for site in self.scan.calls.get(made, ())]
+        owner = function.owner if self.is_method(function) else None
+        found: list[Site] = []
+        for site in self.scan.calls.get(name, ()):
+            target, caller = site.call.func, site.caller
+            if caller is not None and caller.node is function.node:
+                continue
+            if owner is not None:
+                if not isinstance(target, ast.Attribute):
+                    continue
+                on_self = isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")
+                if on_self and (caller is None or not self.related(caller.owner, owner)):
+                    continue
+            found.append(site)
+        return found
+
+    def instances(self, class_name: str) -> set[str]:
+        """The last names that objects of a class are bound to: `metric` of `self.metric = Metric()`."""
+        found: set[str] = set()
+        for node in ast.walk(self.scan.tree) if self.scan.tree is not None else ():
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            function = node.value.func
+            if isinstance(function, ast.Name) and function.id == class_name:
+                found |= {t.id if isinstance(t, ast.Name) else getattr(t, "attr", "") for t in node.targets}
+        return found - {""}
+
+    @staticmethod
+    def is_method(function: Function) -> bool:
+        owner = function.owner
+        return owner is not None and "." not in function.name[len(owner.name) + 1 :]
+
+    def related(self, node: ast.ClassDef | None, owner: ClassFacts) -> bool:
+        """Whether a class is another one, or one of them derives from the other."""
+        other = self.classes.get(node.name) if node is not None else None
+        return other is not None and (owner in lineage(other) or other in lineage(owner))
+
+    # -- the host -----------------------------------------------------------------------------------------------------
+
+    def on_host(self, function: Function) -> bool:
+        """Whether a function is only reached from items of data sets, collate functions, or the making of modules."""
+        known = self._host.get(id(function.node))
+        if known is None:
+            self._host[id(function.node)] = False  # while it is being found out
+            known = self._host[id(function.node)] = self._only_from_host(function)
+        return known
+
+    def _only_from_host(self, function: Function) -> bool:
+        name = function.name.rsplit(".", 1)[-1]
+        if name in self.scan.handed or (name.startswith("__") and name.endswith("__")):
+            return False
+        is_method = self.is_method(function)
+        sites = self.scan.calls.get(name, ())
+        called = False
+        for call, caller in sites:
+            if caller is None:
+                return False
+            if is_method:
+                owner, receiver = function.owner, getattr(call.func, "value", None)
+                assert owner is not None
+                if not isinstance(receiver, ast.Name) or receiver.id not in ("self", "cls"):
+                    return False
+                if not self.related(caller.owner, owner):
+                    continue
+            elif not isinstance(call.func, ast.Name):
+                return False
+            if caller.node is not function.node:
+                called = True
+                if not self._is_host(caller):
+                    return False
+        return called
+
+    def _is_host(self, caller: FunctionScan) -> bool:
+        name = getattr(caller.node, "name", "")
+        class_ = self.classes.get(caller.owner.name) if caller.owner is not None else None
+        if name in _HOST_METHODS or name.startswith("collate") or name in self.collators:
+            return True
+        if name == "__init__":
+            return class_ is not None and class_.is_module
+        if name.startswith("__"):
+            return False
+        if isinstance(caller.node, ast.Lambda) or not name:
+            return False
+        assert isinstance(caller.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if class_ is not None:
+            return class_.on_host or self.on_host(Function(caller.node, f"{class_.name}.{name}", class_))
+        return caller.owner is None and self.on_host(Function(caller.node, name))
+
+    # -- arguments ----------------------------------------------------------------------------------------------------
+
+    def may_pass_device_data(self, function: Function, parameter: str, annotated: bool) -> bool:
+        """Whether an argument that the host reads in this function may come from an accelerator, as far as the file shows.
+
+        A module's `forward` and what is not called here but belongs to a module: yes. Where the file calls the function:
+        if one of these calls passes what was moved, or what a model gave. Where it does not: if the file handles devices
+        and the annotation says tensor, or the function handles devices itself, or another one does so with an argument
+        of that name. What is only handed over as a value needs the annotation.
+        """
+        name = function.name.rsplit(".", 1)[-1]
+        is_method = self.is_method(function)
+        owner = function.owner
+        in_module = owner is not None and owner.is_module and is_method
+        if in_module and name == "forward":
+            return True
+        sites = self.sites(function)
+        if sites:
+            position = self.position(function, parameter)
+            return any(self.is_placed(argument) for site in sites for argument in given(site.call, parameter, position))
+        if name in self.pooled:
+            return False
+        if in_module and name not in self.scan.handed:
+            return True
+        own, whole = self.signs
+        if not whole:
+            return False
+        if annotated:
+            return True
+        if name in self.scan.handed or name.startswith("_"):
+            return False
+        return id(function.node) in own or parameter in self.placed
+
+    @staticmethod
+    def position(function: Function, parameter: str) -> int:
+        """The place of a parameter among the positional arguments of a call; -1 for a keyword-only one."""
+        spec = function.node.args
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        if names[:1] == ["self"] or names[:1] == ["cls"]:
+            names = names[1:]
+        return names.index(parameter) if parameter in names else -1
+
+    def is_placed(self, node: ast.expr) -> bool:
+        """Whether an expression shows that it may be on an accelerator: moved there, or what a model gives."""
+        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
+            return False
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and child.id in self.placed:
+                return True
+            if isinstance(child, ast.Call) and (moves(child) or is_model_call(child)):
+                return True
+        return False
+
+    @property
+    def signs(self) -> tuple[set[int], bool]:
+        """The functions that handle devices in their own text, by identity; and whether any code of the file does."""
+        if self._signs is None:
+            functions: set[int] = set()
+            whole = False
+            for node, inside in self._walk():
+                if is_sign(node):
+                    whole = True
+                    functions.update(inside)
+            self._signs = functions, whole
+        return self._signs
+
+    @property
+    def pooled(self) -> set[str]:
+        """The functions that are handed to a pool, a process or a thread, which run on the host."""
+        if self._pooled is None:
+            given_to = [site.call for name in _POOLS for site in self.scan.calls.get(name, ())]
+            nodes = [a for call in given_to for a in (*call.args, *(k.value for k in call.keywords))]
+            self._pooled = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in nodes}
+        return self._pooled
+
+    @property
+    def placed(self) -> set[str]:
+        """The names whose device the file decides or asks for, and those bound to what was moved or what a model gives."""
+        if self._placed is None:
+            found: set[str] = set()
+            for node, _ in self._walk():
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                    if node.attr in ("device", "cuda", "is_cuda", "get_device"):
+                        found.add(node.value.id)
+                elif isinstance(node, ast.Call) and moves(node):
+                    assert isinstance(node.func, ast.Attribute)
+                    if isinstance(node.func.value, ast.Name):
+                        found.add(node.func.value.id)
+                elif isinstance(node, ast.Assign):
+                    value = node.value
+                    if any(isinstance(c, ast.Call) and (moves(c) or is_model_call(c)) for c in chain(value)):
+                        for target in node.targets:
+                            found |= {c.id for c in ast.walk(target) if isinstance(c, ast.Name)}
+            self._placed = found - {"self", "torch", "np"}
+        return self._placed
+
+    def _walk(self) -> Iterator[tuple[ast.AST, tuple[int, ...]]]:
+        """Every node with the functions around it."""
+        tree = self.scan.tree
+        stack: list[tuple[ast.AST, tuple[int, ...]]] = [(tree, ())] if tree is not None else []
+        while stack:
+            node, inside = stack.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                inside = (*inside, id(node))
+            yield node, inside
+            stack.extend((child, inside) for child in ast.iter_child_nodes(node))
+
+
+def lineage(class_: ClassFacts) -> list[ClassFacts]:
+    """A class and its bases in this file."""
+    found = [class_]
+    for base in class_.local_bases:
+        found += lineage(base)
+    return found
+
+
+def given(call: ast.Call, parameter: str, position: int) -> list[ast.expr]:
+    """What a call passes for a parameter, as far as it shows."""
+    found = [k.value for k in call.keywords if k.arg == parameter]
+    if not found and 0 <= position < len(call.args):
+        found = [call.args[position]]
+    return found
+
+
+def chain(node: ast.expr) -> Iterator[ast.expr]:
+    """A chain of calls, attributes and subscripts from its end to its start; the elements of a tuple, too."""
+    while True:
+        yield node
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Await)):
+            node = node.value
+        else:
+            return
+
+
+def moves(call: ast.Call) -> bool:
+    """Whether a call reads like a move to an accelerator: `x.cuda()`, `x.to(device)`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in ("cuda", "xpu", "npu"):
+        return True
+    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+    return function.attr == "to" and first is not None and any(map(is_sign, ast.walk(first)))
+
+
+def is_model_call(call: ast.Call) -> bool:
+    """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`."""
+    function = call.func
+    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+    return any(word in name.lower() for word in _MODELS) and not name[:1].isupper() and "_" not in name[:1]
+
+
+def is_sign(node: ast.AST) -> bool:
+    """Whether a piece of code handles devices: an attribute, a name, an argument, a text."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in _DEVICE_ATTRIBUTES
+    if isinstance(node, ast.Name):
+        return "device" in node.id.lower() or node.id in ("gpu", "cuda")
+    if isinstance(node, (ast.arg, ast.keyword)):
+        return node.arg is not None and "device" in node.arg
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda")
