@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -128,11 +129,15 @@ def note_api(
     if known is not None and same_run and len(known.under.tests) > len(machine.guards.tests):
         return  # evaluated again outside of its guards, to understand the condition that it is a part of
     machine.noted_in[span] = machine.state_of_run
+    under = machine.guards
+    function = node.func if isinstance(node, ast.Call) else node
+    if isinstance(function, ast.Name) and function.id in machine.imports.tried:
+        under = replace(under, excepts=True)  # the program can do without the name
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(
         ApiCall(
-            span, node, (), machine.guards, machine.scope(), machine.name, qualname, is_call, named, star,
+            span, node, (), under, machine.scope(), machine.name, qualname, is_call, named, star,
             machine.statement_value is node, *api, expression, proved,
         ),
         is_call,

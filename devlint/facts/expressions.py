@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from devlint.facts import guards as conditions
+from devlint.facts import turns
 from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
@@ -414,7 +415,16 @@ class Expressions(Methods):
                 return isinstance(node.func, ast.Attribute) and node.func.attr == "device" and not node.args
         return False
 
+    def told_by_turn(self, test: ast.expr) -> bool | None:
+        """Whether a condition asks for the turn of the loop that is run here, and holds."""
+        if self.turn is None or self.turn[0] is not self.function:
+            return None
+        return turns.decide(test, self.turn[1], self.state.env)
+
     def conditional(self, node: ast.IfExp) -> Value:
+        taken = self.told_by_turn(node.test)
+        if taken is not None:
+            return self.evaluate(node.body if taken else node.orelse)
         condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
         test = self.evaluate(node.test)
         note_truth(self, node.test)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from devlint.facts import guards as conditions
+from devlint.facts import reads, turns
 from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
@@ -188,7 +189,7 @@ class Flow(Functions):
             if value.is_tensor and source is not None and base.made and base.device == CPU:
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
-                if level is not None and not indices and value.zero_dim is not True:
+                if level is not None and not indices and value.zero_dim is not True and not self.is_counter(target):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             if indices:
@@ -223,6 +224,13 @@ class Flow(Functions):
                 self.state.env[container] = replace(base, kind="dict", elements=elements)
                 if container.startswith("self.") and self.owner is not None and source is not None:
                     self.grow(self.owner, container[5:], value, target, source)
+
+    def is_counter(self, target: ast.Subscript) -> bool:
+        """Whether what is written into is a local tensor that the host alone reads, as numbers."""
+        if not isinstance(target.value, ast.Name):
+            return False
+        scope = self.function.node if self.function is not None else self.scan.tree
+        return scope is not None and reads.only_on_host(scope, target.value.id)
 
     def augmented(self, node: ast.AugAssign) -> None:
         value = self.evaluate(node.value)
@@ -267,6 +275,10 @@ class Flow(Functions):
         note_truth(self, node.test)
         if test.is_tensor:
             self.wait_for(test)
+        told = self.told_by_turn(node.test)
+        if told is not None:
+            self.block(node.body if told else node.orelse)
+            return
         entry, guards = self.state, self.guards
         then = entry.copy()
         self.state = then
@@ -382,7 +394,7 @@ class Flow(Functions):
             env = self.state.env
             self.loop_names = {**outer, **{n: (first, scope, env[n]) for n in names if n in env and env[n].device}}
 
-        self.loop(node.body, head)
+        self.loop(node.body, head, turns.index_of(node))
         self.loop_names = outer
         if node.orelse:
             self.block(node.orelse)
@@ -400,8 +412,43 @@ class Flow(Functions):
         if node.orelse:
             self.block(node.orelse)
 
-    def loop(self, body: Sequence[ast.stmt], head: Callable[[], None]) -> None:
-        """Run a body until nothing changes: from the entry, then from what it leaves; what still changes is unknown."""
+    def loop(self, body: Sequence[ast.stmt], head: Callable[[], None], index: str | None = None) -> None:
+        """Run a body until nothing changes: from the entry, then from what it leaves; what still changes is unknown.
+
+        `index`: the name that counts the turns. Where a condition asks for the first turn, that is run by itself.
+        """
+        outer, exits = self.turn, self.first_turn(body, head, index)
+        self.repeat(body, head)
+        for state in exits:
+            self.state = join_states(self.state, state)
+        self.turn = outer
+
+    def first_turn(self, body: Sequence[ast.stmt], head: Callable[[], None], index: str | None) -> list[State]:
+        """Run a loop's first turn where it is another one than the rest; the states in which it left the loop."""
+        turn = turns.first_turn(body, self.state.env, index)
+        self.turn = (self.function, turn) if turn is not None else None
+        if turn is None or self.loops >= 3:
+            self.turn = None
+            return []
+        guards = self.guards
+        self.state = self.state.copy()
+        self.breaks.append([])
+        self.continues.append([])
+        self.loops += 1
+        head()
+        self.block(body)
+        self.loops -= 1
+        self.guards = guards
+        for state in self.continues.pop():
+            self.state = join_states(self.state, state)
+        exits = self.breaks.pop()
+        if self.state.dead and exits:
+            self.state.dead = False
+        self.turn = (self.function, turn._replace(first=False))
+        return exits
+
+    def repeat(self, body: Sequence[ast.stmt], head: Callable[[], None]) -> None:
+        """Run a body from where the loop stands until nothing changes."""
         entry = self.state
         joined = entry
         self.loops += 1

@@ -197,8 +197,25 @@ class Functions(Registration):
             return Value("module", CPU if self.host else HOME, type_name=owner.name)
         return Value("object", type_name=owner.name)
 
+    def call_self(self, node: ast.Call, arguments: Arguments) -> Value | None:
+        """`self(...)` calls the class's own `__call__`; None where that is a module's or not in this file."""
+        if self.owner is None or self.owner.is_module or arguments.star:
+            return None
+        found = self.owner.method("__call__")
+        if found is None:
+            return None
+        target = self.method_function(found[0], "__call__", found[1])
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        return self.call_function(
+            target, [self.self_value(self.owner), *arguments.values], keywords, node, on_self=True
+        )
+
     def call_value(self, node: ast.Call, callee: Value, arguments: object) -> Value:
         assert isinstance(arguments, Arguments)
+        if isinstance(node.func, ast.Name) and node.func.id == "self":
+            given = self.call_self(node, arguments)
+            if given is not None:
+                return given
         if callee.kind == "namespace":
             return self.call_namespace(node, callee.type_name or "", arguments)
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
@@ -307,6 +324,10 @@ class Functions(Registration):
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
         key = signature(arguments, keywords, self.state, attributes)
         bound = self.bound_arguments(function, arguments, keywords)
+        if on_self:
+            for name, value in bound.items():
+                known = function.given.get(name)
+                function.given[name] = value if known is None else merge(known, value)
         summary = function.summaries.get(key)
         if summary is None:
             if function in self.stack or len(self.stack) >= DEPTH or len(function.summaries) >= SIGNATURES:
@@ -518,6 +539,11 @@ class Functions(Registration):
                 self.state.env[name] = (
                     replace(given, split=None, attribute=None) if given.kind != "unknown" else NOTHING
                 )
+                continue
+            passed = function.given.get(name)
+            if passed is not None and passed.device == CPU and passed.is_tensor and is_method:
+                # every call on the object itself brings a tensor of the CPU: nothing is assumed against that
+                self.state.env[name] = replace(passed, split=None, attribute=None)
                 continue
             origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
             annotated = self.annotated_value(argument, home, origin, start)

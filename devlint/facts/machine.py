@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from devlint.facts.classes import ClassFacts
     from devlint.facts.parameters import Evidence
     from devlint.facts.result import Facts
+    from devlint.facts.turns import Turn
 
 
 class SourceLike(Protocol):
@@ -142,6 +143,7 @@ class Function:
     closure: Mapping[str, Value] = field(default_factory=dict)  # what the enclosing function knew
     called: int = 0  # calls seen with something known about their tensors
     callers: list[Guards] = field(default_factory=list)  # what each call of the file stands under
+    given: dict[str, Value] = field(default_factory=dict)  # what methods of the same object pass, by parameter
     summaries: dict[object, Summary] = field(default_factory=dict)  # by signature of the arguments
 
 
@@ -201,6 +203,7 @@ class Machine:
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self.watched: dict[ast.AST, dict[str, Value]] = {}  # arguments of loaders and parallel wrappers, by call
+        self.turn: tuple[Function | None, Turn] | None = None  # the turn of the innermost loop, and its function
         self.module_level = False  # module-level code is being run
         self.in_init = False  # an `__init__`, or a method it calls, is being run
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
@@ -257,7 +260,7 @@ class Machine:
         self.state, self.guards, self.function, self.owner, self.name = State({}), NO_GUARDS, None, None, ""
         self.stack, self.breaks, self.continues, self.returns, self.loops = [], [], [], [], 0
         self.host = self.in_init = self.in_default = False
-        self.loop_names, self.statement_value, self.nonlocals = {}, None, frozenset()
+        self.loop_names, self.statement_value, self.nonlocals, self.turn = {}, None, frozenset(), None
 
     def lookup(self, path: str) -> Value | None:
         """What is known at an access path, by the nearest scope that binds it. None: bound nowhere."""

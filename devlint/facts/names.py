@@ -12,12 +12,14 @@ class Imports:
 
     `names` maps a local name to what it stands for ("F" to "torch.nn.functional"). A name imported as two different
     things stands for nothing. Relative imports get a leading dot per level (".utils.move"). `stars` lists the modules
-    of star imports.
+    of star imports. `tried` are the local names that are imported under a `try` with a handler: where the name is
+    missing the program goes on without it.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     module_level: dict[str, str] = field(default_factory=dict)  # those that every function can use
     stars: list[str] = field(default_factory=list)
+    tried: set[str] = field(default_factory=set)
 
     @property
     def mentions_torch(self) -> bool:
@@ -45,9 +47,9 @@ def collect_imports(tree: ast.Module) -> Imports:
         if found.names.setdefault(local, target) != target:
             clashes.add(local)
 
-    stack: list[tuple[ast.stmt, bool]] = [(node, True) for node in tree.body]
+    stack: list[tuple[ast.stmt, bool, bool]] = [(node, True, False) for node in tree.body]
     while stack:
-        node, top = stack.pop()
+        node, top, tried = stack.pop()
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
@@ -63,11 +65,14 @@ def collect_imports(tree: ast.Module) -> Imports:
                 else:
                     separator = "" if base.endswith(".") or not base else "."
                     bind(alias.asname or alias.name, f"{base}{separator}{alias.name}", top)
+                    if tried:
+                        found.tried.add(alias.asname or alias.name)
         else:
             inner = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             bodies = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
             bodies += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
-            stack.extend((child, inner) for body in bodies for child in body)
+            handled = tried or (isinstance(node, ast.Try) and bool(node.handlers))
+            stack.extend((child, inner, handled) for body in bodies for child in body)
     for local in clashes:
         targets = found.names[local]
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.

@@ -79,6 +79,9 @@ class Registration(Expressions):
             return
         if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_self_attribute, source.elts)):
             what = None
+        if what == "modules" and all(is_argument(v) for v in contents(value) if v.kind == "module"):
+            owner.set_attribute(name, self.contained(value, None))  # whoever made them moves them
+            return
         if what is not None and statement is not None and source is not None:
             container = container_of(value)
             owner.unregistered.setdefault(
@@ -194,6 +197,16 @@ def kind_of(value: Value) -> What | None:
     if value.kind == "tensor" and value.device == CPU:
         return "tensors"
     return None
+
+
+def is_argument(value: Value) -> bool:
+    """Whether a module is an argument of the function, as nothing else is known of it."""
+    return value.ident is None and any("is an argument" in origin.text for origin in value.because[:1])
+
+
+def contents(value: Value) -> list[Value]:
+    """The known elements of a container."""
+    return list(value.elements.values()) if isinstance(value.elements, dict) else list(value.elements or ())
 
 
 def holds(value: Value) -> What | None:
