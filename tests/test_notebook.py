@@ -55,6 +55,12 @@ def test_what_one_cell_imports_is_known_in_the_next_and_cells_are_counted_with_m
     assert problems(done) == ["3:2:5 DEV501"]
 
 
+def test_what_the_last_line_of_a_cell_moves_is_shown_and_not_dropped(cli: Cli) -> None:
+    setup = 'import torch\ndevice = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nx = torch.zeros(3)\n'
+    write(setup + "x.to(device)\n", "x.to(device)", "x.to(device)\nprint(x)\n")
+    assert problems(cli("n.ipynb", "--select", "DEV105")) == ["4:1:1 DEV105"]
+
+
 def test_notebooks_are_found_in_directories(cli: Cli) -> None:
     write("import torch\n" + MOVE)
     assert problems(cli()) == ["2:2:5 DEV501"]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.machine import Function
+from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.scan import FunctionScan, Scan, Site
 
 #: Methods that Python or torch call on the host by contract.
@@ -47,16 +48,20 @@ class Callers:
             return [site for made in self.instances(function.owner.name) for site in self.scan.calls.get(made, ())]
         owner = function.owner if self.is_method(function) else None
         found: list[Site] = []
-        for site in self.scan.calls.get(name, ()):
+        objects = self.instances(owner.name) if owner is not None else set()
+        for site in self.scan.calls.get(name if name != "__init__" or owner is None else owner.name, ()):
             target, caller = site.call.func, site.caller
             if caller is not None and caller.node is function.node:
                 continue
-            if owner is not None:
+            if owner is not None and name != "__init__":
                 if not isinstance(target, ast.Attribute):
                     continue
-                on_self = isinstance(target.value, ast.Name) and target.value.id in ("self", "cls")
-                if on_self and (caller is None or not self.related(caller.owner, owner)):
-                    continue
+                receiver = target.value.id if isinstance(target.value, ast.Name) else getattr(target.value, "attr", "")
+                if receiver in ("self", "cls"):
+                    if caller is None or not self.related(caller.owner, owner):
+                        continue
+                elif receiver not in objects:
+                    continue  # an object of some class
             found.append(site)
         return found
 
@@ -134,7 +139,7 @@ class Callers:
 
     # -- arguments ----------------------------------------------------------------------------------------------------
 
-    def may_pass_device_data(self, function: Function, parameter: str, annotated: bool) -> bool:
+    def may_pass_device_data(self, function: Function, parameter: str, annotated: bool, depth: int = 0) -> bool:
         """Whether an argument that the host reads in this function may come from an accelerator, as far as the file shows.
 
         A module's `forward` and what is not called here but belongs to a module: yes. Where the file calls the function:
@@ -151,7 +156,11 @@ class Callers:
         sites = self.sites(function)
         if sites:
             position = self.position(function, parameter)
-            return any(self.is_placed(argument) for site in sites for argument in given(site.call, parameter, position))
+            return any(
+                self.is_placed(argument) or self.is_passed_on(argument, site, depth)
+                for site in sites
+                for argument in given(site.call, parameter, position)
+            )
         if name in self.pooled:
             return False
         if in_module and name not in self.scan.handed:
@@ -164,6 +173,26 @@ class Callers:
         if name in self.scan.handed or name.startswith("_"):
             return False
         return id(function.node) in own or parameter in self.placed
+
+    def is_passed_on(self, argument: ast.expr, site: Site, depth: int) -> bool:
+        """Whether a call passes on an argument of its own function for which the same holds."""
+        caller = site.caller
+        if caller is None or depth > 2 or not isinstance(caller.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        *_, start = chain(argument)
+        if not isinstance(start, ast.Name) or any(
+            isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(argument)
+        ):
+            return False
+        spec = caller.node.args
+        own = {a.arg: a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+        found = own.get(start.id)
+        if found is None or start.id in ("self", "cls"):
+            return False
+        class_ = self.classes.get(caller.owner.name) if caller.owner is not None else None
+        name = caller.node.name if class_ is None else f"{class_.name}.{caller.node.name}"
+        annotated = is_tensor_annotation(found.annotation)
+        return self.may_pass_device_data(Function(caller.node, name, class_), start.id, annotated, depth + 1)
 
     @staticmethod
     def position(function: Function, parameter: str) -> int:
@@ -182,6 +211,8 @@ class Callers:
             if isinstance(child, ast.Name) and child.id in self.placed:
                 return True
             if isinstance(child, ast.Call) and (moves(child) or is_model_call(child)):
+                return True
+            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and is_model_name(child.value.id):
                 return True
         return False
 
@@ -282,8 +313,18 @@ def moves(call: ast.Call) -> bool:
 def is_model_call(call: ast.Call) -> bool:
     """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`."""
     function = call.func
-    name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-    return any(word in name.lower() for word in _MODELS) and not name[:1].isupper() and "_" not in name[:1]
+    return is_model_name(function.id if isinstance(function, ast.Name) else getattr(function, "attr", ""))
+
+
+def is_model_name(name: str) -> bool:
+    """Whether a name reads like that of a model, not of a class or of what makes, loads or saves one."""
+    words = name.lower().split("_")
+    verbs = ("get", "build", "make", "create", "load", "save", "init", "is", "has", "set", "print", "parse")
+    return (
+        not name[:1].isupper()
+        and words[0] not in verbs
+        and any(w.endswith(_MODELS) or w.startswith("net") for w in words)
+    )
 
 
 def is_sign(node: ast.AST) -> bool:

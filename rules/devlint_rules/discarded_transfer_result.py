@@ -31,13 +31,14 @@ cannot be replaced by a tensor, and for a name of an outer scope, which an assig
 
 ## Known limits
 Silent when it is not known that the object is a tensor, since modules move in place, and when the target is not known
-to be a device. Silent for a new tensor (`torch.zeros(1).cuda()` wakes the device up) and inside a `try` that catches
-errors, where the move may be a probe.
+to be a device. Silent for a new tensor (`torch.zeros(1).cuda()` wakes the device up), inside a `try` that catches
+errors, where the move may be a probe, and for what a notebook shows at the end of a cell.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
 from devlint.api import Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
@@ -58,6 +59,8 @@ class DiscardedTransferResult(Rule[Move]):
 
     def suspects(self, event: Move, facts: Facts) -> bool:
         value = event.receiver.value
+        if event.used_later is None and is_displayed(event, facts):
+            return False
         if not event.discarded or event.target is None or event.under.excepts:
             return False
         lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)
@@ -86,3 +89,12 @@ class DiscardedTransferResult(Rule[Move]):
         crashes = event.used_later is not None and not event.under.excepts
         assigned = cst.Assign([cst.AssignTarget(target)], node)
         return Fix(title, Safety.SAFE if crashes else Safety.UNSAFE, (Edit(statement, assigned),))
+
+
+#: What follows the last statement of a notebook's cell in the joined text: the rune between cells, or nothing.
+_END_OF_CELL = re.compile(r"\s*(?:#[^\x00-\x7f]\n|\Z)")
+
+
+def is_displayed(event: Move, facts: Facts) -> bool:
+    """Whether a notebook shows the value of the statement, because it is the last of its cell."""
+    return facts.path.endswith(".ipynb") and _END_OF_CELL.match(facts.text, event.span.end) is not None
