@@ -185,13 +185,13 @@ def test_a_meet_explains_itself_in_order() -> None:
 
 
 def test_numpy_is_given_a_tensor() -> None:
-    program = function("np.asarray(x)", imports="import numpy as np, torch")
+    program = function("np.asarray(x)", "torch.ones(2, device=x.device)", imports="import numpy as np, torch")
     use = program.one(Use)
     assert (use.consumer, use.operand.text, use.level, use.detached) == ("numpy.asarray", "x", "assume", False)
 
 
 def test_the_numpy_method_sees_a_detach_before_it() -> None:
-    use = function("return x.detach().numpy()").one(Use)
+    use = function("y = torch.ones(2, device=x.device)", "return y, x.detach().numpy()").one(Use)
     assert (use.consumer, use.detached) == ("numpy", True)
 
 
