@@ -59,7 +59,7 @@ def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpr
     flow.helpers = dict(settings.functions)
     flow.scan = scan(tree)
     flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
-    flow.callers = Callers(flow.scan, flow.classes, flow.collators)
+    flow.callers = Callers(flow.scan, flow.classes, flow.collators, source.path)
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)

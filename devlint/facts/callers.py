@@ -27,11 +27,28 @@ _POOLS = (
 _MODELS = ("model", "net", "policy", "actor", "critic", "encoder", "decoder", "generator", "discriminator", "module")
 
 
+#: Words in the path of files that read and prepare data.
+_DATA = frozenset(
+    {
+        "data", "dataset", "datasets", "dataloader", "dataloaders", "loader", "loaders", "transforms", "augment",
+        "augmentation", "augmentations", "preprocess", "preprocessing", "collate", "collator", "collators", "processors",
+    }
+)  # fmt: skip
+
+
+def prepares_data(path: str) -> bool:
+    """Whether a file is by its name, or one of its two nearest folders, one that reads and prepares data."""
+    *folders, name = path.replace("\\", "/").lower().split("/")
+    stem = name.rpartition(".")[0]
+    return any(folder in _DATA for folder in folders[-2:]) or stem == "transform" or not _DATA.isdisjoint(stem.split("_"))
+
+
 class Callers:
     """What one file shows of the calls of its functions."""
 
-    def __init__(self, scan: Scan, classes: Mapping[str, ClassFacts], collators: set[str]) -> None:
+    def __init__(self, scan: Scan, classes: Mapping[str, ClassFacts], collators: set[str], path: str) -> None:
         self.scan = scan
+        self.path = path
         self.classes = classes
         self.collators = collators
         self._host: dict[int, bool] = {}
@@ -89,7 +106,10 @@ class Callers:
     # -- the host -----------------------------------------------------------------------------------------------------
 
     def on_host(self, function: Function) -> bool:
-        """Whether a function is only reached from items of data sets, collate functions, or the making of modules."""
+        """Whether a function is only reached from items of data sets, collate functions, or the making of modules.
+
+        Also what prepares data, by the name of its file, where nothing in the file handles devices.
+        """
         known = self._host.get(id(function.node))
         if known is None:
             self._host[id(function.node)] = False  # while it is being found out
@@ -98,6 +118,9 @@ class Callers:
 
     def _only_from_host(self, function: Function) -> bool:
         name = function.name.rsplit(".", 1)[-1]
+        in_module = function.owner is not None and function.owner.is_module
+        if not in_module and prepares_data(self.path) and not self.signs[1]:
+            return True  # nothing in the file handles devices, and what it prepares is moved later
         if name in self.scan.handed or (name.startswith("__") and name.endswith("__")):
             return False
         is_method = self.is_method(function)

@@ -14,20 +14,22 @@ def only_on_host(scope: ast.AST, name: str) -> bool:
     `scope`: the function, or the module, whose text is looked at; bindings of the name do not count.
     """
     told: set[int] = set()
+    written: set[int] = set()
     loads: list[ast.Name] = []
     for node in ast.walk(scope):
         if isinstance(node, ast.Name):
             if node.id == name and isinstance(node.ctx, ast.Load):
                 loads.append(node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            told.add(id(root_of(node)))
+            written.add(id(root_of(node)))
         elif isinstance(node, ast.Call):
             function = node.func
             if isinstance(function, ast.Attribute) and function.attr in _TO_HOST:
                 told.add(id(root_of(function)))
             elif isinstance(function, ast.Name) and function.id in _NUMBERS:
                 told.update(id(root_of(argument)) for argument in node.args)
-    return bool(loads) and all(id(node) in told for node in loads)
+    reads = [node for node in loads if id(node) not in written]
+    return bool(reads) and all(id(node) in told for node in reads)
 
 
 def root_of(node: ast.expr) -> ast.expr:

@@ -25,6 +25,8 @@ def note_lengths(machine: Calls, node: ast.Call, arguments: Arguments) -> None:
     if given is None or not given[1].is_tensor or machine.host:
         return
     value = given[1]
+    if value.kind == "tensors" and not value.moved:
+        return  # a part of what a module gives may be a list of numbers
     level = machine.conflict(CPU, value.device)
     if value.device == CPU or level is None:
         return
