@@ -18,6 +18,7 @@ from devlint.facts.scan import FunctionScan, Scan, Site
 #: Methods that Python or torch call on the host by contract.
 _HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
 _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
+_MOVES = frozenset({"to", "cuda", "xpu", "npu", "type_as"})
 _TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: What runs a function that it is given on the host, with arguments of its own.
 _POOLS = (
@@ -40,7 +41,9 @@ def prepares_data(path: str) -> bool:
     """Whether a file is by its name, or one of its two nearest folders, one that reads and prepares data."""
     *folders, name = path.replace("\\", "/").lower().split("/")
     stem = name.rpartition(".")[0]
-    return any(folder in _DATA for folder in folders[-2:]) or stem == "transform" or not _DATA.isdisjoint(stem.split("_"))
+    return (
+        any(folder in _DATA for folder in folders[-2:]) or stem == "transform" or not _DATA.isdisjoint(stem.split("_"))
+    )
 
 
 class Callers:
@@ -55,6 +58,7 @@ class Callers:
         self._signs: tuple[set[int], bool] | None = None
         self._placed: set[str] | None = None
         self._pooled: set[str] | None = None
+        self._receivers: set[int] | None = None  # what is moved, by identity
 
     # -- who calls ----------------------------------------------------------------------------------------------------
 
@@ -186,8 +190,8 @@ class Callers:
             )
         if name in self.pooled:
             return False
-        if in_module and name not in self.scan.handed:
-            return True
+        if in_module:
+            return name not in self.scan.handed
         own, whole = self.signs
         if not whole:
             return False
@@ -196,6 +200,14 @@ class Callers:
         if name in self.scan.handed or name.startswith("_"):
             return False
         return id(function.node) in own or parameter in self.placed
+
+    def result_is_moved(self, function: Function) -> bool:
+        """Whether every call that the file shows moves what the function gives at once: `weights(n).to(x.device)`."""
+        calls = [site.call for site in self.scan.calls.get(function.name.rsplit(".", 1)[-1], ())]
+        if self._receivers is None:
+            moving = [site.call.func for name in _MOVES for site in self.scan.calls.get(name, ())]
+            self._receivers = {id(f.value) for f in moving if isinstance(f, ast.Attribute)}
+        return bool(calls) and all(id(call) in (self._receivers or ()) for call in calls)
 
     def is_passed_on(self, argument: ast.expr, site: Site, depth: int) -> bool:
         """Whether a call passes on an argument of its own function for which the same holds."""
@@ -210,7 +222,7 @@ class Callers:
         spec = caller.node.args
         own = {a.arg: a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
         found = own.get(start.id)
-        if found is None or start.id in ("self", "cls"):
+        if found is None or start.id in ("self", "cls") or caller.bound.get(start.id):
             return False
         class_ = self.classes.get(caller.owner.name) if caller.owner is not None else None
         name = caller.node.name if class_ is None else f"{class_.name}.{caller.node.name}"

@@ -412,6 +412,9 @@ class Calls(Devices):
     ) -> Value:
         """A tensor comes into being. Without a device it is on the default one, and the call is remembered in `made`."""
         qualname = record.qualname
+        out = arguments.get("out")
+        if out is not None and out[1].kind != "none":
+            return out[1]
         if zero_dim is None:
             zero_dim = self.made_zero_dim(qualname, arguments)
         span = self.span(node)
@@ -459,6 +462,8 @@ class Calls(Devices):
             return  # elsewhere a tensor of a size may well be a count, a mask or a statistic that stays on the host
         for creation in value.made:
             other = self.sized.get(creation.span)
+            if other is not None and not self.stays_behind(other.value):
+                continue
             if other is None or creation.function in _INDICES or creation.function in _FROM_DATA:
                 continue
             if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in creation.node.keywords):
@@ -474,6 +479,22 @@ class Calls(Devices):
                     *other.value.because[:1],
                 )
                 self.emit_meet(node, "size", how, off, other, level, because)
+
+    def stays_behind(self, other: Value) -> bool:
+        """Whether a tensor of the CPU that takes on what an accelerator's tensor is, or its size, is likely a mistake."""
+        if self.function is None:
+            return True
+        if self.callers.result_is_moved(self.function):
+            return False
+        assumed = self.assumed.get(other.because[0].span) if other.because else None
+        if assumed is None:
+            return True
+        function, name = assumed
+        evidence = self.evidence.get(id(function.node))
+        annotated = evidence is None or name in evidence.annotated
+        if annotated and not self.callers.sites(function):
+            return True
+        return self.callers.may_pass_device_data(function, name, annotated)
 
     def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:
         """Whether a factory call makes a 0-dim tensor, from its first argument."""
@@ -724,6 +745,10 @@ class Calls(Devices):
             return replace(inner, zero_dim=None, made=()) if inner.is_tensor else NOTHING
         if name == "abs" and first.is_tensor:
             return first
+        if name == "setattr" and len(arguments.nodes) == 3 and self.in_init and self.owner is not None:
+            if self.path(arguments.nodes[0]) == "self" and arguments.values[2].kind in ("module", "parameter"):
+                for entry in self.owner.unregistered.values():
+                    entry.wrapped = True  # registered one by one, under computed names
         if name == "setattr" and arguments.nodes:
             path = self.path(arguments.nodes[0])
             if path is not None and path in self.state.env:

@@ -73,6 +73,8 @@ class Devices(Operations):
         path = self.path(node)
         if path is None:
             return Value("device", UNKNOWN)
+        if "cpu" in path.rpartition(".")[2].lower().split("_"):
+            return Value("device", CPU, because=value.because)  # `self._cpu_device`
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)
 
     def scope_id(self, path: str) -> int:

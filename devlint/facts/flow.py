@@ -189,7 +189,8 @@ class Flow(Functions):
             if value.is_tensor and source is not None and base.made and base.device == CPU:
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
-                if level is not None and not indices and value.zero_dim is not True and not self.is_counter(target):
+                kept = not indices and value.zero_dim is not True and not self.is_counter(target)
+                if level is not None and kept and self.stays_behind(value):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             if indices:
@@ -250,8 +251,10 @@ class Flow(Functions):
             return
         if current.kind == "list" and value.kind == "list":
             path = self.path(target)
-            if path is not None:
-                self.append(path, current, self.element(value))
+            for element in value.elements if isinstance(value.elements, tuple) else (self.element(value),):
+                known = self.lookup(path) if path is not None else None
+                if path is not None and known is not None:
+                    self.append(path, known, element)
             return
         self.assign_target(target, NOTHING, None)
 
@@ -322,10 +325,21 @@ class Flow(Functions):
         tells = self.remember(condition.key, node.test)
         self.state = join_states(then, otherwise, condition.key if tells else None)
         self.choose_devices(then, otherwise, condition, node)
+        if condition.when and not then.dead and not otherwise.dead:
+            self.bound_by_availability(then, otherwise)
         if condition.else_on_cpu and not then.dead and not otherwise.dead:
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:
                     self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
+
+    def bound_by_availability(self, then: State, otherwise: State) -> None:
+        """What was moved where there is an accelerator stays on the CPU only where there is none: nothing is off there."""
+        for path, value in self.state.env.items():
+            a, b = then.env.get(path), otherwise.env.get(path)
+            if a is None or b is None or not value.made or not value.is_tensor:
+                continue
+            if is_surely_accelerator(a.device) and b.device == CPU:
+                self.state.env[path] = replace(value, made=())
 
     def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
         """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""

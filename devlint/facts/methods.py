@@ -500,7 +500,7 @@ class Methods(Calls):
         operands = self.tensors(arguments)
         name = home.rsplit(".", 1)[-1] or "module"
         if home == "torch.nn.CTCLoss":
-            operands = operands[:2]  # the lengths are read on the host [aten/src/ATen/native/LossCTC.cpp]
+            operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
         class_ = self.classes.get(home)
         scatters = home.endswith("DataParallel")
         if class_ is None or not moves_inputs(class_):

@@ -93,11 +93,12 @@ class Evidence:
         open_ = self.parameters - annotated - {"self", "cls"}
         nodes = list(nodes)
         called = {id(child.func) for child in nodes if isinstance(child, ast.Call)}
+        doubtful = {id(child.func) for child in nodes if isinstance(child, ast.Call) and fits_others(child)}
         for child in nodes:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
                 name = child.value.id
                 is_used = id(child) in called or child.attr in _PROPERTIES  # `config.dim` is no method of a tensor
-                if name in open_ and child.attr in TENSOR_ONLY and is_used:
+                if name in open_ and child.attr in TENSOR_ONLY and is_used and id(child) not in doubtful:
                     self.tensors.add(name)
                 elif name in open_ and forward and child.attr in _TENSOR_OR_ARRAY:
                     self.weak.add(name)
@@ -170,6 +171,18 @@ class Evidence:
                 self.tensors.add(first.id)
             elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
                 self.containers.add(first.value.id)
+
+
+def fits_others(call: ast.Call) -> bool:
+    """Whether a call of a tensor's method is written as one of another object: `ax.scatter(x, y)`, `engine.backward(loss)`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if name in ("scatter", "gather"):
+        first = call.args[0] if call.args else None
+        first = first.operand if isinstance(first, ast.UnaryOp) else first
+        is_dimension = isinstance(first, ast.Constant) and isinstance(first.value, int)
+        named = any(k.arg in ("dim", "index") for k in call.keywords)
+        return not (is_dimension or named or (isinstance(first, ast.Name) and "dim" in first.id))
+    return name == "backward" and bool(call.args)
 
 
 def _method_chain(node: ast.expr) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from devlint.facts import aliases
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts, Container, Unregistered, What
+from devlint.facts.devices import OF_TENSOR
 from devlint.facts.expressions import Expressions
 from devlint.facts.values import (
     CPU,
@@ -17,6 +18,7 @@ from devlint.facts.values import (
     UNKNOWN,
     Kind,
     Value,
+    is_surely_accelerator,
 )
 from devlint.model import Origin
 
@@ -39,6 +41,10 @@ class Registration(Expressions):
             if entry is not None and value.kind != "none" and entry.target is not target:
                 entry.reassigned = True
             return
+        before = owner.attributes.get(name)
+        if before is not None and before.made and self.guards.holds and is_surely_accelerator(value.device):
+            # it stays on the CPU only where there is no accelerator
+            owner.attributes[name] = replace(before, made=())
         if not owner.is_module:
             if value.is_tensor and value.device == HOME:
                 value = replace(value, device=UNKNOWN, made=())
@@ -65,6 +71,10 @@ class Registration(Expressions):
                 value = replace(value, kind="buffer")
             owner.set_attribute(name, replace(value, device=HOME, made=(), because=(), moved=False))
             return
+        if value.kind == "device" and value.made == () and value.type_name == OF_TENSOR and value.device == CPU:
+            # where the tensors are that the module is made with
+            owner.set_attribute(name, replace(value, device=UNKNOWN))
+            return
         what = holds(value)
         if value.is_tensor:
             if value.device == CPU and value.made and statement is not None and source is not None:
@@ -77,7 +87,7 @@ class Registration(Expressions):
             else:
                 owner.set_attribute(name, replace(value, device=UNKNOWN, made=(), because=()))
             return
-        if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_self_attribute, source.elts)):
+        if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_below_self, source.elts)):
             what = None
         if what == "modules" and all(is_argument(v) for v in contents(value) if v.kind == "module"):
             owner.set_attribute(name, self.contained(value, None))  # whoever made them moves them
@@ -177,6 +187,15 @@ def container_of(value: Value) -> Container:
 
 def is_self_attribute(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def is_below_self(node: ast.expr) -> bool:
+    """Whether an expression reads something that `self` holds, at any depth: `self.conv.weight`, `self.layers[0].bias`."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def reads(node: ast.expr, name: str) -> bool:

@@ -133,7 +133,7 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         metrics.precision_recall_fscore_support metrics.jaccard_score metrics.silhouette_score
         metrics.normalized_mutual_info_score metrics.adjusted_rand_score metrics.top_k_accuracy_score
         metrics.pairwise.cosine_similarity metrics.pairwise_distances metrics.mean_absolute_percentage_error
-        model_selection.train_test_split preprocessing.normalize preprocessing.label_binarize preprocessing.scale
+        preprocessing.normalize preprocessing.label_binarize preprocessing.scale
         utils.shuffle utils.check_array utils.class_weight.compute_class_weight manifold.trustworthiness
         """,
     ),
