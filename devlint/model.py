@@ -82,6 +82,15 @@ class InsertStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceBlock:
+    """Put the simple statements `new` where the compound statement stands whose header covers `at`, with all of its
+    blocks; without any it is removed. Comments inside it make the fix a hint."""
+
+    at: Span
+    new: tuple[cst.BaseSmallStatement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ImportNeed:
     """The fix needs `import module` at the top of the file; added once per file."""
 
@@ -90,9 +99,13 @@ class ImportNeed:
 
 @dataclass(frozen=True, slots=True)
 class RunDeviceNeed:
-    """The fix uses the name `name` for the device of the run; a definition is added once per file, after the imports."""
+    """The fix uses the name `name` for the device of the run; a definition is added once per file, after the imports.
+
+    `type`: the only accelerator that it may be, where the rest of the file knows no other; None for any.
+    """
 
     name: str = "device"
+    type: str | None = None
 
 
 Need = ImportNeed | RunDeviceNeed
@@ -104,7 +117,7 @@ class Fix:
 
     title: str
     safety: Safety
-    edits: tuple[Edit | InsertStatement, ...] = ()  # empty for a hint
+    edits: tuple[Edit | InsertStatement | ReplaceBlock, ...] = ()  # empty for a hint
     needs: tuple[Need, ...] = ()
 
 

@@ -427,6 +427,38 @@ class EarlyRead(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Required(Event):
+    """The program ends where an accelerator is absent: `assert torch.cuda.is_available()`, which is the node, or
+    `if not torch.cuda.is_available():` with nothing but a message and the end below (`block`), whose test is the node."""
+
+    type: str
+    block: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Followed(Event):
+    """Something is moved to a type of accelerator where `leader`, a tensor, is on it: `if x.is_cuda: y = y.cuda()`.
+
+    `targets`: what the statements of the block move, the node being its test; empty for `y.cuda() if x.is_cuda else y`,
+    where the node is the choice and `moved` holds the span of `y`.
+    """
+
+    type: str
+    leader: ast.expr
+    targets: tuple[str, ...]
+    moved: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TypeTest(Event):
+    """`x.type()` compared with the name of a tensor type of an accelerator, `"torch.cuda.HalfTensor"`. `subject`: `x`."""
+
+    subject: Span
+    type_name: str
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RoundTrip(Event):
     """Values that leave an accelerator and come back. `left`: the call that took them to the host."""
 
@@ -474,13 +506,14 @@ class StreamUse(Event):
 class Parallel(Event):
     """A module wrapped by DataParallel or DistributedDataParallel with devices that do not fit.
 
-    `problem`: "literal" (ids written as numbers), "module-elsewhere" (module not on the first id), "target-elsewhere" (a loss
-    gets targets on another card than the output), "several" (more than one id), "cpu-module" (ids for a module on the
-    CPU), "same-card" (each process is given one fixed card). `ids`: the argument; `flag`: its place with the keyword.
+    `problem`: "literal" (ids written as numbers), "every" (as many as there are CUDA cards), "module-elsewhere"
+    (module not on the first id), "target-elsewhere" (a loss gets targets on another card than the output), "several"
+    (more than one id), "cpu-module" (ids for a module on the CPU), "same-card" (each process is given one fixed
+    card). `ids`: the argument; `flag`: its place with the keyword.
     """
 
     wrapper: Literal["DataParallel", "DistributedDataParallel"]
-    problem: Literal["literal", "module-elsewhere", "target-elsewhere", "several", "cpu-module", "same-card"]
+    problem: Literal["literal", "every", "module-elsewhere", "target-elsewhere", "several", "cpu-module", "same-card"]
     ids: Operand
     numbers: tuple[int, ...]
     expected: str  # where it should be, or what the ids are

@@ -8,6 +8,7 @@ and "none" do not care.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -33,6 +34,7 @@ from devlint.model import Origin, Span
 
 CPU_PLACE = Place("cpu")
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
+_NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 How = Literal["operator", "function", "method", "inplace", "module", "index", "out", "copy", "size"]
 
 
@@ -56,6 +58,8 @@ class Operations(Machine):
         if found is None and CPU_PLACE in a.device | b.device:
             for mixed, other in ((a, b), (b, a)):
                 if mixed.made and len(mixed.device) > 1 and CPU_PLACE in mixed.device and CPU_PLACE not in other.device:
+                    if mixed.split is not None and _NAMES_ACCELERATOR.search(mixed.split[0]) is not None:
+                        return None  # `if use_cuda: x = x.cuda()`: it stays where nothing else is on an accelerator
                     return self.conflict(CPU, other.device)
         return found
 

@@ -30,6 +30,9 @@ _BINDS = (
 # -- wrapped modules --------------------------------------------------------------------------------------------------
 
 
+_EVERY_CARD = re.compile(r"(?:list\()?range\((?:0, )?torch\.cuda\.device_count\(\)\)\)?")
+
+
 def wrapped(o: Outline) -> Iterator[Parallel]:
     flow = o.flow
     chosen = "CUDA_VISIBLE_DEVICES" in flow.source.text
@@ -59,6 +62,8 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
                     flag,
                 )  # fmt: skip
             continue
+        if _EVERY_CARD.fullmatch(ast.unparse(ids)) and not any("cuda" in test for test in o.tests(node)):
+            yield Parallel(*o.head(node), "DataParallel", "every", operand, numbers, "", "", flag)
         if not numbers:
             continue
         place = card_of(module)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from devlint.facts.events import Event, Scope
 from devlint.facts.values import TENSOR_KINDS, Device, Value
@@ -65,3 +67,41 @@ class Facts:
                 return "next(self.parameters()).device"
             return None
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"
+
+    def bound_at(self, scope: Scope, at: Span) -> Scope:
+        """What of a scope is surely bound when `at` runs first: not what a loop's body binds further down."""
+        row = self.text.count("\n", 0, at.start) + 1
+        late = _bound_later(self.text, row)
+        return {path: value for path, value in scope.items() if path.partition(".")[0] not in late}
+
+
+@lru_cache(maxsize=32)
+def _bound_later(text: str, row: int) -> frozenset[str]:
+    """The local names of the function around a row, or of the module, whose first binding stands at the row or below."""
+    around: ast.AST = ast.parse(text)
+    pending = [around]
+    while pending:
+        node = pending.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and child.lineno <= row <= (
+                child.end_lineno or 0
+            ):
+                around, pending = child, [child]
+                break
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                pending.append(child)
+    first: dict[str, int] = {}
+    given: set[str] = set()
+    pending = list(ast.iter_child_nodes(around))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.arg):
+            given.add(node.arg)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            given.update(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            first[node.id] = min(node.lineno, first.get(node.id, node.lineno))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        pending.extend(ast.iter_child_nodes(node))
+    return frozenset(name for name, line in first.items() if line >= row and name not in given)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from devlint.facts.checkpoints import loads_of_host_data
 from devlint.facts.events import ColdTimer, Create, Event, Move
 from devlint.facts.flow import Flow
+from devlint.facts.gates import followed, required, type_tests
 from devlint.facts.outline import Outline
 from devlint.facts.parallel import ranks, workers, wrapped
 from devlint.facts.startup import late_settings
@@ -84,6 +85,9 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (workers, works_in_workers),
     (late_settings, touches_early),
     (loads_of_host_data, words("torch.load", "import load")),
+    (required, words("is_available")),
+    (type_tests, words(".type() == ", ".type() != ", ".type()==")),
+    (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
 )
 
 

@@ -22,6 +22,7 @@ from devlint.model import (
     Edit,
     Fix,
     InsertStatement,
+    ReplaceBlock,
     Safety,
     TextEdit,
     TextFix,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
 _WORD = re.compile(r"\w")
+_BLANK_ROW = re.compile(r"[ \t\f]*(?:\r\n|\r|\n)")
 
 
 def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
@@ -46,7 +48,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     edits: list[TextEdit] = []
     try:
         for edit in fix.edits:
-            made = _insert(edit, tree) if isinstance(edit, InsertStatement) else _replace(edit, tree)
+            made = _made(edit, tree)
             if made is not None and made not in edits:
                 edits.append(made)
         if not edits:
@@ -61,6 +63,12 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     if any(need.start > edits[0].start for need in shared):
         return hint  # the need would come after its use
     return TextFix(fix.title, fix.safety, tuple(edits), tuple(shared))
+
+
+def _made(edit: Edit | InsertStatement | ReplaceBlock, tree: Tree) -> TextEdit | None:
+    if isinstance(edit, InsertStatement):
+        return _insert(edit, tree)
+    return _replace_block(edit, tree) if isinstance(edit, ReplaceBlock) else _replace(edit, tree)
 
 
 # Replacing and removing
@@ -195,12 +203,39 @@ def _sequence_of(root: cst.CSTNode, item: cst.CSTNode) -> tuple[cst.CSTNode, str
 def _remove_statement(head: Head, tree: Tree) -> TextEdit:
     source = tree.source
     row_start = source.starts[source.row(head.span.start) - 1]
-    rest = REST_OF_ROW.match(source.text, head.span.end)
+    rest = REST_OF_ROW.match(source.text, head.end)
     if len(head.block) == 1 or rest is None or not starts_row(source, head.span.start):
-        return TextEdit(head.span.start, head.span.end, "pass")
+        return TextEdit(head.span.start, head.end, "pass")
     if rest.group(1):  # the comment stays, on a row of its own
         return TextEdit(head.span.start, rest.start(1), "")
-    return TextEdit(row_start, rest.end(), "")
+    return TextEdit(row_start, _past_blank_rows(row_start, rest.end(), source.text), "")
+
+
+def _past_blank_rows(start: int, end: int, text: str) -> int:
+    """Where the rows to remove end, with blank ones that follow: the longer of both gaps stays, none below a header."""
+    rows = text[:start].splitlines()
+    before = next((n for n, row in enumerate(reversed(rows)) if row.strip()), len(rows))
+    spare = len(text) if before == 0 and rows and rows[-1].rstrip().endswith(":") else before
+    while spare and (blank := _BLANK_ROW.match(text, end)) is not None:
+        end, spare = blank.end(), spare - 1
+    return end
+
+
+def _replace_block(edit: ReplaceBlock, tree: Tree) -> TextEdit:
+    """The edit for a whole compound statement, from the start of its header to the end of its last block."""
+    source, head = tree.source, tree.head(edit.at)
+    if not head.is_compound or not isinstance(head.owner, ast.stmt):
+        raise ValueError(f"no compound statement at {source.position(edit.at.start)}")
+    rest = REST_OF_ROW.match(source.text, head.end)
+    text = source.text[head.span.start : head.end if rest is None else rest.end()]
+    if "#" in text or text.startswith("elif") or not starts_row(source, head.span.start):
+        raise CannotEditError
+    if not edit.new:
+        return _remove_statement(head, tree)
+    indent = source.text[source.starts[source.row(head.span.start) - 1] : head.span.start]
+    newline = newline_of(source, head.span.start)
+    code = "".join(_statement_text(statement, indent, newline, tree) for statement in edit.new)
+    return TextEdit(head.span.start, head.end, code[len(indent) :].rstrip("\r\n"))
 
 
 # Inserting

@@ -25,7 +25,7 @@ def needs_of(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[Tex
         return []
     bound = _module_names(tree.ast)
     imports = [need.module for need in fix.needs if isinstance(need, ImportNeed)]
-    devices = [need.name for need in fix.needs if isinstance(need, RunDeviceNeed) and need.name not in bound]
+    devices = [need for need in fix.needs if isinstance(need, RunDeviceNeed) and need.name not in bound]
     local = facts.spell("torch")
     has_torch = local.split(".")[0] in bound
     if devices and not has_torch:
@@ -37,18 +37,36 @@ def needs_of(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[Tex
             apart = block < 0 or not _is_plain_import(tree.ast.body[block])
             shared.append(_after(tree, block, f"import {module}", apart))
     if devices:
-        value = _run_device(facts.spell if has_torch else str, settings)
+        spell = facts.spell if has_torch else str
         after = max(block, bound[local.split(".")[0]]) if has_torch else block
-        shared += [_after(tree, after, f"{name} = {value}", apart=True) for name in dict.fromkeys(devices)]
+        after = max(after, _last_setting(tree))
+        for need in dict.fromkeys(devices):
+            definition = f"{need.name} = {_run_device(need.type, spell, settings)}"
+            shared.append(_after(tree, after, definition, apart=True))
     return shared
 
 
-def _run_device(spell: Callable[[str], str], settings: Settings) -> str:
+def _run_device(type: str | None, spell: Callable[[str], str], settings: Settings) -> str:
     """The device of the run as an expression that works on every machine, for the lowest torch of the project."""
     device = spell("torch.device")
-    if settings.torch_version >= _ACCELERATOR_SINCE:
+    if type is None and settings.torch_version >= _ACCELERATOR_SINCE:
         return f'{spell("torch.accelerator.current_accelerator")}(check_available=True) or {device}("cpu")'
     return f'{device}("cuda" if {spell("torch.cuda.is_available")}() else "cpu")'
+
+
+def _last_setting(tree: Tree) -> int:
+    """The index of the last statement at module level that sets which cards are visible; -1 without one.
+
+    Asking for a device before it would fix the choice.
+    """
+    text, last = tree.source.text, -1
+    if "VISIBLE_DEVICES" not in text:
+        return last
+    for index, statement in enumerate(tree.ast.body):
+        defines = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if not defines and "VISIBLE_DEVICES" in text[slice(*tree.source.span(statement))]:
+            last = index
+    return last
 
 
 def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from devlint.errors import SourceError
 from devlint.fix.apply import Moves, choose, splice
+from devlint.fix.imports import without_unused
 from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Safety, Span, TextEdit
 from devlint.source import Source
 
@@ -48,6 +49,7 @@ def fix_source(
     linter: Checker, source: Source, allow: Collection[Safety] = (Safety.SAFE,), result: FileResult | None = None
 ) -> FixOutcome:
     """Apply the fixes of the allowed levels. `result`: the findings of `source`, when they are already known."""
+    original = source
     outcome = FixOutcome(source.text, result if result is not None else linter.check(source))
     seen = {source.text}
     withdrawn: dict[Key, str] = {}
@@ -79,7 +81,27 @@ def fix_source(
         seen.add(source.text)
         outcome.text, outcome.result = source.text, attempt.result
         outcome.fixed += attempt.fixed
+    if outcome.fixed:
+        _drop_imports(linter, original, source, outcome)
     return outcome
+
+
+def _drop_imports(linter: Checker, original: Source, fixed: Source, outcome: FixOutcome) -> None:
+    """Drop the imports that the fixes left unused, unless the result is not sound or has other findings."""
+    text = without_unused(original, fixed)
+    if text == fixed.text:
+        return
+    try:
+        fresh = decode(fixed.with_text(text).raw, fixed.path)
+    except SourceError:
+        return
+    result = linter.check(fresh)
+    if fresh.text == text and _codes(result) == _codes(outcome.result):
+        outcome.text, outcome.result = text, result
+
+
+def _codes(result: FileResult) -> list[str]:
+    return sorted(d.code for d in (*result.diagnostics, *result.suppressed))
 
 
 Key = tuple[str, Span]  # the code of a finding and its place

@@ -14,6 +14,7 @@ from devlint_rules.cuda_api_unguarded import CudaApiUnguarded
 from devlint_rules.cuda_method import CudaMethodCall
 from devlint_rules.cuda_only_api import CudaOnlyApi
 from devlint_rules.cuda_only_selection import CudaOnlySelection
+from devlint_rules.cuda_required import CudaRequired
 from devlint_rules.data_parallel_devices import DataParallelDevices
 from devlint_rules.ddp_device_ids import DdpDeviceIds
 from devlint_rules.default_device_cuda import DefaultDeviceCuda
@@ -85,6 +86,7 @@ RULES: tuple[type[Rule[Any]], ...] = (
     AcceleratorApiUnguarded,
     DefaultDeviceCuda,
     Float64OnMps,
+    CudaRequired,
     NoSuchMethod,
     NoSuchFunction,
     WrongDeviceArgument,

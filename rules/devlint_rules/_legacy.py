@@ -8,10 +8,11 @@ from devlint.api import ApiCall, Operand, Site, cst
 from devlint_rules._api import dtype_of
 
 
-def modern_tensor(event: ApiCall, device: cst.BaseExpression, site: Site) -> cst.Call | None:
+def modern_tensor(event: ApiCall, device: cst.BaseExpression, site: Site, filled: str | None = None) -> cst.Call | None:
     """`torch.tensor(data, dtype=..., device=...)` or `torch.empty(sizes, ...)`; None where the argument may be either.
 
-    An old constructor copies a list or an array, and takes numbers for sizes.
+    An old constructor copies a list or an array, and takes numbers for sizes, as all that are more than one. `filled`:
+    the function that also does what a method called on the result does.
     """
     call, dtype = site.node, dtype_of(event.qualname)
     if event.qualname == "torch.Tensor":
@@ -22,8 +23,8 @@ def modern_tensor(event: ApiCall, device: cst.BaseExpression, site: Site) -> cst
     plain = [a.with_changes(comma=cst.MaybeSentinel.DEFAULT) for a in call.args if a.keyword is None]
     if len(given) != len(plain) or any(a.keyword is not None and a.keyword.value != "device" for a in call.args):
         return None
-    if all(operand.value.kind == "number" for operand in given):
-        function = "torch.empty"
+    if len(given) > 1 or all(operand.value.kind == "number" for operand in given):
+        function = filled or "torch.empty"
         if not plain:
             plain = [cst.Arg(cst.Integer("0"))]
     elif len(given) == 1 and _is_data(given[0]):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from devlint.api import CPU, HOME, ApiCall, CudaMethod, DeviceLiteral, Facts, Move, RunDeviceNeed, Site
+from devlint.api import HOME, ApiCall, CudaMethod, DeviceLiteral, Event, Facts, Move, Required, RunDeviceNeed, Site
 
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
 _KERNELS = (
-    "triton", "tilelang", "cutlass", "cupy", "pycuda", "cuda", "numba.cuda", "torch.utils.cpp_extension", "flash_attn",
-    "apex", "transformer_engine", "tensorrt", "torch_tensorrt",
+    "triton", "tilelang", "cutlass", "cupy", "pycuda", "cuda", "numba.cuda", "torch.utils.cpp_extension",
 )  # fmt: skip
+# These serve one accelerator as well, but a function that imports one offers it as an option.
+_OPTIONS = ("flash_attn", "apex", "transformer_engine", "tensorrt", "torch_tensorrt")
 
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _DENIES = re.compile(r"!=\s*[\"'](cuda|xpu|npu|mps)")
@@ -27,6 +29,12 @@ _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
 
 # What no other accelerator has: captured graphs, memory shared between processes by handle, the driver's own interface.
 _ONLY_CUDA = re.compile(r"\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b")
+_RECEIVER = re.compile(
+    r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
+)
+
+_TRAINS = re.compile(r"\bDataLoader\(|\.backward\(|\.step\(|\bin \w*loader\b")
+_NEXT = re.compile(r"^(\t| {2}| {4})?(async )?(def|class) ", re.MULTILINE)
 
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
@@ -64,8 +72,11 @@ def is_for_accelerator(facts: Facts) -> bool:
     """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
     if _occurs(_MARKED, facts.text) or _occurs(_ONLY_CUDA, facts.text):
         return True
-    kernels = tuple(f"{name}." for name in _KERNELS)
-    return any(name.endswith("_cuda") or f"{name}.".startswith(kernels) for name in facts.imports.values())
+    kernels, options = (tuple(f"{name}." for name in names) for names in (_KERNELS, _OPTIONS))
+    always = facts.module_imports or facts.imports
+    return any(n.endswith("_cuda") or f"{n}.".startswith(kernels) for n in facts.imports.values()) or any(
+        f"{n}.".startswith(options) for n in always.values()
+    )
 
 
 def names_several_cards(facts: Facts, type: str) -> bool:
@@ -87,29 +98,133 @@ class RunDevice:
     needs: tuple[RunDeviceNeed, ...] = ()
 
 
-def run_device(in_scope: str | None, site: Site) -> RunDevice:
-    """The run's device: the expression that is in scope, else a name that the fix introduces.
+def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> RunDevice:
+    """The run's device: the expression that is in scope, else that of a tensor or module at hand, else a new name.
 
-    The new name is `device`, or `run_device` in a file that binds `device` to something else.
+    `event`: what is to be put there; without it nothing at hand is asked. The new name is `device`, or `run_device` in a
+    file that binds `device` to something else. It is CUDA or the CPU in a file that moves other values under guards for
+    CUDA alone, so that all of them stay together.
     """
     if in_scope is not None:
         return RunDevice(in_scope)
+    if event is not None and (near := at_hand(event, site.facts)) is not None:
+        return RunDevice(near)
     name = "run_device" if _occurs(_BINDS_DEVICE, site.facts.text) else "device"
-    return RunDevice(name, (RunDeviceNeed(name),))
+    return RunDevice(name, (RunDeviceNeed(name, _guarded_type(site.facts)),))
 
 
-def beside(event: ApiCall | CudaMethod | DeviceLiteral, site: Site) -> str | None:
-    """The device of a tensor argument at hand, for a tensor that is made in a function and meets the arguments there.
+def at_hand(event: Event, facts: Facts) -> str | None:
+    """The device of an argument that is a tensor of the caller's, or of the parameters of the method's own module.
 
-    None where the function moves an argument itself: what is made there belongs where that goes.
+    Arguments that the function itself moves to the accelerator are the caller's on the host, and say nothing; nor do
+    those of a function that trains, unless what moves was made in it.
     """
-    found = site.facts.device_expression(event.scope, HOME) if event.function else None
-    if found is None or not found.endswith(".device") or found.startswith("next("):
+    head = _head_of(event, facts)
+    if head is None:
         return None
-    for other in site.facts.events:
-        if isinstance(other, Move | CudaMethod) and other.function == event.function:
-            target = other.target if isinstance(other, Move) else None
-            to_host = target is not None and target.device == CPU
-            if other.receiver.value.device == HOME and not to_host:
-                return None
-    return found
+    receiver = event.receiver.value if isinstance(event, CudaMethod) else None
+    made = receiver is None or (receiver.is_tensor and (bool(receiver.made) or receiver.device == HOME))
+    is_module = receiver is not None and receiver.kind == "module"
+    asks = not is_module and (made or _TRAINS.search(_body_of(event, facts)) is None)
+    given = [a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)]
+    moved = {_moved(other, facts) for other in facts.events if _same_function(other, event)} - {None}
+    for name in given if asks else ():
+        value = event.scope.get(name)
+        if value is not None and value.is_tensor and value.device == HOME and name not in moved:
+            return f"{name}.device"
+    owner = event.scope.get("self")
+    if owner is None or owner.kind != "module" or owner.device != HOME or given[:1] != ["self"]:
+        return None
+    held = any(
+        path.startswith("self.") and value.kind in ("module", "parameter") and value.device == HOME
+        for path, value in event.scope.items()
+    )
+    if not held or moved or _is_part_of_init(head.name, facts.text):
+        return None
+    return "next(self.parameters()).device"
+
+
+def _same_function(other: Event, event: Event) -> bool:
+    return isinstance(other, CudaMethod | DeviceLiteral | ApiCall | Move) and other.function == event.function
+
+
+def _moved(event: Event, facts: Facts) -> str | None:
+    """The name that a move to an accelerator reads: `x` of `x.cuda()`, of `Variable(x[0]).cuda()`, of `x.to("cuda")`."""
+    if isinstance(event, DeviceLiteral | ApiCall):
+        receiver = _RECEIVER.search(facts.text[max(0, event.span.start - 120) : event.span.start])
+        return receiver[1] if receiver is not None else None
+    node: ast.AST | None = event.receiver.node if isinstance(event, CudaMethod) else None
+    if isinstance(event, Move) and event.method == "type" and isinstance(event.node, ast.Call):
+        node = event.node.func
+    while node is not None:
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr != "Variable":
+            node = node.func.value
+        elif isinstance(node, ast.Call) and node.args:
+            node = node.args[0]
+        else:
+            break
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:
+    """The header of the function around an event, with an empty body."""
+    name = event.function.rpartition(".")[2]
+    if not name.isidentifier():
+        return None
+    start = _start_of(name, event, facts)
+    return _header(facts.text, start) if start >= 0 else None
+
+
+def _start_of(name: str, event: Event, facts: Facts) -> int:
+    starts = [m.start() for m in re.finditer(rf"\bdef {name}\s*\(", facts.text) if m.start() < event.span.start]
+    return starts[-1] if starts else -1
+
+
+def _body_of(event: Event, facts: Facts) -> str:
+    """The text of the function around an event, up to the next one at module level or in a class."""
+    start = max(0, _start_of(event.function.rpartition(".")[2], event, facts))
+    end = _NEXT.search(facts.text, event.span.end)
+    return facts.text[start : end.start() if end is not None else len(facts.text)]
+
+
+@lru_cache(maxsize=64)
+def _header(text: str, start: int) -> ast.FunctionDef | None:
+    end = start
+    for _ in range(20):  # a header may have several colons
+        end = text.find(":", end) + 1
+        if not end:
+            return None
+        try:
+            (function,) = ast.parse(text[start:end] + " pass").body
+        except (SyntaxError, ValueError):
+            continue
+        return function if isinstance(function, ast.FunctionDef) else None
+    return None
+
+
+def _is_part_of_init(name: str, text: str) -> bool:
+    """Whether a method is `__init__` or is called there, before the module is moved."""
+    if name == "__init__":
+        return True
+    inits = re.findall(r"\bdef __init__\(.*?(?=\n\s*(?:async )?def |\nclass |\Z)", text, re.DOTALL)
+    return any(re.search(rf"\bself\.{name}\b", body) is not None for body in inits)
+
+
+def _guarded_type(facts: Facts) -> str | None:
+    """The type of accelerator that the file moves values to under guards for it; None where it does not.
+
+    A test that ends the program guards all that follows, and is no choice.
+    """
+    gates = {facts.source(event.span) for event in facts.events if isinstance(event, Required)}
+    gates |= {text.removeprefix("assert ").partition(",")[0].strip() for text in gates}
+    for event in facts.events:
+        if not isinstance(event, CudaMethod | DeviceLiteral) or not event.under.tests:
+            continue
+        if isinstance(event, DeviceLiteral) and event.role != "argument":
+            continue
+        asked = [t for t in event.under.tests if t not in gates and (".is_" not in t or "available" in t)]
+        if asked and (event.under.allow(event.type) or _SAYS_ACCELERATOR.search(" ".join(asked))):
+            return event.type
+    return None

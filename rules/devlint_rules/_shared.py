@@ -177,11 +177,12 @@ def is_path(node: ast.expr) -> bool:
     return isinstance(node, ast.Name)
 
 
-def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts) -> str | None:
-    """An expression, valid where `scope` holds, for the device that `other` is on; None when there is none.
+def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts, at: Span) -> str | None:
+    """An expression, valid at `at`, where `scope` holds, for the device that `other` is on; None when there is none.
 
     A device variable, else the tensor that `other` was taken from, else another tensor that is known to be there.
     """
+    scope = facts.bound_at(scope, at)
     found = facts.device_expression(scope, other.value.device)
     if found is not None and not found.endswith(".device"):
         return found  # a device variable
@@ -253,12 +254,12 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
         return None
     target = isinstance(off.node, ast.Name) and is_local(facts, meet.function, off.node.id)
     if meet.loop is not None and isinstance(off.node, ast.Name):
-        device = device_of(meet.other, meet.loop_scope, facts)
+        device = device_of(meet.other, meet.loop_scope, facts, meet.loop)
         if device is not None:
             statement = assign_moved(off.node, device, site)
             title = f"Move `{off.text}` to `{device}` at the top of the loop"
             return Fix(title, safety(meet), (InsertStatement(meet.loop, statement),))
-    device = device_of(meet.other, meet.scope, facts)
+    device = device_of(meet.other, meet.scope, facts, meet.span)
     if device is None:
         return None
     title = f"Move {name(off)} to `{device}`"

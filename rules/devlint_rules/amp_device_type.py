@@ -254,6 +254,8 @@ def _type_of(event: ApiCall, site: Site) -> str:
     known = value is not None and is_device_object(Operand(event.span, ast.Name(path), path, value))
     if known or _is_annotated(path, event, site.facts):
         return f"{path}.type"
+    if value is not None and value.kind == "string" and path.endswith("type"):
+        return path
     return f"{site.spell('torch.device')}({path}).type"
 
 
@@ -280,7 +282,7 @@ def _only_on_cuda(arguments: list[cst.Arg], type: str, site: Site) -> list[cst.A
     for index, arg in enumerate(arguments):
         if arg.keyword is not None and arg.keyword.value == "enabled":
             old = site.code(arg.value)
-            old = old if re.fullmatch(r"[\w.()]+", old) else f"({old})"
+            old = old if arg.value.lpar or re.fullmatch(r"[\w.()]+", old) else f"({old})"
             text = test if old == "True" else f"{old} and {test}"
             return [*arguments[:index], arg.with_changes(value=site.expression(text)), *arguments[index + 1 :]]
     return [*arguments, _named(cst.Arg(site.expression(test)), "enabled")]

@@ -89,10 +89,9 @@ class CudaMethodCall(Rule[CudaMethod]):
             return Fix("Say `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
-        if computed and given is None:
+        if computed and given is None and not _is_current(event, site.facts):
             return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT)
-        made_here = event.receiver.value.is_tensor and event.receiver.value.device == CPU
-        device = run_device(given or event.run_device or (beside(event, site) if made_here else None), site)
+        device = run_device(given or event.run_device, site, event)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]
@@ -122,6 +121,18 @@ def _given_device(event: CudaMethod) -> str | None:
         return text
     named = text.rpartition(".")[2] in ("device", "dev") and text.replace(".", "").isidentifier()
     return text if named and (value is None or value.kind == "unknown") else None
+
+
+def _is_current(event: CudaMethod, facts: Facts) -> bool:
+    """Whether the index of the call is that of the current card: the file makes it so, by `set_device` of the same."""
+    assert event.argument is not None
+    text = ast.unparse(event.argument)
+    return any(
+        isinstance(other, ApiCall)
+        and other.qualname.endswith((".set_device", ".set_device_index"))
+        and [operand.text for operand in other.arguments.values()] == [text]
+        for other in facts.events
+    )
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -1,8 +1,9 @@
 """Cards given to `DataParallel` do not fit the machine, the module or the targets.
 
 ## What it flags
-`DataParallel` with `device_ids` written as numbers; around a module that was moved to another card than the first of
-them; and a loss that gets the wrapped module's output with targets that were moved to another card.
+`DataParallel` with `device_ids` written as numbers, or counted by `torch.cuda` outside a test of it; around a
+module that was moved to another card than the first of them; and a loss that gets the wrapped module's output
+with targets that were moved to another card.
 
 ## Why it matters
 Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
@@ -55,6 +56,9 @@ class DataParallelDevices(Rule[Parallel]):
         if event.problem == "literal":
             message = f"`device_ids` {ids} ties the program to a machine with these cards"
             return Finding(event.span, message, self._fix(event, site), event.because)
+        if event.problem == "every":
+            message = f"`device_ids` {ids} is empty on other accelerators, and what is taken without it on CUDA"
+            return Finding(event.span, message, self._fix(event, site), event.because)
         if event.problem == "module-elsewhere":
             message = f"module is on `{event.found}`, but its first device is `{event.expected}`"
             fix = Fix(f"Move the module to `{event.expected}`", Safety.HINT)
@@ -66,7 +70,7 @@ class DataParallelDevices(Rule[Parallel]):
     def _fix(self, event: Parallel, site: Site) -> Fix:
         call = site.node
         hint = Fix("Leave the choice of cards to the machine", Safety.HINT)
-        if not isinstance(call, cst.Call) or event.numbers[0] != 0 or event.flag is None:
+        if not isinstance(call, cst.Call) or event.numbers[:1] not in ((), (0,)) or event.flag is None:
             return hint
         keywords = {given.keyword.value: given for given in call.args if given.keyword is not None}
         if "output_device" in keywords or site.has_comment(keywords["device_ids"]):

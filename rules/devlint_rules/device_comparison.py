@@ -3,7 +3,8 @@
 ## What it flags
 A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one
 without an index: `x.device == torch.device("cuda")`; a device or an index tested for truth: `if device:`,
-`device.index or -1`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and
+`device.index or -1`; a move that follows another tensor to CUDA alone:
+`if x.is_cuda: y = y.cuda()`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and
 of devices that both lack an index.
 
 ## Why it matters
@@ -26,11 +27,12 @@ Use instead:
 
 ## Fix safety
 Safe where the comparison is always false today, whatever the machine: `.type` is compared. Unsafe for a
-string with an index, for the result of a function, and for truth tests, which become `is not None`.
+string with an index, for the result of a function, for truth tests, which become `is not None`, and for moves, which
+become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
 
 ## Known limits
 Silent where the device may be a string: arguments without annotation, options, attributes set elsewhere.
-`x.is_cuda` in place of "is on the device of the run" is not recognised.
+`x.is_cuda` in place of "is on the device of the run" is recognised where all that it decides is a move.
 """
 
 from __future__ import annotations
@@ -41,11 +43,14 @@ from devlint.api import (
     ACCELERATORS,
     Compare,
     Edit,
+    Event,
     Facts,
     Finding,
     Fix,
+    Followed,
     Operand,
     Place,
+    ReplaceBlock,
     Rule,
     RuleMeta,
     Safety,
@@ -55,30 +60,38 @@ from devlint.api import (
 )
 from devlint_rules._api import is_device_object
 from devlint_rules._calls import path_to
+from devlint_rules._run_device import is_for_accelerator
 from devlint_rules._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
 
 
-class DeviceComparison(Rule[Compare]):
+class DeviceComparison(Rule[Event]):
     meta = RuleMeta(
         code="DEV207",
         name="device-comparison",
-        summary="comparison of a device that is never true, or its truth test",
+        summary="comparison of a device that is never true, its truth test, or a move that knows CUDA alone",
         since="0.1.0",
         level="certain",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("device", ".index"),
+        words=("device", ".index", ".is_cuda", ".is_xpu", ".is_mps"),
     )
-    event = Compare
+    event = Event
 
-    def suspects(self, event: Compare, facts: Facts) -> bool:
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        if isinstance(event, Followed):
+            return not is_for_accelerator(facts)
+        if not isinstance(event, Compare):
+            return False
         if event.operator == "truth":
             return True
         return event.operator in _EQUALITY and _sides(event) is not None
 
-    def judge(self, event: Compare, site: Site) -> Finding | None:
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, Followed):
+            return _follow(event, site)
+        assert isinstance(event, Compare)
         always = "True" if event.operator == "!=" else "False"
         if event.right is None:
             return self._truth(event, site)
@@ -127,6 +140,28 @@ class DeviceComparison(Rule[Compare]):
             return None  # index 0 stays 0
         test = site.expression(f"{site.code(node)} is not None")
         return Finding(event.span, message, Fix("Compare with None", Safety.UNSAFE, (Edit(node, test),)), event.because)
+
+
+def _follow(event: Followed, site: Site) -> Finding:
+    """`if x.is_cuda: y = y.cuda()` as `y = y.to(x.device)`."""
+    leader = ast.unparse(event.leader)
+    device = f"{leader}.device"
+    message = f"`{leader}` may be on another accelerator than {event.type.upper()}, and nothing follows it there"
+    if event.moved:
+        node = site.node
+        moved = site.at(event.moved[0])
+        if not isinstance(moved, cst.BaseExpression) or site.has_comment(node):
+            return Finding(event.span, message, None, event.because)
+        new = cst.Call(cst.Attribute(parenthesized(moved), cst.Name("to")), [cst.Arg(site.expression(device))])
+        return Finding(
+            event.span, message, Fix(f"Use `.to({device})`", Safety.UNSAFE, (Edit(node, new),)), event.because
+        )
+    statements = tuple(
+        cst.Assign([cst.AssignTarget(site.expression(target))], site.expression(f"{target}.to({device})"))  # type: ignore[arg-type]
+        for target in event.targets
+    )
+    fix = Fix(f"Move to `{device}`", Safety.UNSAFE, (ReplaceBlock(event.span, statements),))
+    return Finding(event.span, message, fix, event.because)
 
 
 def _sides(event: Compare) -> tuple[Operand, Operand] | None:

@@ -43,6 +43,8 @@ tensor meets the run's device is DEV101's. Devices that are put together from te
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import (
     ACCELERATORS,
     DeviceLiteral,
@@ -68,6 +70,11 @@ from devlint_rules._run_device import (
 )
 
 _ROLES = frozenset({"argument", "assigned", "map"})
+# Uses of a device that only a string allows: comparison, formatting, methods of str, calls that take a type.
+_AS_TEXT = (
+    r"(==|!=|\+|\bin)\s*NAME\b|\bNAME\s*(==|!=|\+|\[|in\b|not in\b)|\bNAME\.|\{NAME\b"
+    r"|\b(autocast|GradScaler|str|len|format|globals|exec)\([^()\n]*\bNAME\b|%\s*\(?[^\n]*\bNAME\b|\bexec\("
+)
 _AVAILABLE = {
     "cuda": "torch.cuda.is_available",
     "xpu": "torch.xpu.is_available",
@@ -111,13 +118,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix("Build the device from the type of the run's device and this index", Safety.HINT)
         if event.role == "assigned" or (event.run_device is None and _is_assigned(site, whole)):
-            choice = _choice(event.type, site, as_text=not isinstance(whole, cst.Call))
+            as_text = not isinstance(whole, cst.Call) and _is_used_as_text(site)
+            choice = _choice(event.type, site, as_text=as_text)
             if choice is None:
                 return Fix("Choose the device that is there", Safety.HINT)
             return Fix("Choose the device that is there", Safety.UNSAFE, (Edit(whole, site.expression(choice)),))
-        makes = event.argument == "device" and (event.call or "").startswith("torch.") and event.role == "argument"
-        near = beside(event, site) if makes and event.call not in ("torch.device", "torch.load") else None
-        device = run_device(event.run_device or near, site)
+        device = run_device(event.run_device, site, event)
         text = device.text
         if event.argument == "type":
             text = f"{text}.type" if device.needs else f"{site.spell('torch.device')}({text}).type"
@@ -155,6 +161,17 @@ def _is_assigned(site: Site, node: cst.CSTNode) -> bool:
     """Whether the statement binds a name to this device and nothing else."""
     statement = site.statement
     return isinstance(statement, cst.Assign | cst.AnnAssign) and statement.value is node
+
+
+def _is_used_as_text(site: Site) -> bool:
+    """Whether the name that the device is bound to is also used as a string, or is no plain name."""
+    statement = site.statement
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, cst.Name):
+        return True
+    name = re.escape(target.value)
+    as_text = re.compile(_AS_TEXT.replace("NAME", name))
+    return as_text.search(site.facts.text) is not None
 
 
 def _is_literal(node: cst.BaseExpression) -> bool:

@@ -87,7 +87,7 @@ class IndexDeviceMismatch(Rule[Meet]):
         safety = Safety.UNSAFE if event.under.excepts else Safety.SAFE
         if tensor.value.device == CPU:
             return Fix(f"Move {shared.name(index)} to the CPU", safety, (Edit(node, shared.chain(node, "cpu")),))
-        device = shared.device_of(tensor, event.scope, site.facts)
+        device = shared.device_of(tensor, event.scope, site.facts, event.span)
         if device is None:
             return None
         moved = shared.moved(node, site.expression(device))

@@ -2,9 +2,10 @@
 
 ## What it flags
 `torch.cuda.FloatTensor` and its siblings as constructors, as an argument of `.type`, or kept in a variable,
-`.type("torch.cuda.FloatTensor")`, and the storages of `torch.cuda`. Quiet under a guard for CUDA, which
-includes the choice `torch.cuda.FloatTensor if use_cuda else torch.FloatTensor`, in `isinstance`, tuples and
-comparisons, as the argument of `torch.set_default_tensor_type` (DEV204's), and in files that load kernels.
+`.type("torch.cuda.FloatTensor")`, `x.type() == "torch.cuda.HalfTensor"`, and the storages of `torch.cuda`.
+Quiet under a guard for CUDA, which includes the choice `torch.cuda.FloatTensor if use_cuda else
+torch.FloatTensor`, in `isinstance`, tuples and comparisons, as the argument of `torch.set_default_tensor_type`
+(DEV204's), and in files that load kernels.
 
 ## Why it matters
 On a build without CUDA the constructor raises `TypeError`. On others the tensor is on the current card,
@@ -26,9 +27,10 @@ Use instead:
         return torch.tensor([0.1, 0.9], dtype=torch.float32, device=device)
 
 ## Fix safety
-Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and
-arrays become `torch.tensor`, numbers the sizes of `torch.empty`. Only a hint where the argument may be data
-or a size, and for types that are kept in a variable.
+Unsafe: the tensor moves to the device of the run, which is introduced where none is in scope. Lists and arrays
+become `torch.tensor`, numbers the sizes of `torch.empty`, or of `torch.zeros` and `torch.ones` where the tensor
+is filled at once. Types are compared by their dtype, which a tensor on another device has too. Only a hint
+where the argument may be data or a size, and for types that are kept in a variable.
 
 ## Known limits
 A type that is put together from text is not recognised.
@@ -38,12 +40,29 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Edit, Event, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import (
+    ApiCall,
+    Edit,
+    Event,
+    Facts,
+    Finding,
+    Fix,
+    Move,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    TypeTest,
+    cst,
+)
 from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, serves_accelerator, spelled
 from devlint_rules._calls import path_to
 from devlint_rules._legacy import modern_tensor
-from devlint_rules._run_device import beside, is_for_accelerator, run_device
+from devlint_rules._run_device import is_for_accelerator, run_device
+from devlint_rules._shared import parenthesized
 
+_ASKED_DTYPES = frozenset({"torch.float16", "torch.bfloat16", "torch.float64"})
 _QUIET_CALLS = frozenset(
     {"isinstance", "issubclass", "torch.set_default_tensor_type", "set_default_tensor_type", "hasattr"}
 )
@@ -71,15 +90,19 @@ class LegacyCudaType(Rule[Event]):
                 return False
             asks = any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
             return not asks and "cuda" not in event.function.lower() and not is_for_accelerator(facts)
+        if isinstance(event, TypeTest):  # a test of float tensors asks where they are
+            return dtype_of(event.type_name) in _ASKED_DTYPES and not is_for_accelerator(facts)
         return False
 
     def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, TypeTest):
+            return _test(event, site)
         if isinstance(event, Move):
             name = _given_text(event)
             assert name is not None
             message = f"`.type` with `{name}` moves the tensor to CUDA"
             expression, _ = _in_scope(event, site.facts)
-            return Finding(event.span, message, _move(name, site.node, expression, site), event.because)
+            return Finding(event.span, message, _move(name, site.node, expression, event, site), event.because)
         assert isinstance(event, ApiCall)
         if not event.is_call and is_called(event, site):
             return None
@@ -99,18 +122,47 @@ class LegacyCudaType(Rule[Event]):
     def _fix(self, event: ApiCall, around: cst.Call | None, site: Site) -> Fix:
         if not event.is_call:
             if around is not None and isinstance(around.func, cst.Attribute) and around.func.attr.value == "type":
-                return _move(event.qualname, around, event.run_device, site)
+                return _move(event.qualname, around, event.run_device, event, site)
             return Fix("Keep a dtype and a device instead", Safety.HINT)
-        device = run_device(event.run_device or beside(event, site), site)
-        new = modern_tensor(event, site.expression(device.text), site)
+        device = run_device(event.run_device, site, event)
+        outer, filled = _filled(site)
+        new = modern_tensor(event, site.expression(device.text), site, filled)
         if new is None or not isinstance(site.node, cst.Call):
             return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)
         return Fix(
             f"Use `{site.code(new.func)}` with a dtype and a device",
             Safety.UNSAFE,
-            (Edit(site.node, new),),
+            (Edit(outer if site.code(new.func) == site.spell(filled or "") else site.node, new),),
             device.needs,
         )
+
+
+def _filled(site: Site) -> tuple[cst.CSTNode, str | None]:
+    """The call of `.zero_()` or `.fill_(0)` on the new tensor, and the function that makes it so at once."""
+    above = path_to(site, site.node)
+    call = above[-3] if len(above) > 2 else None
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func is above[-2]:
+        given = [site.code(argument.value) for argument in call.args]
+        if (call.func.attr.value, given) in (("zero_", []), ("fill_", ["0"]), ("fill_", ["0.0"]), ("fill_", ["0."])):
+            return call, "torch.zeros"
+        if (call.func.attr.value, given) in (("fill_", ["1"]), ("fill_", ["1.0"]), ("fill_", ["1."])):
+            return call, "torch.ones"
+    return site.node, None
+
+
+def _test(event: TypeTest, site: Site) -> Finding | None:
+    """`x.type() == "torch.cuda.HalfTensor"` as `x.dtype == torch.float16`."""
+    dtype = dtype_of(event.type_name)
+    message = f"`.type()` is compared with `{event.type_name}`, which it is on CUDA alone"
+    if dtype is None or site.has_comment(site.node):
+        return None
+    subject = site.at(event.subject)
+    if not isinstance(subject, cst.BaseExpression):
+        return None
+    operator: cst.BaseCompOp = cst.Equal() if event.equal else cst.NotEqual()
+    target = cst.ComparisonTarget(operator, site.expression(site.spell(dtype)))
+    new = cst.Comparison(cst.Attribute(parenthesized(subject), cst.Name("dtype")), [target])
+    return Finding(event.span, message, Fix("Compare the dtype", Safety.UNSAFE, (Edit(site.node, new),)), event.because)
 
 
 def _given_text(event: Move) -> str | None:
@@ -127,7 +179,7 @@ def _in_scope(event: Move, facts: Facts) -> tuple[str | None, bool]:
     return None, False
 
 
-def _move(type_name: str, call: cst.CSTNode, in_scope: str | None, site: Site) -> Fix:
+def _move(type_name: str, call: cst.CSTNode, in_scope: str | None, event: Event, site: Site) -> Fix:
     """`x.type(...)` as `x.to(device, dtype)`."""
     dtype = dtype_of(type_name)
     if (
@@ -137,7 +189,7 @@ def _move(type_name: str, call: cst.CSTNode, in_scope: str | None, site: Site) -
         or len(call.args) != 1
     ):
         return Fix("Move with `.to(device, dtype)`", Safety.HINT)
-    device = run_device(in_scope, site)
+    device = run_device(in_scope, site, event)
     moved = call.with_changes(
         func=call.func.with_changes(attr=cst.Name("to")),
         args=[cst.Arg(site.expression(device.text)), cst.Arg(site.expression(site.spell(dtype)))],

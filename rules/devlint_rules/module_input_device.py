@@ -83,6 +83,6 @@ class ModuleInputDevice(Rule[Meet]):
         return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event, event.span))
 
     def _move_module(self, event: Meet, site: Site) -> Fix:
-        device = shared.device_of(event.other, event.scope, site.facts)
+        device = shared.device_of(event.other, event.scope, site.facts, event.span)
         where = f"{shared.name(event.off)} with `.to({device})`" if device is not None else f"{shared.name(event.off)}"
         return Fix(f"Move {where} once, before its optimizer is made", Safety.HINT)

@@ -97,7 +97,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
         edits = []
         title = "Create it on the device of " + shared.name(event.other)
         for creation in event.off.value.made:
-            device = shared.device_of(event.other, creation.scope, site.facts)
+            device = shared.device_of(event.other, creation.scope, site.facts, creation.span)
             edit = self._edit(creation, device, site) if device is not None else None
             if edit is None or device is None:
                 return Fix(f"{title}: pass `device=`", Safety.HINT)

@@ -123,7 +123,7 @@ def _on_a_line(span: Span, site: Site) -> bool:
 
 def _wait(event: Clock, site: Site) -> cst.BaseStatement:
     """A wait that does nothing on a machine without the accelerator, in the terms of the file."""
-    for_cuda = event.device_type == "cuda" or event.under.allow("cuda") or site.facts.torch_version < (2, 6)
+    for_cuda = event.under.allow("cuda") or site.facts.torch_version < (2, 6)
     module = "torch.cuda" if for_cuda else "torch.accelerator"
     synchronize = f"{site.spell(module + '.synchronize')}()"
     if for_cuda and event.under.allow("cuda"):

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from devlint.facts import Facts
 from devlint.fix.apply import in_order, splice
 from devlint.fix.edits import middle, resolve
-from devlint.model import Edit, Fix, ImportNeed, InsertStatement, RunDeviceNeed, Safety, Span, TextEdit, TextFix
+from devlint.model import (
+    Edit,
+    Fix,
+    ImportNeed,
+    InsertStatement,
+    ReplaceBlock,
+    RunDeviceNeed,
+    Safety,
+    Span,
+    TextEdit,
+    TextFix,
+)
 from devlint.settings import Settings
 from devlint.source import decode, parse
 from devlint.tree import Tree
@@ -29,7 +40,7 @@ def span_of(tree: Tree, text: str) -> Span:
     return Span(start, start + len(text))
 
 
-def made(tree: Tree, *edits: Edit | InsertStatement, needs: tuple[ImportNeed | RunDeviceNeed, ...] = (),
+def made(tree: Tree, *edits: Edit | InsertStatement | ReplaceBlock, needs: tuple[ImportNeed | RunDeviceNeed, ...] = (),
          settings: Settings | None = None) -> TextFix:  # fmt: skip
     names = {a.asname or a.name: a.name for n in ast.walk(tree.ast) if isinstance(n, ast.Import) for a in n.names}
     facts = Facts("a.py", tree.source.text, imports=names)
@@ -202,10 +213,73 @@ def test_argument_next_to_a_comment_stays() -> None:
         ("a()\nx()", "a()\n"),
         ("a()\r\nx() if 1 else 2\r\nb()\r\n", "a()\r\nb()\r\n"),
         ("a()\n(x(\n)\n)\nb()\n", "a()\nb()\n"),
+        ("def f():\n    x()\n\n\n    b()\n", "def f():\n    b()\n"),  # no blank rows below a header
+        ("a()\n\nx()\n\nb()\n", "a()\n\nb()\n"),  # the longer gap stays
+        ("a()\n\nx()\n\n\ndef f(): ...\n", "a()\n\n\ndef f(): ...\n"),
+        ("a()\nx()\n\nb()\n", "a()\n\nb()\n"),
+        ("x()\n\nb()\n", "\nb()\n"),
     ],
 )
 def test_statement_goes_with_its_row(text: str, expected: str) -> None:
     assert without_statement(text, "x(") == expected
+
+
+def without_block(text: str, *new: str) -> str:
+    tree = tree_of(text)
+    statements = []
+    for code in new:
+        line = cst.parse_statement(code)
+        assert isinstance(line, cst.SimpleStatementLine)
+        statements.append(line.body[0])
+    return fixed(tree, made(tree, ReplaceBlock(span_of(tree, "x"), tuple(statements))))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a()\nif x:\n    b()\n    c()\nd()\n", "a()\nd()\n"),
+        ("def f():\n    if x:\n        b()\n\n    d()\n", "def f():\n    d()\n"),
+        ("def f():\n    if x:\n        b()\n", "def f():\n    pass\n"),
+        ("if x: b()\nd()\n", "d()\n"),
+        ("if x:\r\n  b()\r\nelse:\r\n  c()\r\nd()\r\n", "d()\r\n"),
+        ("if x:\n    b()", "pass"),
+        ("a()\nif x:\n    b()", "a()\n"),
+    ],
+)
+def test_block_goes_with_its_rows(text: str, expected: str) -> None:
+    assert without_block(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("if x:\n    b()\nd()\n", "y = 1\nz = 2\nd()\n"),
+        ("def f():\n  if x:\n    b()\n  d()\n", "def f():\n  y = 1\n  z = 2\n  d()\n"),
+        ("if a:\r\n\tif x: b()\r\n", "if a:\r\n\ty = 1\r\n\tz = 2\r\n"),
+        ("if x:\n    b()", "y = 1\nz = 2"),
+    ],
+)
+def test_statements_take_the_place_of_a_block(text: str, expected: str) -> None:
+    assert without_block(text, "y = 1", "z = 2") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if x:\n    b()  # why\n",
+        "if x:\n    # why\n    b()\n",
+        "if a:\n    c()\nelif x:\n    b()\n",
+    ],
+)
+def test_a_block_that_cannot_go_whole_stays(text: str) -> None:
+    tree = tree_of(text)
+    assert made(tree, ReplaceBlock(span_of(tree, "x"))).safety is Safety.HINT
+
+
+def test_a_simple_statement_is_no_block() -> None:
+    tree = tree_of("x()\n")
+    with pytest.raises(ValueError, match="no compound statement"):
+        made(tree, ReplaceBlock(span_of(tree, "x")))
 
 
 def test_decorator_goes_with_its_row() -> None:
@@ -333,6 +407,16 @@ def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
     tree = tree_of("__all__ = x\nimport torch\n")
     fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(RunDeviceNeed(),))
     assert fix.safety is Safety.HINT
+
+
+def test_device_of_one_type_is_that_or_the_cpu_whatever_the_torch() -> None:
+    text = needed("import torch\nx\n", RunDeviceNeed("device", "cuda"))
+    assert text == 'import torch\n\ndevice = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nx\n'
+
+
+def test_the_device_goes_after_the_choice_of_visible_cards() -> None:
+    text = needed('import os\nimport torch\n\nos.environ["CUDA_VISIBLE_DEVICES"] = "0"\nx\n', RunDeviceNeed())
+    assert text.index("VISIBLE") < text.index("device =") < text.index("\nx")
 
 
 def test_the_device_goes_after_imports_that_calls_interrupt() -> None:

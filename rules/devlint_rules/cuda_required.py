@@ -1,0 +1,119 @@
+"""The program ends where CUDA is absent, although it needs no more than some device.
+
+## What it flags
+`assert torch.cuda.is_available()`, and `if not torch.cuda.is_available():` with a message and `raise` or
+`sys.exit()` below, at the start of a program (at module level, or in a function such as `main` or `train`) that
+goes on with nothing of CUDA but moves, device names and functions that other accelerators have too. Quiet in
+other functions, in tests, in functions and files that carry CUDA in their name, next to process groups and
+NCCL, and in files that load kernels.
+
+## Why it matters
+The program runs on no other machine, and a reader cannot tell whether it needs CUDA or was only tried there. Where the
+device of the run is chosen the test contradicts the choice.
+
+## Example
+    import torch
+
+    def main(model: torch.nn.Module):
+        assert torch.cuda.is_available()
+        return model.cuda()
+
+Use instead:
+
+    import torch
+
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+
+    def main(model: torch.nn.Module):
+        return model.to(device)
+
+## Fix safety
+Unsafe: the program starts where it ended before, and may be slow there. The fix is withdrawn when what follows would
+raise without CUDA and cannot be fixed.
+
+## Known limits
+Asking `torch.cuda.device_count()` instead, and a test in another file than the moves, with nothing of CUDA around it
+but the test, is taken for the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from devlint.api import (
+    ApiCall,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    ReplaceBlock,
+    Required,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+)
+from devlint_rules._agnostic import has_replacement
+from devlint_rules._api import AVAILABLE, is_legacy_type
+from devlint_rules._run_device import is_for_accelerator
+
+_PROGRAM = re.compile(r"(?i)(^|[._])(main|run|train|start|launch|cli|fit|eval)")
+_IN_NAME = re.compile(r"(?i)cuda|gpu|nccl|test|distribut|benchmark")
+_NEEDS_CUDA = re.compile(
+    r"nccl|init_process_group|CUDAGraph|\btriton\b|tensorrt|torch\.ops\.|_cuda\b|cpp_extension", re.I
+)
+#: These do nothing, or answer, without CUDA.
+_HARMLESS = (
+    "manual_seed",
+    "manual_seed_all",
+    "empty_cache",
+    "is_available",
+    "device_count",
+    "set_device",
+    "synchronize",
+)
+
+
+class CudaRequired(Rule[Required]):
+    meta = RuleMeta(
+        code="DEV215",
+        name="cuda-required",
+        summary="program ends where CUDA is absent",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.INFO,
+        fix="sometimes",
+        words=("is_available",),
+    )
+    event = Required
+
+    def suspects(self, event: Required, facts: Facts) -> bool:
+        if is_for_accelerator(facts) or _IN_NAME.search(event.function) or _NEEDS_CUDA.search(facts.text):
+            return False
+        if event.function and _PROGRAM.search(event.function) is None:
+            return False  # the contract of one function
+        name = facts.path.replace("\\", "/").rpartition("/")[2]
+        if _IN_NAME.search(name) or name == "conftest.py":
+            return False
+        return not any(_needs_cuda(other, event, facts) for other in facts.events)
+
+    def judge(self, event: Required, site: Site) -> Finding | None:
+        spelled = f"{site.spell(AVAILABLE.get(event.type, f'torch.{event.type}.is_available'))}()"
+        message = f"the program ends without {event.type.upper()}, and needs no more than a device"
+        edit = ReplaceBlock(event.span) if event.block else Edit(site.statement, None)
+        fix = None if site.has_comment(site.statement) else Fix(f"Drop the test of `{spelled}`", Safety.UNSAFE, (edit,))
+        return Finding(event.span, message, fix, event.because)
+
+
+def _needs_cuda(other: object, gate: Required, facts: Facts) -> bool:
+    """Whether a name of the accelerator's module, used in the same function, has no counterpart for others."""
+    return (
+        isinstance(other, ApiCall)
+        and other.type == gate.type
+        and other.function == gate.function
+        and not is_legacy_type(other.qualname)
+        and other.qualname.rpartition(".")[2] not in _HARMLESS
+        and other.raises
+        and not has_replacement(other, facts.torch_version)
+    )
