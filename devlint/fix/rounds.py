@@ -92,7 +92,7 @@ def _drop_imports(linter: Checker, original: Source, fixed: Source, outcome: Fix
     if text == fixed.text:
         return
     try:
-        fresh = decode(fixed.with_text(text).raw, fixed.path)
+        fresh = fixed.rewritten(text)
     except SourceError:
         return
     result = linter.check(fresh)

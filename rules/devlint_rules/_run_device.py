@@ -35,6 +35,7 @@ _RECEIVER = re.compile(
 
 _TRAINS = re.compile(r"\bDataLoader\(|\.backward\(|\.step\(|\bin \w*loader\b")
 _NEXT = re.compile(r"^(\t| {2}| {4})?(async )?(def|class) ", re.MULTILINE)
+_FOLLOWS = re.compile(r"\.is_(cuda|xpu|mps)\b|\bis (not )?None|[<>]=?\s*-?\d|!=\s*-1")
 
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
@@ -215,7 +216,8 @@ def _is_part_of_init(name: str, text: str) -> bool:
 def _guarded_type(facts: Facts) -> str | None:
     """The type of accelerator that the file moves values to under guards for it; None where it does not.
 
-    A test that ends the program guards all that follows, and is no choice.
+    A test that ends the program guards all that follows, and is no choice; one of the number of a card
+    (`args.gpu is not None`) is about a run that asks for CUDA.
     """
     gates = {facts.source(event.span) for event in facts.events if isinstance(event, Required)}
     gates |= {text.removeprefix("assert ").partition(",")[0].strip() for text in gates}
@@ -224,7 +226,7 @@ def _guarded_type(facts: Facts) -> str | None:
             continue
         if isinstance(event, DeviceLiteral) and event.role != "argument":
             continue
-        asked = [t for t in event.under.tests if t not in gates and (".is_" not in t or "available" in t)]
+        asked = [t for t in event.under.tests if t not in gates and _FOLLOWS.search(t) is None]
         if asked and (event.under.allow(event.type) or _SAYS_ACCELERATOR.search(" ".join(asked))):
             return event.type
     return None

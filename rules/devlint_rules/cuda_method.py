@@ -40,9 +40,8 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import CPU, CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import ApiCall, CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._run_device import (
-    beside,
     is_for_accelerator,
     is_guarded,
     may_use_other_cards,

@@ -61,7 +61,6 @@ from devlint.api import (
 )
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import (
-    beside,
     is_for_accelerator,
     is_guarded,
     may_use_other_cards,

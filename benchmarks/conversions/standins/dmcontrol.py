@@ -37,4 +37,6 @@ module = types.ModuleType("env.wrappers")
 module.make_env = lambda **_: Environment()
 sys.modules["env"] = types.ModuleType("env")
 sys.modules["env.wrappers"] = module
+sys.modules["termcolor"] = types.ModuleType("termcolor")
+sys.modules["termcolor"].colored = lambda text, *_, **__: text
 subprocess.check_output = lambda *_, **__: b"stand-in"

@@ -21,6 +21,7 @@ class _Images(torch.utils.data.Dataset[Any]):
         self, root: str = "", train: Any = True, transform: Callable[..., Any] | None = None, *_: Any, **__: Any
     ) -> None:
         self.transform = transform if callable(transform) else train if callable(train) else None
+        self.target_transform = None
         made = torch.Generator().manual_seed(COUNT + self.size)
         images = torch.rand(COUNT, self.size, self.size, self.channels, generator=made)
         self.data = (images * 255).byte().numpy()
