@@ -32,3 +32,21 @@ def test_traced_model_on_the_card() -> None:
         assert str(traced(images).device) == "cuda:0"
         with pytest.raises(RuntimeError):
             traced(images.cpu())
+
+
+class Shapes(nn.Module):  # type: ignore[misc]
+    """Computes with shapes, with positions made on the host and with a constant."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, length, width = x.shape
+        flat = x.reshape(rows * length, width) * length
+        offset = torch.tensor([1.0, 2.0], device=x.device)
+        return flat.view(rows, length, width) + torch.arange(length).to(x.device)[:, None] + offset
+
+
+def test_model_that_computes_with_shapes() -> None:
+    with simulate():
+        model, first, other = Shapes(), torch.ones(2, 3, 2, device="cuda"), torch.ones(5, 3, 2, device="cuda")
+        traced = torch.jit.trace(model, first)
+        assert torch.equal(traced(other), model(other))
+        assert str(traced(other).device) == "cuda:0"

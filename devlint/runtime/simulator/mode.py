@@ -30,6 +30,7 @@ _CPU = torch.device("cpu")
 # In the short path: no tensor was met yet; the long path is needed.
 _UNSEEN: Final = object()
 _CAREFUL: Final = object()
+_NUMBERS: Final = frozenset({int, float, bool, complex})
 _PLAIN: Final = frozenset({int, float, bool, type(None), torch.dtype})
 
 
@@ -88,15 +89,16 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
                     elif kind not in _PLAIN and isinstance(value, _Tensor):
                         place = _CAREFUL
                         break
-        except (NotImplementedError, RuntimeError, IndexError):  # a tensor without storage, or by keyword
+        # A tensor without storage, or by keyword; a number for a tensor, as TorchScript has it.
+        except (NotImplementedError, RuntimeError, IndexError, TypeError):
             place = _CAREFUL
         if place is None:
             if self._simulation.copies_in_flight:
                 self._check_copies(plan, args)
             return plan.call(*args, **kwargs) if kwargs else plan.call(*args)
-        if place is _UNSEEN:
+        if place is _UNSEEN and not plan.tensors:
             return plan.call(*args, **kwargs) if kwargs else plan.call(*args)
-        if place is _CAREFUL or not plan.ordinary or (plan.half_in_single and _has_half(args)):
+        if place is _UNSEEN or place is _CAREFUL or not plan.ordinary or (plan.half_in_single and _has_half(args)):
             return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
         if plan.launches:
             place.queued += 1
@@ -134,6 +136,12 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
             with self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         simulation = self._simulation
+        if any(position < len(args) and args[position].__class__ in _NUMBERS for position in plan.tensors):
+            # TorchScript's own numbers come without their tensors.
+            args = tuple(
+                _as_tensor(value) if position in plan.tensors and value.__class__ in _NUMBERS else value
+                for position, value in enumerate(args)
+            )
         marks = [mark_of(tensor) for tensor in tensors_in((args, tuple(kwargs.values())))]
         wild = any(mark is WILD for mark in marks)
         places = [mark for mark in marks if mark is not WILD]
@@ -265,6 +273,13 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
 # Operator facts do not depend on the simulation.  Keyed by id, since hashing an operator calls Python;
 # the plan keeps its operator alive.
 _plans: dict[int, OpPlan] = {}
+
+
+def _as_tensor(number: Any) -> torch.Tensor:
+    kind = torch.tensor(number, device=_CPU).dtype
+    made: torch.Tensor = torch._C._VariableFunctions.scalar_tensor(number, dtype=kind)
+    set_mark(made, WILD)
+    return made
 
 
 def only_carefully() -> None:

@@ -118,6 +118,7 @@ class OpPlan:
     short: tensors come only in the positional arguments, so that the short path can find the place.
     first_only: the first argument is the only one that can hold tensors, and is no list.
     ordinary: on a card nothing else is to be done than to launch the kernel and mark the result.
+    tensors: positions of arguments that must be tensors, where a number will not do.
     launches: counts as a kernel on the card's queue.
     """
 
@@ -134,6 +135,7 @@ class OpPlan:
         "random",
         "short",
         "sync",
+        "tensors",
     )
 
     # Cleared in a forked child that must not use the card: each operator is then looked at.
@@ -158,6 +160,12 @@ class OpPlan:
             self.composite or self.random or any(argument.kwarg_only for argument in tensors)
         )
         self.first_only = len(tensors) == 1 and tensors[0] is arguments[0] and str(tensors[0].type) == "Tensor"
+        takes_numbers = torch._C._should_allow_numbers_as_tensors(name)
+        self.tensors = tuple(
+            position
+            for position, argument in enumerate(arguments)
+            if str(argument.type) == "Tensor" and not argument.kwarg_only and not takes_numbers
+        )
         self.ordinary = not (self.sync or self.indexing or name == "_pack_padded_sequence")
 
 

@@ -29,6 +29,8 @@ class _ThreadState(threading.local):
     target: tuple[Card | None] | None = None
     # Whether storages say that they are on the host, as they are for C++.
     as_host = False
+    # While `torch.jit.trace` runs without the dispatch mode, nothing carries marks on: every tensor is on this card.
+    tracing: Card | None = None
 
 
 class Simulation:
@@ -105,6 +107,8 @@ class Simulation:
     def device_of(self, tensor: torch.Tensor) -> torch.device:
         """What ``tensor.device`` answers: a WILD tensor reads ``cpu``."""
         mark = mark_of(tensor)
+        if self.thread.tracing is not None:
+            return self.thread.tracing.device
         if mark is None:
             real: torch.device = real_device_of(tensor)
             return real
@@ -140,6 +144,15 @@ class Simulation:
             yield
         finally:
             self.thread.as_host = False
+
+    @contextmanager
+    def tracing(self, on: Card | None) -> Iterator[None]:
+        """Inside, every tensor of this thread is on this card; None: as it is marked."""
+        before, self.thread.tracing = self.thread.tracing, on or self.thread.tracing
+        try:
+            yield
+        finally:
+            self.thread.tracing = before
 
     # ------------------------------------------------------------------ queue
 

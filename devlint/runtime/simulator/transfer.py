@@ -116,7 +116,7 @@ def move(
         set_mark(source, None)
     if source.layout is not torch.strided:
         return _move_sparse(simulation, source, place, dtype, non_blocking, what)
-    if card_of(source) is place:
+    if card_of(source) is place or simulation.thread.tracing is not None:
         formats: dict[str, Any] = {} if memory_format is None else {"memory_format": memory_format}
         same: torch.Tensor = _copying_to(source, dtype=dtype or source.dtype, copy=copy, **formats)
         return same

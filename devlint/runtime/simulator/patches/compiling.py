@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.errors import CannotSimulate
+from devlint.runtime.simulator.marks import card_of
 from devlint.runtime.simulator.patches.base import Patch
 from devlint.runtime.simulator.simulation import Simulation
 
@@ -21,7 +23,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
         # The tracer loses sight of every tensor that passes through a Python dispatch mode. What it records runs
         # under the mode again when the traced function is called.
         def trace(*args: Any, **kwargs: Any) -> Any:
-            with _disable_current_modes():
+            with _disable_current_modes(), simulation.tracing(_card_in((args, kwargs))):
                 return original(*args, **kwargs)
 
         return trace
@@ -43,6 +45,18 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     yield Patch(torch.nn.Module, "compile", compile_module)
     yield Patch(torch.jit, "trace", trace)
     yield Patch(torch.jit, "trace_module", trace)
+
+
+def _card_in(values: Any) -> Card | None:
+    """The first card among tensors and modules in nested arguments."""
+    if isinstance(values, torch.Tensor):
+        return card_of(values)
+    if isinstance(values, torch.nn.Module):
+        values = (*values.parameters(), *values.buffers())
+    if isinstance(values, dict):
+        values = tuple(values.values())
+    found = map(_card_in, values) if isinstance(values, (list, tuple)) else ()
+    return next((card for card in found if card is not None), None)
 
 
 def extension_patches(simulation: Simulation, module: ModuleType) -> Iterator[Patch]:

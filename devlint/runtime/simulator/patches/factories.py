@@ -207,6 +207,8 @@ def _built(
             result = result.clone()  # as_tensor shares memory with an array; a card cannot
         set_mark(result, place)
         simulation.transferred(name, "h2d", result.numel() * result.element_size(), place, blocking=True)
+    elif simulation.thread.tracing is not None:  # a constant of the trace, on the card like the rest of it
+        set_mark(result, WILD)
     elif mark_of(result) is not place:
         set_mark(result, place)
     if pin:
