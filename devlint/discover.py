@@ -87,6 +87,12 @@ class Finder:
         """Whether --force-exclude leaves this path out."""
         return self._is_forced_out(os.path.normpath(os.path.join(self._here, path)))
 
+    def is_excluded(self, path: str) -> bool:
+        """Whether the exclude patterns leave this file out of a directory."""
+        absolute = os.path.normpath(os.path.join(self._here, path))
+        config = self._resolver.for_directory(os.path.dirname(absolute))
+        return any(patterns.has(absolute) for patterns in self._patterns_of(config))
+
     def _is_forced_out(self, path: str) -> bool:
         config = self._resolver.for_directory(os.path.dirname(path))
         force = config.force_exclude if self._force_exclude is None else self._force_exclude

@@ -169,6 +169,18 @@ def decode(raw: bytes, path: str) -> Source:
     return source
 
 
+def of_text(text: str, path: str) -> Source:
+    """The file of a text that was decoded already, as an editor holds it. Raises SourceError as `decode` does."""
+    encoding, row = _cookie(text[:1000].encode("utf-8", "surrogatepass"))
+    try:
+        raw = text.encode(encoding)
+    except LookupError as error:
+        raise SourceError(f"unknown encoding: {encoding}", max(row, 1)) from error
+    except UnicodeError:
+        raw = text.encode("utf-8", "surrogatepass")
+    return decode(raw, path)
+
+
 def _cookie(body: bytes) -> tuple[str, int]:
     """The encoding that the first two lines name and the row of that comment; ("utf-8", 0) when they name none."""
     for row, line in enumerate(re.split(rb"\r\n|\r|\n", body[:1000], maxsplit=2)[:2], start=1):
