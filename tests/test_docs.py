@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from devlint import api
+from devlint.commands.rule import explained_rules
 from devlint.config import toml_reader
-from devlint.dev.site import GUIDES, configuration, pages
+from devlint.dev.site import GUIDES, configuration, pages, rule_page
 from devlint.engine import Linter
 from devlint.registry import GROUP, Shipped, collect, load_rules
 from devlint.settings import Settings
@@ -57,12 +58,23 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_the_site_has_a_page_for_every_rule_and_guide() -> None:
-    rules = list(load_rules())
+    rules = explained_rules()
     found = pages(rules, ROOT)
-    assert {f"rules/{rule.meta.code}.md" for rule in rules} < found.keys()
+    assert {f"rules/{rule.meta.code}.md" for rule in load_rules()} < found.keys()
     assert "index.md" in found
+    navigation = configuration(rules, found)
     for name in found:
-        assert name in configuration(found) or name == "index.md"
+        assert f" {name}\n" in navigation
+
+
+def test_a_page_of_a_rule_has_every_part() -> None:
+    rule = next(each for each in explained_rules() if each.meta.code == "DEV102")
+    page = rule_page(rule)
+    headings = re.findall(r"^#+ (.*)", page, re.M)
+    assert headings[0] == "DEV102 new-tensor-default-device"
+    assert set(headings) >= {"What it flags", "Why it matters", "Example", "Fix safety", "Options"}
+    assert page.count("```python\n") == 2
+    assert "`assume-accelerator = false`" in page
 
 
 def test_guides_that_are_named_exist() -> None:

@@ -85,6 +85,27 @@ class Explained:
     meta: RuleMeta
     text: str
 
+    @property
+    def options(self) -> str:
+        """The settings that change what the rule does, as a section in Markdown."""
+        code = self.meta.code
+        rows = [
+            f"* `ignore`, `per-file-ignores`, `severity`: leave it out, in some files, or weigh it otherwise: `{code}`."
+        ]
+        if self.meta.opt_in:
+            rows = [f'* `extend-select = ["{code}"]` turns the rule on.', *rows]
+        if "assume" in self.meta.level:
+            rows.append("* `assume-accelerator = false` leaves only findings that hold without that assumption.")
+            rows.append("* `functions` names functions of the project that move a value to a device.")
+        if self.meta.fix in ("always", "sometimes") and code not in _OWN:
+            rows.append("* `torch-version`: no fix uses a name that the lowest torch you support does not have.")
+            rows.append("* `extend-safe-fixes`, `extend-unsafe-fixes`, `unfixable`: how far its fixes are trusted.")
+        if code == UNREADABLE_FILE.code:
+            rows = [
+                f"* `ignore`, `per-file-ignores`: only `{code}` itself or its name turns it off, neither `select` nor `ALL`."
+            ]
+        return "\n".join(("## Options", *rows)) + "\n"
+
     def row(self) -> dict[str, Any]:
         """The rule as JSON data."""
         meta = self.meta
@@ -99,6 +120,7 @@ class Explained:
             "opt_in": meta.opt_in,
             "words": list(meta.words),
             "explanation": self.text,
+            "options": self.options,
         }
 
 
@@ -177,4 +199,4 @@ def _page(rule: Explained, style: Style) -> str:
     meta = rule.meta
     opt_in = ", off unless selected" if meta.opt_in else ""
     facts = f"{meta.severity.value} · {meta.level} · fix: {meta.fix} · since {meta.since}{opt_in}"
-    return f"{style.bold(f'# {meta.name} ({meta.code})')}\n\n{facts}\n\n{rule.text}"
+    return f"{style.bold(f'# {meta.name} ({meta.code})')}\n\n{facts}\n\n{rule.text}\n{rule.options}"

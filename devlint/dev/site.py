@@ -6,15 +6,15 @@ the repository, so none can be out of date.
 
 from __future__ import annotations
 
-import inspect
+import importlib.util
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from devlint.model import RuleMeta
+from devlint.commands.rule import Explained, explained_rules
 
 ROOT = Path(__file__).parents[2]
 GUIDES = (
@@ -31,30 +31,70 @@ GUIDES = (
 )
 
 
-def rule_page(meta: RuleMeta, text: str) -> str:
-    """The page of one rule in Markdown: its metadata as a table, then its docstring."""
+FAMILIES = {
+    "DEV1": "Values that meet on different devices",
+    "DEV2": "Code that only runs on one machine",
+    "DEV3": "Calls that do not exist",
+    "DEV4": "Timing",
+    "DEV5": "Transfers and stalls",
+    "DEV6": "Several devices and processes",
+    "DEV9": "Comments and files",
+}
+
+_CODE = re.compile(r"(?:^ {4}.*\n|^\n(?=\n* {4}))+", re.M)
+
+
+def rule_page(rule: Explained) -> str:
+    """The page of one rule in Markdown: what it is, its metadata as a table, the rest of its docstring, its settings."""
+    meta = rule.meta
     opt_in = "only when selected" if meta.opt_in else "yes"
+    first, _, rest = rule.text.partition("\n\n")
     return (
-        f"# {meta.code} {meta.name}\n\n{meta.summary.capitalize()}.\n\n"
+        f"# {meta.code} {meta.name}\n\n{first}\n\n"
         f"| on by default | how sure | fix | severity | since |\n|---|---|---|---|---|\n"
-        f"| {opt_in} | {meta.level} | {meta.fix} | {meta.severity.value} | {meta.since} |\n\n{text}\n"
+        f"| {opt_in} | {meta.level} | {meta.fix} | {meta.severity.value} | {meta.since} |\n\n"
+        f"{_fenced(rest)}\n{_with_gaps(rule.options)}"
     )
 
 
-def pages(rules: list[Any], root: Path = ROOT) -> dict[str, str]:
+def _fenced(text: str) -> str:
+    """Indented code as fenced Python, which is coloured; a blank line before each list."""
+
+    def fence(match: re.Match[str]) -> str:
+        code = re.sub(r"^ {4}", "", match.group(), flags=re.M).strip("\n")
+        return f"```python\n{code}\n```\n"
+
+    return _with_gaps(_CODE.sub(fence, text))
+
+
+def _with_gaps(text: str) -> str:
+    text = re.sub(r"^(#+ .*)\n(?=\S)", r"\1\n\n", text, flags=re.M)
+    return re.sub(r"^(?![*|]|[ ]{2}|$)(.*)\n(?=\* )", r"\1\n\n", text, flags=re.M)
+
+
+def pages(rules: Sequence[Explained], root: Path = ROOT) -> dict[str, str]:
     """All pages by their path in the site's source: guides, rules, the table of rules, and the start page."""
     found = {"index.md": _relinked((root / "README.md").read_text(encoding="utf-8"))}
     for _, name in GUIDES:
         path = root / "docs" / name
         if path.is_file():
             found[name] = _relinked(path.read_text(encoding="utf-8"))
-    rows = ["# Rules", "", "| code | name | what it flags |", "|---|---|---|"]
-    for rule in sorted(rules, key=lambda rule: rule.meta.code):
-        meta = rule.meta
-        text = inspect.getdoc(sys.modules[type(rule).__module__]) or ""
-        found[f"rules/{meta.code}.md"] = rule_page(meta, text)
-        rows.append(f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} |")
-    found["rules/index.md"] = "\n".join(rows) + "\n"
+    table = [
+        "# Rules",
+        "",
+        "*certain*: the code alone proves it. *assume*: proved under the assumption that arguments, parameters and",
+    ]
+    table += ["a `device` variable may be on an accelerator."]
+    for family, title in FAMILIES.items():
+        table += ["", f"## {title}", "", "| code | name | what it flags | how sure | fix |", "|---|---|---|---|---|"]
+        for rule in (each for each in rules if each.meta.code.startswith(family)):
+            meta = rule.meta
+            found[f"rules/{meta.code}.md"] = rule_page(rule)
+            opt_in = ", opt-in" if meta.opt_in else ""
+            table.append(
+                f"| [{meta.code}]({meta.code}.md) | {meta.name} | {meta.summary} | {meta.level}{opt_in} | {meta.fix} |"
+            )
+    found["rules/index.md"] = "\n".join(table) + "\n"
     return found
 
 
@@ -62,41 +102,56 @@ def _relinked(text: str) -> str:
     """Links of the repository as links of the site."""
     text = text.replace("](docs/", "](").replace("](rules/README.md)", "](rules/index.md)")
     text = text.replace("](../rules/README.md)", "](rules/index.md)")
-    return re.sub(r"\]\((benchmarks/[^)]*)\)", "](https://github.com/devlint/devlint/blob/main/\\1)", text)
+    return _with_gaps(re.sub(r"\]\((benchmarks/[^)]*)\)", "](https://github.com/devlint/devlint/blob/main/\\1)", text))
 
 
-def configuration(found: dict[str, str]) -> str:
+_THEME = """\
+theme:
+  features: [navigation.indexes, navigation.top, navigation.footer, content.code.copy, search.highlight]
+  palette:
+    - media: "(prefers-color-scheme)"
+      toggle: { icon: lucide/sun-moon, name: Switch to light mode }
+    - media: "(prefers-color-scheme: light)"
+      scheme: default
+      toggle: { icon: lucide/sun, name: Switch to dark mode }
+    - media: "(prefers-color-scheme: dark)"
+      scheme: slate
+      toggle: { icon: lucide/moon, name: Switch to system preference }
+markdown_extensions:
+  - tables
+  - toc: { permalink: true }
+  - pymdownx.highlight
+  - pymdownx.superfences
+  - pymdownx.inlinehilite"""
+
+
+def configuration(rules: Sequence[Explained], found: dict[str, str]) -> str:
     """`mkdocs.yml`, which zensical reads."""
-    lines = ["site_name: devlint", "docs_dir: docs", "site_dir: site", "use_directory_urls: true"]
-    lines += [
-        "theme:",
-        "  features: [navigation.sections, content.code.copy]",
-        "nav:",
-        "  - Start: index.md",
-        "  - Guides:",
-    ]
-    lines += [f'    - "{title}": {name}' for title, name in GUIDES if name in found]
-    lines += ["  - Rules:", "    - All rules: rules/index.md"]
-    lines += [f"    - {Path(name).stem}: {name}" for name in sorted(found) if re.match(r"rules/DEV\d+", name)]
+    lines = ["site_name: devlint", "site_description: The linter for PyTorch device bugs"]
+    lines += ["docs_dir: docs", "site_dir: site", "use_directory_urls: true", _THEME, "nav:", "  - Start: index.md"]
+    lines += ["  - Guides:", *(f'    - "{title}": {name}' for title, name in GUIDES if name in found)]
+    lines += ["  - Rules:", "    - rules/index.md"]
+    for family, title in FAMILIES.items():
+        lines.append(f'    - "{title}":')
+        for meta in (rule.meta for rule in rules if rule.meta.code.startswith(family)):
+            lines.append(f'      - "{meta.code} {meta.name}": rules/{meta.code}.md')
     return "\n".join(lines) + "\n"
 
 
 def build(target: Path) -> int:
     """Write the pages and build the site under `target/site`. Exit code of the builder; 2 when it is not installed."""
-    from devlint.registry import load_rules
-
-    found = pages(list(load_rules()))
+    rules = explained_rules()
+    found = pages(rules)
     shutil.rmtree(target, ignore_errors=True)
     for name, text in found.items():
         path = target / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    (target / "mkdocs.yml").write_text(configuration(found), encoding="utf-8")
-    builder = shutil.which("zensical") or str(Path(sys.executable).with_name("zensical"))
-    if not Path(builder).exists():
+    (target / "mkdocs.yml").write_text(configuration(rules, found), encoding="utf-8")
+    if importlib.util.find_spec("zensical") is None:
         sys.stderr.write(f"{len(found)} pages written to {target}; `pip install zensical` builds them\n")
         return 2
-    return subprocess.run([builder, "build"], cwd=target, check=False).returncode
+    return subprocess.run([sys.executable, "-m", "zensical", "build"], cwd=target, check=False).returncode
 
 
 if __name__ == "__main__":
