@@ -323,7 +323,8 @@ def _verdicts(first: int, rows: TextIO, rehearse: bool) -> None:
             if cards < needed:
                 _put(rows, index, name=path.stem, skipped=f"needs {needed} cards")
                 continue
-            report = _verified(path.with_suffix(".py"), expected["device"] if rehearse else "cuda", launcher)
+            device = expected["device"] if rehearse else "cuda"
+            report = _verified(path.with_suffix(".py"), device, tuple(expected.get("select", ())), launcher)
             _put(
                 rows,
                 index,
@@ -334,11 +335,11 @@ def _verdicts(first: int, rows: TextIO, rehearse: bool) -> None:
             )
 
 
-def _verified(path: Path, device: str, launcher: Any) -> dict[str, Any]:
+def _verified(path: Path, device: str, select: tuple[str, ...], launcher: Any) -> dict[str, Any]:
     from devlint.runtime.report import as_json
     from devlint.runtime.verify import Request, Runner, find_with_linter, verify
 
-    text, find = find_with_linter(path, (), ())
+    text, find = find_with_linter(path, select, ())
     request = Request(str(path), device=device, timeout=60.0)
     found: dict[str, Any] = json.loads(as_json(verify(request, text, find(text), Runner(request, launcher), find)))
     return found

@@ -21,16 +21,13 @@ from devlint.runtime.launch import Job
 from devlint.runtime.observed import Limits, observed
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
+from devlint.runtime.runs import Claim, Judgement, Run, Verdict
 from devlint.runtime.serving import File
 from devlint.runtime.verdict import (
     NOT_COMPARED,
     REAL_CARD,
     SAME_KERNELS,
-    Claim,
-    Judgement,
-    Run,
     Tolerance,
-    Verdict,
     brought,
     combine,
     differ,
@@ -419,7 +416,7 @@ def _claim(index: int, case: FixCase, originals: Mapping[str, Places], whole: Ed
         return whole.key(path, str(number))
 
     def beside(number: int) -> tuple[str | None, str | None]:
-        after, before = original.beside(number)
+        after, before = original.beside(number, own)
         return (None if after is None else key(after)), (None if before is None else key(before))
 
     line = original.lines.line(case.span.start)

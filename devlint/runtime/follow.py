@@ -136,7 +136,7 @@ class _Process:
     def begin(self, torch: Any) -> None:
         """torch has been imported: put the process on the device."""
         try:
-            launch.begin(self._job, self._report, torch, self._device)
+            launch.begin(self._job, self._served, self._report, torch, self._device)
         except launch.NoDevice as error:
             self._report.write("no device", message=str(error))
             launch.end_now(1)

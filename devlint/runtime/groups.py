@@ -18,7 +18,9 @@ from dataclasses import replace
 from itertools import combinations, islice
 from typing import TypeVar
 
-from devlint.runtime.verdict import Caught, Claim, Outcome, Run, Tolerance, differing_losses
+from devlint.runtime.measures import of_the_whole_run
+from devlint.runtime.runs import Caught, Claim, Outcome, Run
+from devlint.runtime.verdict import Tolerance, differing_losses
 
 MOST_ROUNDS = 4
 """How often fixes that stop the program are set aside before grouping is given up."""
@@ -89,7 +91,7 @@ def decode(
             clocks[index].add(key)
     found: dict[int, Run] = {}
     for index, claim in members.items():
-        if index in unclear or not _own_is_steady(claim, codes[index], runs, corrected):
+        if index in unclear or of_the_whole_run(claim.code) or not _own_is_steady(claim, codes[index], runs, corrected):
             continue
         shown = runs[min(codes[index])]
         found[index] = replace(
@@ -99,6 +101,7 @@ def decode(
             copies=_of(claim, shown.copies, corrected.copies),
             taken=_of(claim, shown.taken, corrected.taken),
             waits=_of(claim, shown.waits, corrected.waits),
+            warned=_of(claim, shown.warned, corrected.warned),
             counts=_of(claim, shown.counts, corrected.counts),
         )
     return found

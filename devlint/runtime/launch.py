@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from devlint.runtime.places import COUNTS
 from devlint.runtime.serving import File, Served
+from devlint.runtime.tally import Graphs, Warned
 
 if TYPE_CHECKING:
     from devlint.runtime.recorder import Recorder
@@ -250,11 +251,11 @@ def _run(job: Job, report: Log, torch: Any) -> None:
     watch(job, served, report)
     report_before_exit(served, report)
     with contextlib.ExitStack() as stack:
-        begin(job, report, torch, stack)
+        begin(job, served, report, torch, stack)
         _execute(job, code, served, report)
 
 
-def begin(job: Job, report: Log, torch: Any, stack: contextlib.ExitStack) -> None:
+def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.ExitStack) -> None:
     """Put this process on the job's device until the stack is closed, and let the report say what happens there.
 
     Raises NoDevice when the device is not here.
@@ -276,7 +277,14 @@ def begin(job: Job, report: Log, torch: Any, stack: contextlib.ExitStack) -> Non
         stack.enter_context(_forgiving())
     if job.current:
         getattr(torch, "xpu" if "xpu" in device else "cuda").set_device(job.current)
-    torch.autograd.backward = losses.around(torch.autograd.backward)
+    warned = Warned(lambda frame: standing(frame, served))
+    report.fields["warnings"] = warned.rows
+    warned.install()
+    graphs = Graphs(torch)
+    report.fields["graphs"] = lambda: graphs.kept
+    report.fields["training"] = graphs.training
+    torch.autograd.backward = graphs.around(losses.around(torch.autograd.backward))
+    register_optimizer_step_post_hook(graphs.after_step)
     register_optimizer_step_post_hook(steps.after_step)
 
 

@@ -8,11 +8,13 @@ import shlex
 import signal
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from devlint.runtime.correction import Edition, shown
 from devlint.runtime.processes import Ended, Seen
-from devlint.runtime.verdict import Caught, ClockRead, Copies, Moment, Outcome, Run, Stop, is_device_fault
+from devlint.runtime.runs import Caught, ClockRead, Copies, Moment, Noticed, Outcome, Run, Stop, Training
+from devlint.runtime.verdict import is_device_fault
 
 _DIED = ("exception", "exit", "cannot simulate")
 
@@ -85,6 +87,12 @@ class _Reader:
             copies=self._copies(events),
             taken=self._taken(events),
             waits=self._waits(events),
+            warned=self._noticed(
+                self._in_program(row for report in self._reports for row in report.get("warnings", ()))
+            ),
+            races=self._noticed({**event, "text": event["what"]} for event in events if event["kind"] == "race"),
+            graphs=max((report.get("graphs", 0) for report in self._reports), default=0),
+            training=Training(*first.get("training", ())),
             losses=tuple(float(value) for value in first.get("losses", ())),
             kernels=sum(row["count"] for report in self._reports for row in _recorded(report).get("kernels", ())),
             device=device,
@@ -251,12 +259,26 @@ class _Reader:
 
     def _events(self, report: dict[str, Any]) -> Iterable[dict[str, Any]]:
         """Events in the program's files, with `key` and `where`."""
-        for event in _recorded(report).get("events", ()):
-            path = self._known(event["file"])
+        return self._in_program(_recorded(report).get("events", ()))
+
+    def _in_program(self, rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+        """Rows with file and line, those that lie in the program's files, with `key`, `original` line and `where`."""
+        for row in rows:
+            path = self._known(row["file"])
             if path is not None:
-                line = self._edition.original_line(path, event["line"])
-                key = self._edition.key_at_line(path, event["line"])
-                yield {**event, "key": key, "original": line, "where": self._edition.where(path, line)}
+                line = self._edition.original_line(path, row["line"])
+                key = self._edition.key_at_line(path, row["line"])
+                yield {**row, "key": key, "original": line, "where": self._edition.where(path, line)}
+
+    @staticmethod
+    def _noticed(rows: Iterable[dict[str, Any]]) -> dict[str, Noticed]:
+        """Rows with `text` and `count`, by statement."""
+        found: dict[str, Noticed] = {}
+        for row in rows:
+            if row["key"] is not None:
+                old = found.get(row["key"], Noticed(row["original"], 0, frozenset(), row["where"]))
+                found[row["key"]] = replace(old, count=old.count + row["count"], texts=old.texts | {row["text"]})
+        return found
 
     def _timeline(self) -> Iterable[Moment]:
         for number, report in enumerate(self._reports):

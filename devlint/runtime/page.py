@@ -12,8 +12,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from devlint.runtime.correction import shown
+from devlint.runtime.runs import Moment, Outcome, Run, Verdict
 from devlint.runtime.trace import lanes_of, words
-from devlint.runtime.verdict import Moment, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
     from devlint.runtime.bench import JudgedFix, Report

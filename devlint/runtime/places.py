@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 COUNTS = "__devlint_counts__"
@@ -123,10 +123,20 @@ class Places:
             return next(n for n in covering if self.statements[n].first_line == first)
         return self.at(self.lines.starts[line - 1])
 
-    def beside(self, number: int) -> tuple[int | None, int | None]:
-        """The statements after and before one in its block."""
+    def beside(self, number: int, gone: Collection[int] = ()) -> tuple[int | None, int | None]:
+        """The statements after and before one in its block; of the outermost around it among those that are `gone`."""
+        while (around := self._around(number)) is not None and around in gone:
+            number = around
         block = self._blocks[number]
         return (number + 1 if number + 1 in block else None), (number - 1 if number - 1 in block else None)
+
+    def _around(self, number: int) -> int | None:
+        """The innermost statement that holds another."""
+        inner = self.statements[number]
+        holding = [
+            n for n, s in enumerate(self.statements) if n != number and s.start <= inner.start and inner.end <= s.end
+        ]
+        return max(holding, key=lambda n: self.statements[n].start, default=None)
 
     def touching(self, start: int, end: int) -> list[int]:
         """The statements whose headers share a code point with a range, or hold an empty one."""

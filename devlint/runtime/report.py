@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from devlint.runtime.verdict import Run, Stop, Verdict
+from devlint.runtime.runs import Run, Stop, Verdict
 
 if TYPE_CHECKING:
     from devlint.runtime.bench import JudgedFix, Report

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from devlint.runtime.bench import Report
-    from devlint.runtime.verdict import Moment, Run
+    from devlint.runtime.runs import Moment, Run
 
 _TRANSFERS = {"h2d": "to the card", "d2h": "to the host", "d2d": "between cards"}
 

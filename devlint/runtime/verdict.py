@@ -8,206 +8,13 @@ Places are statements, named by the same key in every run (`correction.Variant.k
 
 from __future__ import annotations
 
-import enum
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-
-class Outcome(str, enum.Enum):
-    """How a run ended."""
-
-    FINISHED = "finished"
-    DEVICE_FAULT = "stopped by a device fault"
-    OTHER_STOP = "stopped for another reason"
-    CANNOT_SIMULATE = "cannot be simulated"
-    LIMIT = "limit reached"
-
-
-class Verdict(str, enum.Enum):
-    """What is known of a fix after the runs.
-
-    confirmed       without the fix the fault appears (an error, or the quantity that the rule is about), with it not;
-                    a later stop for another reason is reported and does not undo it
-    not reproduced  the place ran, and no fault appeared either way
-    not reached     the runs never came there
-    refuted         the fault stays, or the fix brings a new one or changes what the program computes
-    could not judge the runs ended before anything could be said
-    """
-
-    CONFIRMED = "confirmed"
-    NOT_REPRODUCED = "not reproduced"
-    NOT_REACHED = "not reached"
-    REFUTED = "refuted"
-    COULD_NOT_JUDGE = "could not judge"
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """What ended a run early.
-
-    text: one line, such as `RuntimeError: ...`, `sys.exit(2)` or `SIGSEGV`. kind: the exception's type, or "".
-    key: the statement of the program, None when it was in no statement of it. count: how often that statement had
-    begun. where: `line 12`, or file and line in a program of several files or of a module that it imports. inside:
-    functions of libraries on the stack below it, outermost first. written_by: the fixes that wrote part of the
-    statement. test: the test that failed by it, "" when it ended the program.
-    """
-
-    text: str
-    kind: str
-    key: str | None
-    line: int
-    where: str
-    device: bool
-    count: int = 1
-    inside: tuple[str, ...] = ()
-    written_by: frozenset[int] = frozenset()
-    test: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Caught:
-    """A device fault that the program caught itself, as the recorder saw it."""
-
-    text: str
-    key: str | None
-    line: int
-    count: int = 1
-    where: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ClockRead:
-    """Clock reads at one statement: the most unfinished work found queued at any of them.
-
-    milliseconds: since the clock read before, on average; None on a simulated card, where it says nothing.
-    """
-
-    line: int
-    pending: int
-    count: int
-    where: str = ""
-    milliseconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Copies:
-    """Copies from the host to a card at one statement: how many, their bytes, and the calls that made them."""
-
-    line: int
-    count: int
-    bytes: int
-    calls: frozenset[str]
-    where: str = ""
-
-
-class Moment(NamedTuple):
-    """One entry of a timeline: seconds since the start, the number of the process, and what happened where.
-
-    kind, direction, blocking, pending, device: as in `recorder.Event`.
-    """
-
-    seconds: float
-    process: int
-    kind: str
-    what: str
-    key: str | None
-    where: str
-    bytes: int
-    direction: str
-    blocking: bool
-    pending: int
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one run showed.
-
-    counts: how often each statement ran, in the process where it ran most; `elsewhere`: statements that ran in forked
-    processes. failures: what tests failed by, and `passed`: those that did not. waits: how often the host waited for a
-    card at each statement. timeline: what happened, in order, when that was asked for.
-    kernels: how many the device was given, 0 where that is not known.
-    """
-
-    outcome: Outcome
-    stop: Stop | None = None
-    detail: str = ""  # which limit, or what cannot be simulated
-    counts: Mapping[str, int] = field(default_factory=dict)
-    elsewhere: frozenset[str] = frozenset()
-    caught: tuple[Caught, ...] = ()
-    failures: tuple[Stop, ...] = ()
-    passed: frozenset[str] = frozenset()
-    clocks: Mapping[str, ClockRead] = field(default_factory=dict)
-    copies: Mapping[str, Copies] = field(default_factory=dict)
-    taken: Mapping[str, int] = field(default_factory=dict)  # copies from a card, to the host or to another card
-    waits: Mapping[str, int] = field(default_factory=dict)
-    losses: tuple[float, ...] = ()
-    kernels: int = 0
-    device: str = ""
-    steps: int = 0
-    seconds: float = 0.0
-    text: str = ""  # the outcome in one line
-    timeline: tuple[Moment, ...] = ()
-
-    def ran(self, key: str) -> bool:
-        """Whether the statement ran, in any process."""
-        return self.counts.get(key, 0) > 0 or key in self.elsewhere
-
-    @property
-    def complete(self) -> bool:
-        """Whether the run went as far as it was allowed to."""
-        return self.outcome in (Outcome.FINISHED, Outcome.LIMIT)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a fix says, as far as verdicts need it.
-
-    finding: the statement of the finding. own: it and the statements that the fix writes in. watch: statements where
-    its fault may show. beside: for statements that the fix takes away, what stands after and before in their block.
-    """
-
-    index: int
-    code: str
-    finding: str | None
-    line: int
-    own: frozenset[str]
-    watch: frozenset[str] = frozenset()
-    beside: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
-    where: str = ""  # with the file, in a program of several
-
-    @property
-    def at(self) -> str:
-        """The place of the finding in words."""
-        return self.where or f"line {self.line}"
-
-    @property
-    def timing(self) -> bool:
-        """Whether its fault is a clock read with work unfinished."""
-        return self.code.startswith("DEV4")
-
-    @property
-    def transfer(self) -> bool:
-        """Whether its fault is a copy that need not be."""
-        return self.code.startswith("DEV5")
-
-    @property
-    def portability(self) -> bool:
-        """Whether its fault shows on a machine without the accelerator: there a device's index is -1, too (DEV305)."""
-        return self.code.startswith("DEV2") or self.code == "DEV305"
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict with its evidence, one sentence each, and the stop of the corrected program if it has one."""
-
-    verdict: Verdict
-    evidence: tuple[str, ...] = ()
-    then: Stop | None = None
-    device: str = ""
+from devlint.runtime.measures import changes_as_a_whole, measured, starts_to_train, takes_up_work, worsened
+from devlint.runtime.runs import Claim, Judgement, Outcome, Run, Stop, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +38,7 @@ _DEVICE_TEXT = re.compile(
     r"|the same device type"
     r"|device type tensor to numpy"
     r"|not compiled with (CUDA|MPS|XPU)|compiled without (CUDA|MPS|XPU) support"
-    r"|not linked with support for \w+ devices"
+    r"|not linked with support for \w+ devices|Distributed package doesn't have (NCCL|XCCL|HCCL|CNCL) built in"
     r"|No (CUDA|XPU|HIP) (GPUs|devices) are available"
     r"|Found no NVIDIA driver"
     r"|accelerator device when none is available"
@@ -298,18 +105,22 @@ def judge(
         return Judgement(verdict, tuple(e for e in evidence if e), later, with_fix.device)
 
     blocked = next((r for r in (without, with_fix) if r.outcome is Outcome.CANNOT_SIMULATE), None)
-    trouble = _trouble_with_fix(claim, without, with_fix, original)
+    trouble = _trouble_with_fix(claim, without, with_fix, original) or worsened(claim, without, with_fix)
     if trouble:
         return say(Verdict.REFUTED, *trouble, later=None)
+    if starts_to_train(without, with_fix):  # from the first step on it computes something else, which is the purpose
+        tolerance = replace(tolerance, first=1 if tolerance.first is None else min(tolerance.first, 1))
+    if takes_up_work(without, with_fix):  # random numbers of another device
+        tolerance = NOT_COMPARED
     differ = differing_losses(without, with_fix, tolerance)
     if differ:
         return say(Verdict.REFUTED, f"the fix changes what the program computes: {differ}")
     gone = _faults_gone(claim, without, with_fix)
     if gone:
         return say(Verdict.CONFIRMED, *gone)
-    measured = _measured(claim, without, with_fix)
-    if measured is not None:
-        return say(*measured)
+    seen = measured(claim, without, with_fix)
+    if seen is not None:
+        return say(*seen)
     if blocked is not None:
         return say(Verdict.COULD_NOT_JUDGE, f"cannot be simulated: {blocked.detail}", later=None)
     return say(*_nothing_seen(claim, without, with_fix, original), later=None)
@@ -350,6 +161,8 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
                 found.append(f"the fault stays with the fix, at {fault.where}: {fault.text}")
             continue
         if any(f.text == fault.text for f in same):
+            if claim.own_stop and fault.key in claim.own | claim.watch:
+                found.append(f"the fault stays with the fix, at {fault.where}: {fault.text}")
             continue
         if _ran_before(fault, without) or (original is not None and _ran_before(fault, original)):
             found.append(f"the fix brings a fault at {fault.where}, which ran before: {fault.text}")
@@ -431,68 +244,6 @@ def brought(fault: Stop, claim: Claim, with_fix: Run, forgiven: Run) -> bool:
     return takes and not any(_same_place(each, fault) for each in _faults(forgiven))
 
 
-def _measured(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
-    """Timing and transfer rules: the quantity before and after; None where it was not seen or does not apply."""
-    if claim.timing:
-        return _measured_clocks(claim, without, with_fix)
-    if claim.transfer:
-        return _measured_copies(claim, without, with_fix)
-    return None
-
-
-def _measured_clocks(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
-    early = {k: c for k, c in without.clocks.items() if c.pending > 0}
-    still = {k: c for k, c in with_fix.clocks.items() if c.pending > 0}
-    for key in (claim.finding, *sorted(claim.own)):
-        if key in still and (key in early or key in without.clocks):
-            read = still[key]
-            return (
-                Verdict.REFUTED,
-                f"{_at(read)}: with the fix the clock is still read with {_kernels(read.pending)} queued",
-            )
-    gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
-    if not gone:
-        return None
-    read = min(gone, key=lambda c: (c.line != claim.line, c.line))
-    said = f"{_at(read)}: without the fix the clock is read with {_kernels(read.pending)} queued and not waited for"
-    after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
-    times = ""
-    if after is not None and after.milliseconds is not None and read.milliseconds is not None:
-        times = (
-            f"; time since the read before: {read.milliseconds:.3g} ms without it, {after.milliseconds:.3g} ms with it"
-        )
-    return Verdict.CONFIRMED, f"{said}; with it, with none{times}"
-
-
-def _at(seen: ClockRead | Copies) -> str:
-    return seen.where or f"line {seen.line}"
-
-
-def _kernels(count: int) -> str:
-    return "1 kernel" if count == 1 else f"{count} kernels"
-
-
-def _measured_copies(claim: Claim, without: Run, with_fix: Run) -> tuple[Verdict, str] | None:
-    def total(run: Run) -> Copies:
-        at = [run.copies[k] for k in claim.own if k in run.copies]
-        calls = frozenset(call for c in at for call in c.calls)
-        return Copies(claim.line, sum(c.count for c in at), sum(c.bytes for c in at), calls)
-
-    old, new = total(without), total(with_fix)
-    if not old.count or (claim.finding is not None and with_fix.counts.get(claim.finding, 1) == 0):
-        return None
-    waits = [sum(run.waits.get(key, 0) for key in claim.own) for run in (without, with_fix)]
-    change = (
-        f"{claim.at}: {_copies(old)} to the card and {_waits(waits[0])} without the fix, "
-        f"{_copies(new)} and {_waits(waits[1])} with it"
-    )
-    if (new.count, new.bytes) < (old.count, old.bytes) and new.bytes <= old.bytes:
-        return Verdict.CONFIRMED, change
-    if new.calls == old.calls:
-        return Verdict.REFUTED, change
-    return Verdict.NOT_REPRODUCED, f"{change}: {', '.join(sorted(new.calls))} copies by itself"
-
-
 def _nothing_seen(claim: Claim, without: Run, with_fix: Run, original: Run | None) -> tuple[Verdict, str]:
     runs = [without, *([original] if original else []), with_fix]
     here = claim.at
@@ -500,6 +251,8 @@ def _nothing_seen(claim: Claim, without: Run, with_fix: Run, original: Run | Non
         if without.complete:
             return Verdict.NOT_REACHED, f"the runs never came to {here} ({without.text})"
         return Verdict.COULD_NOT_JUDGE, f"the runs ended before {here}: {without.text}"
+    if not without.complete and without.stop is not None and without.stop.key in claim.own:
+        return Verdict.COULD_NOT_JUDGE, f"the runs ended at {here}, with and without the fix: {without.text}"
     unseen = [key for key in claim.watch if not without.ran(key)]
     if not without.complete and unseen:
         return Verdict.COULD_NOT_JUDGE, f"{here} ran, but the runs ended before its fault could show: {without.text}"
@@ -527,10 +280,10 @@ def differing_losses(a: Run, b: Run, tolerance: Tolerance = SAME_KERNELS) -> str
 
 
 def differ(original: Run, corrected: Run, tolerance: Tolerance = SAME_KERNELS) -> bool:
-    """Whether a corrected run has a fault where the original has none, or other losses."""
+    """Whether a corrected run has a fault where the original has none, other losses, or another sum of its doings."""
     before = _faults(original)
     new = [fault for fault in _faults(corrected) if not any(_same_place(fault, each) for each in before)]
-    return bool(new or differing_losses(original, corrected, tolerance))
+    return bool(new or differing_losses(original, corrected, tolerance) or changes_as_a_whole(original, corrected))
 
 
 # ------------------------------------------------------------------------------------------------- combining
@@ -560,11 +313,3 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def _waits(count: int) -> str:
-    return f"{count} {'synchronization' if count == 1 else 'synchronizations'}"
-
-
-def _copies(copies: Copies) -> str:
-    return f"{copies.count} {'copy' if copies.count == 1 else 'copies'} of {copies.bytes} bytes"

@@ -22,7 +22,7 @@ from devlint.runtime.bench import REAL, Bench, JudgedFix, Report, Request, Runne
 from devlint.runtime.correction import Edition, FixCase, carried_back, choose, original_span, read_cases, shown
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
-from devlint.runtime.verdict import Judgement, Verdict
+from devlint.runtime.runs import Judgement, Verdict
 
 __all__ = ["Finder", "Launcher", "Report", "Request", "Runner", "find_with_linter", "main", "verify"]
 

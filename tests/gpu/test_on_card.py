@@ -74,7 +74,7 @@ def test_loop_on_card(loop: str, card: dict[str, Any], launcher: Launcher, rows:
         rows.append({"loop": loop, "skipped": f"needs {needed} cards"})
         pytest.skip(f"needs {needed} cards, this machine has {card['count']}")
     path = PROGRAMS / f"{loop}.py"
-    text, find = find_with_linter(path, (), ())
+    text, find = find_with_linter(path, tuple(expected.get("select", ())), ())
     request = Request(str(path), device=card["kind"], timeout=120.0)
     report = verify(request, text, find(text), Runner(request, launcher), find)
     row = json.loads(as_json(report))

@@ -22,6 +22,14 @@ PROGRAMS = Path(__file__).parents[2] / "fixtures" / "runtime"
 Verifier = Callable[..., Report]
 
 
+def selected(program: str) -> tuple[str, ...]:
+    """The rules that a program of fixtures/runtime is looked at with, as written beside it; () for the default ones."""
+    import tomllib  # Python 3.11 and later
+
+    path = (PROGRAMS / program).with_suffix(".toml")
+    return tuple(tomllib.loads(path.read_text(encoding="utf-8")).get("select", ())) if path.exists() else ()
+
+
 @pytest.fixture(scope="session")
 def launcher() -> Iterator[Launcher]:
     """Children with one thread each: the programs are small, and the tests may run beside others."""
@@ -47,7 +55,7 @@ def verify_program(launcher: Launcher) -> Verifier:
     ) -> Report:
         path = PROGRAMS / program
         if program not in linted:
-            text, find = find_with_linter(path, (), ())
+            text, find = find_with_linter(path, selected(program), ())
             linted[program] = text, find, find(text)
         text, find, cases = linted[program]
         key = (program, device, tuple(arguments), steps)

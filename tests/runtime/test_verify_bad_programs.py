@@ -12,8 +12,8 @@ from devlint.runtime.correction import Edition, case_from_row
 from devlint.runtime.launch import Job
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
+from devlint.runtime.runs import Outcome, Run, Verdict
 from devlint.runtime.serving import File
-from devlint.runtime.verdict import Outcome, Run, Verdict
 from devlint.runtime.verify import Request, Runner, verify
 
 pytestmark = pytest.mark.runtime

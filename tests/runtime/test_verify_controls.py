@@ -10,7 +10,7 @@ import pytest
 
 from devlint.runtime.correction import FixCase, case_from_row
 from devlint.runtime.places import Lines
-from devlint.runtime.verdict import Verdict
+from devlint.runtime.runs import Verdict
 from devlint.runtime.verify import Report
 
 tomllib = pytest.importorskip("tomllib")  # Python 3.11 and later

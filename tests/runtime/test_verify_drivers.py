@@ -13,7 +13,7 @@ from devlint.runtime import verify as module
 from devlint.runtime.correction import Edition
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
-from devlint.runtime.verdict import Outcome, Run, Verdict
+from devlint.runtime.runs import Outcome, Run, Verdict
 from devlint.runtime.verify import Report, Request, Runner, find_in_files, verify
 
 pytestmark = pytest.mark.runtime

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlint.runtime.groups import assign, decode, is_clean, stoppers
-from devlint.runtime.verdict import SAME_KERNELS, Caught, Claim, ClockRead, Copies, Outcome, Run, Stop
+from devlint.runtime.runs import Caught, Claim, ClockRead, Copies, Outcome, Run, Stop
+from devlint.runtime.verdict import SAME_KERNELS
 
 
 def claims(count: int) -> dict[int, Claim]:

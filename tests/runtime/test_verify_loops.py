@@ -48,6 +48,14 @@ def test_verdicts(loop: str, reports: Callable[[str], Report]) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+def test_what_shows_the_fault_of_a_confirmed_fix(loop: str, reports: Callable[[str], Report]) -> None:
+    for fix, row in zip(reports(loop).fixes, _expected(loop).get("fix", []), strict=True):
+        if row["verdict"] == "confirmed":
+            assert fix.judgement.device == row["on"], row
+            assert row["shows"] in "\n".join(fix.judgement.evidence), row
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 def test_later_stops(loop: str, reports: Callable[[str], Report]) -> None:
     for fix, row in zip(reports(loop).fixes, _expected(loop).get("fix", []), strict=True):
         then = fix.judgement.then

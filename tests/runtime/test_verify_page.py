@@ -12,8 +12,8 @@ from devlint.model import Position, Span, TextEdit
 from devlint.runtime.bench import JudgedFix, Report
 from devlint.runtime.correction import FixCase
 from devlint.runtime.page import MOST_DRAWN, as_html
+from devlint.runtime.runs import Judgement, Moment, Outcome, Run, Verdict
 from devlint.runtime.trace import as_trace
-from devlint.runtime.verdict import Judgement, Moment, Outcome, Run, Verdict
 
 VOID = {"meta", "br", "link", "img"}
 

@@ -7,18 +7,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from devlint.runtime.runs import Caught, Claim, ClockRead, Copies, Judgement, Outcome, Run, Stop, Verdict
 from devlint.runtime.verdict import (
     REAL_CARD,
-    Caught,
-    Claim,
-    ClockRead,
-    Copies,
-    Judgement,
-    Outcome,
-    Run,
-    Stop,
     Tolerance,
-    Verdict,
     brought,
     combine,
     differ,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,21 @@ def always(replacement: Any) -> Callable[[Any], Any]:
     return lambda original: replacement
 
 
+def as_deprecated(original: Any, replacement: Any) -> Any:
+    """The replacement, which warns at each call if the original does: by `typing_extensions.deprecated`, as in torch."""
+    text = getattr(original, "__deprecated__", None)
+    if text is None or not hasattr(
+        original, "__wrapped__"
+    ):  # the function under the old name's wrapper has the text too
+        return replacement
+
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return replacement(*args, **kwargs)
+
+    return deprecated
+
+
 @dataclass(frozen=True, slots=True)
 class _Applied:
     target: Any
@@ -93,7 +109,7 @@ class PatchSet:
         if isinstance(patch.target, (type, ModuleType)):
             # What the target only inherits reappears when the replacement is deleted.
             own = vars(patch.target).get(patch.attribute, _ABSENT)
-        replacement = patch.make(original)
+        replacement = as_deprecated(original, patch.make(original))
         setattr(patch.target, patch.attribute, replacement)
         self._applied.append(_Applied(patch.target, patch.attribute, own, replacement))
         self._tell_torchscript(original, replacement)
