@@ -18,6 +18,7 @@ from devlint.facts.scan import FunctionScan, Scan, Site
 #: Methods that Python or torch call on the host by contract.
 _HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
 _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
+_CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
 _MOVES = frozenset({"to", "cuda", "xpu", "npu", "type_as"})
 _TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: What runs a function that it is given on the host, with arguments of its own.
@@ -163,6 +164,19 @@ class Callers:
         if class_ is not None:
             return class_.on_host or self.on_host(Function(caller.node, f"{class_.name}.{name}", class_))
         return caller.owner is None and self.on_host(Function(caller.node, name))
+
+    def is_plausible(self, function: Function, annotated: bool) -> bool:
+        """Whether anything says that the function's arguments may be on an accelerator.
+
+        A module's methods, an annotation, or code of the file that handles devices.
+        """
+        owner = function.owner
+        return annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]
+
+    @property
+    def handles_modules(self) -> bool:
+        """Whether a class of the file is a module."""
+        return any(class_.is_module for class_ in self.classes.values())
 
     # -- arguments ----------------------------------------------------------------------------------------------------
 
@@ -360,6 +374,18 @@ def is_model_name(name: str) -> bool:
         and words[0] not in verbs
         and any(w.endswith(_MODELS) or w.startswith("net") for w in words)
     )
+
+
+def asks_for_card(test: ast.expr) -> bool:
+    """Whether a condition is a flag that says if there is an accelerator: `args.cuda`, `gpu_ids`, `device_id is not None`."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
+        test = test.left
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "len" and test.args:
+        test = test.args[0]
+    name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
+    return not _CARD_WORDS.isdisjoint(name.lower().split("_"))
 
 
 def is_sign(node: ast.AST) -> bool:

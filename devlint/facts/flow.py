@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from devlint.facts import callers, reads, turns
 from devlint.facts import guards as conditions
-from devlint.facts import reads, turns
 from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
@@ -24,6 +24,7 @@ from devlint.facts.values import (
     Value,
     describe,
     is_surely_accelerator,
+    may_be_accelerator,
     merge,
 )
 from devlint.model import Origin
@@ -198,7 +199,7 @@ class Flow(Functions):
                     # into a CPU tensor the indices are brought along: make_info's ensure_same_device
                     # [aten/src/ATen/native/TensorAdvancedIndexingUtils.h]
                     self.meet(target, [receiver, *indices], "index", "index", "index")
-                if source is not None and value.is_tensor:
+                if source is not None and value.is_tensor and not has_one_element(value):
                     self.meet(target, [receiver, self.operand(source, value)], "index", "index assignment", "scalar")
             return
         path = self.path(target)
@@ -325,8 +326,9 @@ class Flow(Functions):
         tells = self.remember(condition.key, node.test)
         self.state = join_states(then, otherwise, condition.key if tells else None)
         self.choose_devices(then, otherwise, condition, node)
-        if condition.when and not then.dead and not otherwise.dead:
+        if not then.dead and not otherwise.dead and (condition.when or callers.asks_for_card(node.test)):
             self.bound_by_availability(then, otherwise)
+            self.bound_by_availability(otherwise, then)
         if condition.else_on_cpu and not then.dead and not otherwise.dead:
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:
@@ -338,7 +340,7 @@ class Flow(Functions):
             a, b = then.env.get(path), otherwise.env.get(path)
             if a is None or b is None or not value.made or not value.is_tensor:
                 continue
-            if is_surely_accelerator(a.device) and b.device == CPU:
+            if may_be_accelerator(a.device) and CPU_PLACE not in a.device and b.device == CPU:
                 self.state.env[path] = replace(value, made=())
 
     def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
@@ -628,6 +630,19 @@ class Flow(Functions):
             name = getattr(child, "name", None) or getattr(child, "rest", None)
             if isinstance(name, str):
                 self.bind(name, NOTHING)
+
+
+def has_one_element(value: Value) -> bool:
+    """Whether a tensor was made with one element of the CPU: it is filled in as a number, wherever the mask is.
+
+    [aten/src/ATen/native/TensorAdvancedIndexing.cpp, canDispatchToMaskedFill]
+    """
+    if len(value.made) != 1 or not value.made[0].node.args:
+        return False
+    first = value.made[0].node.args[0]
+    if value.made[0].function == "torch.tensor":
+        return isinstance(first, ast.List) and len(first.elts) == 1 and not isinstance(first.elts[0], ast.List)
+    return isinstance(first, ast.Constant) and first.value == 1 and len(value.made[0].node.args) == 1
 
 
 def irrefutable(case: ast.match_case) -> bool:

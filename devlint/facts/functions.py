@@ -551,6 +551,12 @@ class Functions(Registration):
             annotated = self.annotated_value(argument, home, origin, start)
             if annotated is not None:
                 self.state.env[name] = annotated
+            elif (
+                name in evidence.tensors
+                and not self.host
+                and not self.callers.is_plausible(function, name in evidence.annotated)
+            ):
+                self.state.env[name] = NOTHING
             elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
                 self.assumed[origin.span] = (function, name)

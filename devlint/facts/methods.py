@@ -513,7 +513,9 @@ class Methods(Calls):
                     participants = checked
                 if class_ is not None or not home.startswith("torch.nn."):
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
-                    for operand in checked:
+                    for index, operand in enumerate(checked):
+                        if index and class_ is None and checked[0].value.device != operand.value.device:
+                            continue  # a further argument may be for the host: lengths, places
                         if value.device:
                             self.meet(node, [module, operand], "module", name, "exact")
                 else:
