@@ -202,7 +202,7 @@ class Callers:
                 for site in sites
                 for argument in given(site.call, parameter, position)
             )
-        if name in self.pooled:
+        if name in self.pooled or (prepares_data(self.path) and not in_module):
             return False
         if in_module:
             return name not in self.scan.handed

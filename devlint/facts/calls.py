@@ -372,7 +372,7 @@ class Calls(Devices):
         if source == "like" and device is None:
             first = arguments.values[0] if arguments.values else None
             if operands:
-                source = "first_tensor"
+                source, operands = "first_tensor", operands[:1]  # a tensor to fill with does not decide
             elif first is None or (first.kind in ("unknown", "object", "none") and record.qualname != "torch.tensor"):
                 return Value(kind, UNKNOWN, zero_dim)  # what it takes after is not known
         if source in ("argument", "like", "default"):
@@ -530,7 +530,8 @@ class Calls(Devices):
             self.note_literal(device[0], device[1], "argument", qualname, "device")
             self.emit_call(node, qualname, None, arguments, exists=True)
             return Value("tensor", UNKNOWN, False)
-        if not node.args and not node.keywords:
+        bare = not node.args or (isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts)
+        if bare and not node.keywords:
             return Value("tensor", UNKNOWN)  # without elements: a placeholder
         result = Value("tensor", CPU, False, because=because, made=made)
         self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))

@@ -67,7 +67,7 @@ def _family(
     last = [b.rsplit(".", 1)[-1] for b in bases]
     if any(name.endswith(("Dataset", "Datasets")) for name in last):
         return "Dataset"
-    if "forward" in methods and bases and not any(name.endswith("Function") for name in last):
+    if "forward" in methods and bases and not any(name.endswith(("Function", "Transform")) for name in last):
         return "Module"
     if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
         return "Module"

@@ -39,7 +39,9 @@ _DTYPES = {
     "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
 }  # fmt: skip
 _WORDS = {"cuda": re.compile(r"(?i)cuda|gpu|nvidia|device_ids?\b"), "xpu": re.compile(r"(?i)xpu|ipex")}
-_ASKS_VERSION = re.compile(r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch|sys\.modules")
+_ASKS_VERSION = re.compile(
+    r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch|sys\.modules"
+)
 
 
 def asks_version(event: ApiCall) -> bool:
