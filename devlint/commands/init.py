@@ -26,7 +26,7 @@ To run it before each commit, add to .pre-commit-config.yaml:
         name: devlint
         entry: devlint check --force-exclude
         language: python
-        types_or: [python, pyi]
+        types_or: [python, pyi, jupyter]
 """
 
 
