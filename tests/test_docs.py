@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from devlint.dev.site import GUIDES, configuration, pages, rule_page
 from devlint.engine import Linter
 from devlint.registry import GROUP, Shipped, collect, load_rules
 from devlint.settings import Settings
+from devlint.source import decode
 from devlint.testing import case_files, check_fixture
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +45,31 @@ def test_the_package_of_the_guide_works_as_it_stands(tmp_path: Path, monkeypatch
         "acme_rules",
         "devlint.testing",
     }
+
+
+def device_agnostic_program() -> str:
+    found = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "device-agnostic.md").read_text("utf-8"), re.S)
+    assert found is not None
+    return found[1]
+
+
+def test_nothing_is_found_in_the_device_agnostic_program() -> None:
+    result = Linter(load_rules(), Settings()).check(decode(device_agnostic_program().encode(), "train.py"))
+    assert not result.diagnostics and not result.crashes
+
+
+@pytest.mark.runtime
+@pytest.mark.parametrize("runner", [("-c",), ("-m", "devlint", "run", "--device", "sim:xpu")], ids=["cpu", "sim xpu"])
+def test_the_device_agnostic_program_runs(tmp_path: Path, runner: tuple[str, ...]) -> None:
+    pytest.importorskip("torch")
+    program = device_agnostic_program()
+    if runner != ("-c",):
+        (tmp_path / "train.py").write_text(program)
+        program = "train.py"
+    done = subprocess.run(
+        [sys.executable, *runner, program], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_guide_names_every_event() -> None:

@@ -19,7 +19,7 @@ from devlint.commands.rule import Explained, explained_rules
 ROOT = Path(__file__).parents[2]
 GUIDES = (
     ("Adopting devlint on a large code base", "adopting.md"),
-    ("Device-agnostic PyTorch", "device-agnostic.md"),
+    ("Device-agnostic PyTorch in 2026", "device-agnostic.md"),
     ("verify", "verify.md"),
     ("Testing for GPUs without one", "testing-without-a-gpu.md"),
     ("Writing a rule", "writing-a-rule.md"),
