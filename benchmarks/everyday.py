@@ -1,12 +1,14 @@
 """What devlint costs from day to day: start, hooks, warm runs on a big tree, cold runs beside other linters.
 
     python benchmarks/everyday.py --tree timm=DIR --tree transformers=DIR [--torchfix COMMAND] [--ruff COMMAND]
-                                  [--repeat 9] [--only version hook warm cold] [--out benchmarks/everyday.json]
+                                  [--others-every 1] [--repeat 9] [--only version hook warm cold]
+                                  [--out benchmarks/everyday.json]
 
 Whole processes. Each is measured in turn with a bare interpreter start, and seconds are the excess of the one median
 over the other; processor time is given beside it, because other work on the machine lengthens wall-clock time. Lines
 per second of several programs on a tree come from runs in turn, too. `--tree` names directories of Python files; the
-first also supplies the files of the warm figures.
+first also supplies the files of the warm figures. Other linters run once, on every file or on every n-th one, since they
+take minutes on a big tree; lines per second are theirs on the files that they got.
 """
 
 from __future__ import annotations
@@ -205,8 +207,8 @@ def _age(path: Path) -> None:
     os.utime(path, (then, then))
 
 
-def cold(name: str, tree: Path, repeat: int, others: dict[str, list[str]]) -> dict[str, Any]:
-    """Lines per second without a cache and with two jobs, beside `ast.parse` and other linters. `others` run once."""
+def cold(name: str, tree: Path, repeat: int, others: dict[str, list[str]], every: int) -> dict[str, Any]:
+    """Lines per second without a cache and with two jobs, beside `ast.parse` and other linters, on every n-th file."""
     files = [path for path in tree.rglob("*.py") if path.is_file()]
     lines = sum(path.read_bytes().count(b"\n") for path in files)
     check = [*DEVLINT, "check", str(tree), "--isolated", "--no-cache", "-j", "2", "--exit-zero", "--output-format"]
@@ -216,13 +218,21 @@ def cold(name: str, tree: Path, repeat: int, others: dict[str, list[str]]) -> di
         parse.append(run([sys.executable, "-c", PARSE, str(tree)]))
         full.append(run([*check, "concise"]))
     start = _median(bare, "wall")
-    taken = {"ast.parse": parse, "devlint": full}
-    for other, command in others.items():
-        taken[other] = [run([*command, str(tree)])]
+    taken = {"ast.parse": (parse, lines), "devlint": (full, lines)}
+    with tempfile.TemporaryDirectory() as folder:
+        given, given_lines = tree, lines
+        if every > 1 and others:
+            given, given_lines = Path(folder), 0
+            for number, path in enumerate(sorted(files)[::every]):
+                (given / str(number)).mkdir()
+                shutil.copyfile(path, given / str(number) / path.name)
+                given_lines += path.read_bytes().count(b"\n")
+        for other, command in others.items():
+            taken[other] = [run([*command, str(given)])], given_lines
     rate, work = {}, {}
-    for program, samples in taken.items():
-        rate[program] = lines / (_median(samples, "wall") - start)
-        work[program] = lines / max(_median(samples, "processor") - _median(bare, "processor"), 0.001)
+    for program, (samples, counted_lines) in taken.items():
+        rate[program] = counted_lines / (_median(samples, "wall") - start)
+        work[program] = counted_lines / max(_median(samples, "processor") - _median(bare, "processor"), 0.001)
     counted = subprocess.run([*check, "json", "--statistics"], capture_output=True, text=True, check=False)
     counts = json.loads(counted.stdout)
     row: dict[str, Any] = {
@@ -232,10 +242,15 @@ def cold(name: str, tree: Path, repeat: int, others: dict[str, list[str]]) -> di
         "lines per second": {program: round(value) for program, value in rate.items()},
         "lines per processor second": {program: round(value) for program, value in work.items()},
         "share of ast.parse": round(rate["devlint"] / rate["ast.parse"], 3),
+        "share of ast.parse, by processor time and on two processors": round(
+            2 * work["devlint"] / work["ast.parse"], 3
+        ),
         "memory of a process in MB": round(max(sample.memory for sample in full)),
-        "share of lines that libcst parsed": round(counts["lines_parsed_by_libcst"] / counts["lines"], 3),
+        "share of lines that libcst parsed": round(counts["lines_parsed_by_libcst"] / counts["lines"], 5),
         "share of files without a word of a rule": round(counts["gated"] / counts["files"], 3),
     }
+    if others:
+        row["other linters ran on"] = "all files" if every == 1 else f"every {every}th file, {given_lines} lines"
     if "torchfix" in rate:
         row["times TorchFix"] = round(rate["devlint"] / rate["torchfix"], 1)
         row["times TorchFix, by processor time"] = round(work["devlint"] / work["torchfix"], 1)
@@ -247,6 +262,7 @@ def main() -> None:
     parser.add_argument("--tree", action="append", required=True, metavar="NAME=DIR")
     parser.add_argument("--torchfix", metavar="COMMAND", help="TorchFix 0.7.0, in an environment of its own")
     parser.add_argument("--ruff", metavar="COMMAND", help="ruff, with its default rules")
+    parser.add_argument("--others-every", type=int, default=1, metavar="N", help="give them every N-th file alone")
     parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument("--cold-repeat", type=int, help="for whole trees (default: as --repeat)")
     parser.add_argument("--only", nargs="+", choices=("version", "hook", "warm", "cold"), metavar="FIGURE")
@@ -267,9 +283,10 @@ def main() -> None:
         if options.ruff:
             others["ruff"] = [*shlex.split(options.ruff), "check", "--no-cache", "--isolated"]
         for name, tree in trees.items():
-            results |= cold(name, tree, options.cold_repeat or options.repeat, others)
+            results |= cold(name, tree, options.cold_repeat or options.repeat, others, options.others_every)
     for row in results.values():  # above the number of cores, wall-clock figures are those of the other work
         row["load average"] = round(os.getloadavg()[0], 1)
+        row["date"] = datetime.datetime.now().isoformat(timespec="minutes")
     report = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, "

@@ -102,7 +102,7 @@ def _relinked(text: str) -> str:
     """Links of the repository as links of the site."""
     text = text.replace("](docs/", "](").replace("](rules/README.md)", "](rules/index.md)")
     text = text.replace("](../rules/README.md)", "](rules/index.md)")
-    return _with_gaps(re.sub(r"\]\((benchmarks/[^)]*)\)", "](https://github.com/devlint/devlint/blob/main/\\1)", text))
+    return _with_gaps(re.sub(r"\[([^]]*)\]\(benchmarks/[^)]*\)", r"\1", text))  # not part of the site
 
 
 _THEME = """\
