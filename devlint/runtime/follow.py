@@ -215,6 +215,8 @@ class _Process:
         if isinstance(error, launch.StepLimit):
             self._report.write("limit", limit="steps")
             launch.end_now(0)
+        if type(error).__name__ == "CollectError" and error.__cause__ is not None:
+            error = error.__cause__
         if isinstance(error, OutcomeException) and type(error).__name__ != "Failed":
             return  # skipped, expected to fail, or the end of the session
         if len(self._failures) < 1000:

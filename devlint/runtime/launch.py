@@ -593,6 +593,8 @@ def place_of(error: BaseException, served: Served) -> dict[str, Any]:
         elif place["line"] and not is_devlint(code.co_filename):
             place["inside"].append(code.co_name)
         trace = trace.tb_next
+    if isinstance(error, SyntaxError) and not place["inner_file"] and error.filename:  # of the script itself
+        place["inner_file"], place["inner_line"] = error.filename, error.lineno or 0
     place["inside"] = place["inside"][-8:]
     return place
 

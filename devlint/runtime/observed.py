@@ -159,7 +159,9 @@ class _Reader:
         if crashed:
             return self._stopped(self._crash(crashed[0]), Outcome.OTHER_STOP)
         if tests:
-            return self._stopped(self._nowhere(f"pytest ended with status {code}: {tests}"), Outcome.OTHER_STOP)
+            failed = [self._failure(row, seen) for seen in followed for row in (seen.report or {}).get("failures", ())]
+            first = "".join(f", first {stop.where}: {stop.text}" for stop in failed[:1])
+            return self._stopped(self._nowhere(f"pytest ended with status {code}: {tests}{first}"), Outcome.OTHER_STOP)
         noted: dict[str, Any] = next((report["exit"] for report in self._reports if report.get("exit")), {})
         last = (self._ended.stderr.strip().splitlines() or self._ended.stdout.strip().splitlines() or [""])[-1]
         text = f"{shlex.join(self._limits.command[:1])} ended with {_status(code)}: {noted.get('message') or last}"
@@ -196,7 +198,7 @@ class _Reader:
     def _failure(self, row: dict[str, Any], seen: Seen) -> Stop:
         text = f"{row['type']}: {one_line(row['message'])}"
         counts = dict(zip(self._edition.keys, seen.counts, strict=False))
-        test = row["test"] or f"{shown(row['inner_file'] or '')} (collecting)"
+        test = row["test"] or (f"{shown(row['inner_file'])} (collecting)" if row["inner_file"] else "collecting")
         return self._stop(row, text, row["type"], _is_device(row), counts, test)
 
     def _stop(

@@ -18,6 +18,7 @@ import shutil
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
@@ -67,11 +68,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command. Returns the program's exit status, 1 if the report holds an error, or 3 if the program needs
     what cannot be simulated.
 
-    Raises UsageError for a wrong command line, a missing script or a missing device.
+    Raises UsageError for a wrong command line, a missing script, one that is no Python, or a missing device.
     """
     request = _parse(list(argv))
     if not request.module and not os.path.isfile(request.script):
         request = replace(request, path=_command(request.script))
+    if not request.module:
+        _check_syntax(request.path or request.script)
     if "torch" not in sys.modules:
         os.environ.update(extra_environment(request.device))
     try:
@@ -108,6 +111,19 @@ def _command(name: str) -> str:
     if not (first.startswith(b"#!") and b"python" in first):
         raise UsageError(f"{name}: {found} is not written in Python; devlint run starts scripts and commands that are")
     return found
+
+
+def _check_syntax(path: str) -> None:
+    """Raise UsageError with the place when a script is no Python, before anything is run."""
+    try:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they come again when the script is run
+            compile(file.read(), path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = f"{shown(path)}:{error.lineno or 1}:{max(error.offset or 1, 1)}"
+        raise UsageError(f"{place}: {type(error).__name__}: {error.msg}; nothing was run") from error
+    except (ValueError, OSError) as error:  # null bytes
+        raise UsageError(f"{shown(path)}: {error}; nothing was run") from error
 
 
 # ------------------------------------------------------------------------------------------------------ the program

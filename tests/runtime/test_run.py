@@ -287,10 +287,16 @@ def test_traceback_of_a_device_error_has_no_frame_of_the_simulator(run: Run) -> 
     assert "RuntimeError: Expected all tensors to be on the same device" in ended.err
 
 
-def test_syntax_error_in_the_program(run: Run) -> None:
-    ended = run("def f(:\n")
+def test_syntax_error_in_the_program_is_said_before_anything_is_run(run: Run) -> None:
+    ended = run("print('ran')\ndef f(:\n")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "error: train.py:2:7: SyntaxError: invalid syntax; nothing was run\n"
+
+
+def test_syntax_error_in_a_module_of_the_program_ends_it(run: Run) -> None:
+    ended = run("import os\nwith open('broken.py', 'w') as file:\n    file.write('x = (')\nimport broken\n")
     assert ended.status == 1
-    assert "SyntaxError" in ended.err
+    assert "SyntaxError: '(' was never closed" in ended.err
 
 
 def test_what_cannot_be_simulated_is_named_and_no_finding(run: Run) -> None:

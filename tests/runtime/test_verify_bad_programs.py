@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -88,6 +90,95 @@ def test_ends(launcher: Launcher, tmp_path: Path, line: str, outcome: Outcome, t
     seen = run(launcher, tmp_path, "import os", "import sys", line)
     assert seen.outcome is outcome
     assert seen.text.startswith(text)
+
+
+LATER = f"y = {MIXED}"
+WHY_NOTHING_CAN_BE_CONCLUDED = {
+    "never ends": (["import time", "while True:", "    time.sleep(0.01)"], "limit reached: 1 s, at line 4"),
+    "os._exit": (["import os", "os._exit(0)"], "finished by os._exit(0)"),
+    "changes directory": (["import os", "os.chdir('/')", "raise OSError('lost')"], "at line 4: OSError: lost"),
+    "replaces argv": (["import sys", "sys.argv = ['x']", "sys.exit('no option')"], "at line 4: sys.exit(no option)"),
+    "missing dataset": (["open('data/train.csv')"], "at line 2: FileNotFoundError"),
+    "missing package": (["import nosuchpackage"], "at line 2: ModuleNotFoundError: No module named 'nosuchpackage'"),
+    "broken module": (["import broken"], "at line 2: SyntaxError: '(' was never closed (broken.py, line 1)"),
+    "opens stdin": (["name = input()"], "at line 2: EOFError"),
+    "crashes in native code": (["import ctypes", "ctypes.string_at(0)"], "at line 3: the process died by SIGSEGV"),
+}
+
+
+@pytest.mark.parametrize("case", WHY_NOTHING_CAN_BE_CONCLUDED)
+def test_why_nothing_can_be_concluded_of_a_fix_further_down(case: str, launcher: Launcher, tmp_path: Path) -> None:
+    lines, why = WHY_NOTHING_CAN_BE_CONCLUDED[case]
+    (tmp_path / "broken.py").write_text("x = (\n", encoding="utf-8")
+    pids = tmp_path / "pids"
+    note = f"import os, torch; print(os.getpid(), file=open({str(pids)!r}, 'a'))"
+    text = "\n".join([note, *lines, LATER]) + "\n"
+    path = tmp_path / "train.py"
+    path.write_text(text, encoding="utf-8")
+    modules = set(sys.modules)
+    fix = case_from_row({"code": "DEV101", "at": MIXED, "replace": [["ones(3) +", "ones(3, device='cuda') +"]]}, text)
+    request = Request(str(path), device="sim", timeout=1.0 if case == "never ends" else 20.0)
+    judgement = verify(request, text, [fix], Runner(request, launcher)).fixes[0].judgement
+    assert judgement.verdict in (Verdict.COULD_NOT_JUDGE, Verdict.NOT_REACHED)
+    assert why in "\n".join(judgement.evidence)
+    started = pids.read_text(encoding="utf-8").split()
+    assert started and not any(map(is_running, started))
+    assert "torch" not in set(sys.modules) - modules  # nothing of it happened here
+
+
+def is_running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
+    except OSError:
+        return False
+
+
+def test_fix_at_the_line_where_the_data_are_missing_cannot_be_judged(launcher: Launcher, tmp_path: Path) -> None:
+    text = "import torch\nstate = torch.load('missing.pt')\n"
+    path = tmp_path / "resume.py"
+    path.write_text(text, encoding="utf-8")
+    fix = case_from_row(
+        {"code": "DEV208", "at": "torch.load", "replace": [["'missing.pt'", "'missing.pt', map_location='cpu'"]]}, text
+    )
+    request = Request(str(path), device="sim", timeout=20.0)
+    judgement = verify(request, text, [fix], Runner(request, launcher)).fixes[0].judgement
+    assert judgement.verdict is Verdict.COULD_NOT_JUDGE
+    assert "the runs ended at line 2, with and without the fix" in judgement.evidence[0]
+
+
+def test_program_that_catches_all_exceptions_is_judged_by_what_it_caught(launcher: Launcher, tmp_path: Path) -> None:
+    text = f"import torch\nfor _ in range(3):\n    try:\n        {MIXED}\n    except BaseException:\n        pass\n"
+    path = tmp_path / "swallow.py"
+    path.write_text(text, encoding="utf-8")
+    fix = case_from_row({"code": "DEV101", "at": MIXED, "replace": [["ones(3) +", "ones(3, device='cuda') +"]]}, text)
+    request = Request(str(path), device="sim", timeout=20.0)
+    judgement = verify(request, text, [fix], Runner(request, launcher)).fixes[0].judgement
+    assert judgement.verdict is Verdict.CONFIRMED
+    assert "(caught by the program)" in judgement.evidence[0]
+
+
+def test_program_that_clears_the_temporary_folder(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    lines = [
+        "import os, shutil, torch",
+        f"for each in os.listdir({str(folder)!r}):",
+        f"    shutil.rmtree(os.path.join({str(folder)!r}, each))",
+        "x = torch.ones(3, device='cuda').sum()",
+    ]
+    seen = run(launcher, tmp_path, *lines)
+    assert (seen.text, seen.counts["3"], list(folder.iterdir())) == ("finished", 1, [])
+
+
+def test_program_that_moves_away_keeps_its_places(launcher: Launcher, tmp_path: Path) -> None:
+    lines = ["import os, torch", "os.mkdir('deep')", "os.chdir('deep')", MIXED]
+    lines[1] = f"os.makedirs({str(tmp_path / 'deep')!r})"
+    lines[2] = f"os.chdir({str(tmp_path / 'deep')!r})"
+    seen = run(launcher, tmp_path, *lines)
+    assert seen.stop is not None and (seen.stop.where, seen.outcome) == ("line 4", Outcome.DEVICE_FAULT)
 
 
 def test_fault_that_the_program_catches_is_seen(launcher: Launcher, tmp_path: Path) -> None:

@@ -227,6 +227,19 @@ def test_pytest_does_not_reach_what_no_test_calls(project: Path, launcher: Launc
     assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REACHED]
 
 
+def test_file_of_the_tests_that_is_no_python(project: Path, launcher: Launcher) -> None:
+    (project / "tests" / "test_train.py").write_text("def test_one(:\n", encoding="utf-8")
+    report = run(launcher, "pytest", "-q", "tests/test_train.py", device="cpu", fix=INERT)
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.COULD_NOT_JUDGE]
+    assert "SyntaxError: invalid syntax" in report.fixes[0].judgement.evidence[0]
+
+
+def test_script_of_a_command_that_is_no_python(project: Path, launcher: Launcher) -> None:
+    (project / "broken.py").write_text("import pkg.net\nx = (\n", encoding="utf-8")
+    report = run(launcher, "python", "broken.py", device="cpu", fix=INERT)
+    assert outcome(report, "original").text.startswith("stopped for another reason at broken.py:2: SyntaxError:")
+
+
 @pytest.mark.slow
 def test_torchrun(project: Path, launcher: Launcher) -> None:
     report = run(launcher, "torchrun", "--nproc-per-node", "2", "ddp.py", device="sim:2")
