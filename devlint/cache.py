@@ -22,6 +22,7 @@ from devlint.codec import dump, load
 from devlint.config import Config
 from devlint.embedded import NOTEBOOK
 from devlint.errors import SourceError
+from devlint.file_state import SETTLED, FileState
 from devlint.fingerprint import code_stamp, content_digest, settings_stamp
 from devlint.model import FileResult, RuleMeta
 from devlint.report import FileReport
@@ -36,13 +37,12 @@ MARKERS = {
     "# A cache of devlint, which can be deleted at any time. See https://bford.info/cachedir/\n",
 }
 
-SETTLED = 2_000_000_000  # nanoseconds: how long a file must have been unchanged for its metadata to stand for it
 PRUNE_EVERY = 3_600_000_000_000
 KEEP_UNUSED = 14 * 86_400_000_000_000  # results for settings and versions that no run has asked for
 ONE_BY_ONE = 200  # up to this number of files each is asked for by itself
 
 _OURS = 0x6465766C  # the application id of the database, "devl"
-_LAYOUT = 1
+_LAYOUT = 2
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
     " content BLOB, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
@@ -66,6 +66,7 @@ class Cache:
         self._codes: dict[tuple[str, ...], bytes] = {}
         self._stamps: dict[int, tuple[Settings, bytes]] = {}  # by identity: many tasks share their settings
         self._new: list[Row] = []
+        self._others: dict[tuple[str, FileState], bool] = {}
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...] | None:
         """The metadata of the rules as an earlier run saw it; None when the code has changed since."""
@@ -171,6 +172,8 @@ class Cache:
             result: FileResult = load(FileResult, data, task.name)
         except ValueError:
             return None
+        if result.others and not self._others_hold(task, result):
+            return None
         report = FileReport(result, None, (), task.applied)
         if task.fix and any(report.is_fixable(each) for each in result.diagnostics):
             return None
@@ -183,6 +186,19 @@ class Cache:
             else:
                 report = replace(report, text=_text(raw, task.name))
         return Outcome(report)
+
+    def _others_hold(self, task: Task, result: FileResult) -> bool:
+        """Whether the other files that a result follows from are as they were, and named as from the current directory."""
+        folder = os.path.dirname(os.path.abspath(task.path))
+        others = {os.path.normpath(os.path.join(folder, path)): state for path, state in result.others.items()}
+        for path, state in others.items():
+            key = (path, state)
+            if key not in self._others:
+                self._others[key] = state.holds(path)
+            if not self._others[key]:
+                return False
+        shown = {each.path for d in (*result.diagnostics, *result.suppressed) for each in d.related}
+        return all(path == task.name or os.path.abspath(path) in others for path in shown)
 
     def _keep(self, task: Task, outcome: Outcome) -> None:
         """Remember an outcome that follows from the file's content alone."""

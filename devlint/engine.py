@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,8 @@ from devlint.unused import judge as judge_comments
 
 if TYPE_CHECKING:
     import libcst as cst
+
+    from devlint.facts.project import Project
 
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
 
@@ -109,6 +113,7 @@ class Linter:
             m.code for m in (UNUSED_SUPPRESSION, UNKNOWN_CODE) if selects(m.code, m.name, m.opt_in)
         )
         self._analyse = analyse
+        self._project: Project | None = None
         self._words = tuple({word.encode(): None for rule in self.rules for word in rule.meta.words})
         self._ungated = any(not rule.meta.words for rule in self.rules)
         self._by_event: dict[type[Event], tuple[Rule[Any], ...]] = {}
@@ -175,12 +180,25 @@ class Linter:
             rules = self._by_event[kind] = tuple(rule for rule in self.rules if issubclass(kind, rule.event))
         return rules
 
+    def parse(self, source: Source) -> ast.Module:
+        """The tree of one file: that which an importing file has read already, where there is one."""
+        return self.project.parsed(source).tree if self.project is not None else parse(source)
+
+    @property
+    def project(self) -> Project | None:
+        """The files of the project; None for an analysis of the caller's."""
+        if self._project is None and self._analyse is None:
+            from devlint.facts.project import Project
+
+            self._project = Project()
+        return self._project
+
     def analyse(self, tree: ast.Module, source: Source) -> Facts:
         """The device facts of one file."""
         if self._analyse is None:
             from devlint.facts.analysis import analyse
 
-            self._analyse = analyse
+            self._analyse = partial(analyse, project=self.project)
         return self._analyse(tree, source, self.settings)
 
 
@@ -197,7 +215,7 @@ class _Check:
 
     def run(self) -> None:
         try:
-            module = parse(self.source)
+            module = self.linter.parse(self.source)
         except SourceError as error:
             self.result.diagnostics.append(unreadable(self.source.path, error, self.source))
             return
@@ -214,6 +232,9 @@ class _Check:
             self.crash("the analysis", _row_in(error, 1), error)
             return
         self.result.statistics.budget_hits = facts.budget_hits
+        if facts.read:
+            folder = os.path.dirname(os.path.abspath(self.source.path))
+            self.result.others = {relative(path, folder): state for path, state in facts.read.items()}
         for span in facts.too_deep:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
@@ -340,6 +361,14 @@ class _Check:
 
     def crash(self, what: str, row: int, error: Exception) -> None:
         self.result.crashes.append(str(RuleCrash(what, self.source.path, row, error)) + _raised_at(error))
+
+
+def relative(path: str, folder: str) -> str:
+    """An absolute path from a folder, where there is a way (there is none to another drive)."""
+    try:
+        return os.path.relpath(path, folder)
+    except ValueError:
+        return path
 
 
 def unreadable(path: str, error: SourceError, source: Source | None = None) -> Diagnostic:

@@ -9,6 +9,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from devlint.file_state import FileState
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -203,13 +205,17 @@ class Statistics:
 
 @dataclass(slots=True)
 class FileResult:
-    """What the engine says about one file. `crashes` are internal errors (exit code 2), already formatted."""
+    """What the engine says about one file. `crashes` are internal errors (exit code 2), already formatted.
+
+    `others`: the other files that the findings follow from, by path relative to the file's directory, as they were.
+    """
 
     path: str
     diagnostics: list[Diagnostic] = field(default_factory=list)
     suppressed: list[Diagnostic] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
+    others: dict[str, FileState] = field(default_factory=dict)
 
 
 # The engine's own findings; rules in packages have codes from their own modules.

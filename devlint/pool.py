@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from devlint.model import FileResult, Statistics
 from devlint.report import FileReport
-from devlint.worker import Outcome, Task, run_task, run_tasks
+from devlint.worker import Outcome, Task, run_each, run_task, run_tasks
 
 FILES_PER_JOB = 50  # below this number of files a worker process costs more than it saves
 CHUNK = 16
@@ -26,7 +26,7 @@ def run_all(tasks: Sequence[Task], wanted: int = 0) -> Iterator[Outcome]:
     """The outcome of each task, in order."""
     jobs = jobs_for(len(tasks), wanted)
     if jobs == 1:
-        yield from map(run_task, tasks)
+        yield from run_each(tasks)
     else:
         yield from _in_processes(tasks, jobs)
 

@@ -484,3 +484,40 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 def test_other_data_is_refused_with_one_kind_of_error(data: object) -> None:
     with contextlib.suppress(ValueError):
         load(FileResult, json.dumps(data).encode(), "a.py")
+
+
+TOOLS = "import torch\n\n\ndef mask(n):\n    return torch.zeros(n)\n"
+USER = "import torch\nfrom tools import mask\n\n\ndef f(x: torch.Tensor):\n    return x.cuda() + mask(3)\n"
+
+
+def test_result_is_made_anew_when_an_imported_file_changes(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "main.py").write_text(USER)
+    assert check("main.py")[0] == 1
+    (tmp_path / "tools.py").write_text(TOOLS.replace("torch.zeros(n)", 'torch.zeros(n, device="cuda")'))
+    assert check("main.py")[0] == 0
+
+
+def test_result_is_made_anew_when_a_missing_import_appears(check: Check, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(USER)
+    assert check("main.py")[0] == 0
+    (tmp_path / "tools.py").write_text(TOOLS)
+    assert check("main.py")[0] == 1
+
+
+def test_result_that_follows_from_another_file_is_remembered(check: Check, tmp_path: Path, checked: list[str]) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "main.py").write_text(USER)
+    first = check("main.py")
+    assert check("main.py") == first
+    assert checked == ["main.py"]
+
+
+def test_reason_in_another_file_is_named_from_the_directory_of_the_run(
+    check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    (tmp_path / "main.py").write_text(USER)
+    assert ":: tools.py:5:12: created on the CPU here" in check("main.py")[1]
+    monkeypatch.chdir(tmp_path.parent)
+    assert f":: {tmp_path.name}/tools.py:5:12" in check(f"{tmp_path.name}/main.py")[1]

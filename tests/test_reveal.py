@@ -74,7 +74,7 @@ def test_json_rows(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = json.loads(capsys.readouterr().out)
     assert rows[0]["text"] == "x"
     assert rows[0]["device"] == ["device"]
-    assert rows[0]["trail"] == [{"row": 5, "message": "moved to `device` here"}]
+    assert rows[0]["trail"] == [{"path": program, "row": 5, "message": "moved to `device` here"}]
 
 
 def test_a_line_without_devices(program: str, capsys: pytest.CaptureFixture[str]) -> None:

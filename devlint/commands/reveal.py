@@ -13,7 +13,7 @@ from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.errors import SourceError, UsageError
 from devlint.rulebook import Rulebook
-from devlint.source import Source, parse, read_source
+from devlint.source import Source, read_source
 from devlint.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -39,19 +39,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _show(args: argparse.Namespace, terminal: Terminal) -> None:
-    from devlint.facts.reveal import reveal
+    from devlint.facts.project import Project
+    from devlint.facts.reveal import reveal, row_of
 
     path, row = _place(args.place)
+    project = Project()
     try:
         source = read_source(Path(path))
-        tree = parse(source)
+        tree = project.parsed(source).tree
     except SourceError as error:
         raise UsageError(f"{path}:{error.row}:{error.column}: {error}") from error
     if not 1 <= row <= source.rows:
         raise UsageError(f"{path} has {source.rows} lines, not {row}")
     config = Resolver().for_directory(os.path.dirname(os.path.abspath(path)))
     settings = Rulebook().settings(config, path)
-    found = reveal(tree, source, settings, row)
+    found = reveal(tree, source, settings, row, project)
     if args.output_format == "json":
         terminal.print(json.dumps([_row(r, source) for r in found], indent=2))
         return
@@ -61,8 +63,10 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
     for revealed in found:
         terminal.print(f"  {_text(revealed.text)}: {_what(revealed)}")
         for origin in revealed.value.because:
-            where = source.position(origin.span.start)
-            terminal.print(f"      line {where.row}: {origin.text}")
+            where = row_of(origin, source)
+            if where is not None:
+                elsewhere = "" if origin.path is None else f"{origin.path} "
+                terminal.print(f"      {elsewhere}line {where}: {origin.text}")
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -90,6 +94,8 @@ def _what(revealed: Revealed) -> str:
 
 
 def _row(revealed: Revealed, source: Source) -> dict[str, Any]:
+    from devlint.facts.reveal import row_of
+
     start, end = source.position(revealed.span.start), source.position(revealed.span.end)
     value = revealed.value
     return {
@@ -100,7 +106,5 @@ def _row(revealed: Revealed, source: Source) -> dict[str, Any]:
         "device": sorted(map(str, value.device)) or None,
         "zero_dim": value.zero_dim,
         "reason": revealed.reason,
-        "trail": [
-            {"row": source.position(o.span.start).row, "message": o.text} for o in value.because if o.path is None
-        ],
+        "trail": [{"path": o.path or source.path, "row": row_of(o, source), "message": o.text} for o in value.because],
     }

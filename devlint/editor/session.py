@@ -16,7 +16,7 @@ from devlint.errors import DevlintError, SourceError
 from devlint.fix.apply import apply
 from devlint.fix.rounds import fix_source
 from devlint.model import Diagnostic, Safety, TextEdit, TextFix
-from devlint.source import Source, of_text, parse
+from devlint.source import Source, of_text
 
 _CODE = re.compile(r"[A-Z]{1,3}[0-9]{3}\b")
 
@@ -151,7 +151,7 @@ def _rule(document: Document, code: str) -> str | None:
 
 def _values(document: Document, row: int, column: int) -> list[str]:
     """The innermost value at a place, with its trail."""
-    from devlint.facts.reveal import reveal
+    from devlint.facts.reveal import reveal, row_of
     from devlint.facts.values import describe
 
     source = document.joined
@@ -159,7 +159,8 @@ def _values(document: Document, row: int, column: int) -> list[str]:
         return []
     offset = document.start + document.source.starts[row - 1] + column - 1
     try:
-        found = reveal(parse(source), source, document.linter.settings, source.row(offset))
+        linter = document.linter
+        found = reveal(linter.parse(source), source, linter.settings, source.row(offset), linter.project)
     except (SourceError, RecursionError):
         return []
     here = [r for r in found if r.span.start <= offset < r.span.end]
@@ -172,4 +173,6 @@ def _values(document: Document, row: int, column: int) -> list[str]:
     for origin in inner.value.because:
         if origin.path is None:
             lines.append(f"- {source.line(origin.span.start)}: {origin.text}")
+        elif (row := row_of(origin, source)) is not None:
+            lines.append(f"- {origin.path} line {row}: {origin.text}")
     return ["\n".join(lines)]

@@ -9,16 +9,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from devlint.facts.callers import Callers
+from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class, definitions
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
+from devlint.facts.project import Loaded, Project, Reach
 from devlint.facts.result import Facts
 from devlint.facts.scan import scan
 from devlint.facts.survey import survey
 from devlint.facts.values import Value, merge
 from devlint.settings import Settings
+from devlint.source import Source
 
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
 BUDGET_FACTOR = 60
@@ -27,26 +30,42 @@ BUDGET_LEAST = 20_000
 RECURSION = 4000
 
 
-def analyse(tree: ast.Module, source: SourceLike, settings: Settings) -> Facts:
+def analyse(tree: ast.Module, source: SourceLike, settings: Settings, project: Project | None = None) -> Facts:
     """Interpret a file: module level first, then every function that nobody has called with known arguments.
 
     Events come sorted by span. Functions whose budget ran out are counted in `budget_hits`, and nothing more is said.
+    With `project`, imported functions and classes are looked up on disk; `Facts.read` tells what was.
     """
-    return interpret(tree, source, settings, Flow)
+    return interpret(tree, source, settings, Flow, project)
 
 
-def interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpreter: Callable[..., Flow]) -> Facts:
+def interpret(
+    tree: ast.Module,
+    source: SourceLike,
+    settings: Settings,
+    interpreter: Callable[..., Flow],
+    project: Project | None = None,
+) -> Facts:
     """`analyse` with an interpreter of the caller's: `Flow`, or one that watches as well."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION))
     try:
-        return _interpret(tree, source, settings, interpreter)
+        return _interpret(tree, source, settings, interpreter, project)
     finally:
         sys.setrecursionlimit(limit)
 
 
-def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpreter: Callable[..., Flow]) -> Facts:
-    imports = collect_imports(tree)
+def _interpret(
+    tree: ast.Module,
+    source: SourceLike,
+    settings: Settings,
+    interpreter: Callable[..., Flow],
+    project: Project | None,
+) -> Facts:
+    loaded = project.parsed(source) if project is not None and isinstance(source, Source) else None
+    if loaded is None or loaded.tree is not tree:
+        loaded = None
+    imports = loaded.imports if loaded is not None else collect_imports(tree)
     facts = Facts(
         source.path,
         source.text,
@@ -57,17 +76,51 @@ def _interpret(tree: ast.Module, source: SourceLike, settings: Settings, interpr
     flow = interpreter(source, imports, facts, settings.assume_accelerator and not is_test(source.path))
     flow.intents = intents(source)
     flow.helpers = dict(settings.functions)
-    flow.scan = scan(tree)
+    flow.scan = loaded.scan if loaded is not None else scan(tree)
     flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
     flow.callers = Callers(flow.scan, flow.classes, flow.collators, source.path)
+    if project is not None and imports.mentions_torch:
+        flow.reach = Reach(project, partial(_visit, settings))
+        facts.read = flow.reach.read
     _collect(tree, flow, imports)
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
     _registers(flow)
     survey(tree, flow, is_test(source.path))
+    if project is not None and loaded is not None:
+        project.offer(loaded)
     facts.events = sorted(_kept(flow), key=lambda event: event.span)
     facts.probes.sort(key=lambda probe: probe[0])
     return facts
+
+
+def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
+    """An interpreter for another file, for one checked file.
+
+    The module level runs once and by itself, whoever asks: what it imports from the project stays unknown.
+    """
+    if loaded.globals is None:
+        loaded.globals = {}
+        flow = _muted(settings, loaded)
+        _run_module(loaded.tree, flow, flow.facts)
+        loaded.globals, loaded.default = flow.globals, flow.default
+    flow = _muted(settings, loaded)
+    flow.globals, flow.default, flow.reach = dict(loaded.globals), loaded.default, reach
+    return flow
+
+
+def _muted(settings: Settings, loaded: Loaded) -> Flow:
+    source = loaded.source
+    facts = Facts(source.path, source.text, imports=loaded.imports.names, torch_version=settings.torch_version)
+    flow = Flow(source, loaded.imports, facts, settings.assume_accelerator and not is_test(source.path))
+    flow.muted, flow.evidence = True, loaded.evidence
+    flow.intents = intents(source)
+    flow.helpers = dict(settings.functions)
+    flow.scan = loaded.scan
+    flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
+    flow.callers = Callers(flow.scan, flow.classes, flow.collators, source.path)
+    _collect(loaded.tree, flow, loaded.imports)
+    return flow
 
 
 _INTENT = re.compile(r"#\s*devlint:\s*device\s*=\s*([\w:.]+)")
@@ -96,9 +149,16 @@ def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
     """Register the classes and module-level functions."""
     for node in definitions(tree.body):
         if isinstance(node, ast.ClassDef):
-            flow.classes.setdefault(node.name, collect_class(node, flow.classes, imports))
+            class_ = flow.classes.setdefault(node.name, collect_class(node, flow.classes, imports))
+            if not flow.muted:
+                flow.adopt_bases(class_)
         else:
             flow.functions.setdefault(node.name, Function(node, node.name))
+
+
+def own_classes(flow: Flow) -> list[ClassFacts]:
+    """The classes of the file itself, without those of other files that it knows."""
+    return [class_ for class_ in flow.classes.values() if class_.home is None]
 
 
 def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
@@ -119,11 +179,11 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
 
 def _run_functions(flow: Flow, facts: Facts) -> None:
     """Callers before callees: a function that another one calls with known tensors needs no assumptions of its own."""
-    for class_ in flow.classes.values():
+    for class_ in own_classes(flow):
         _guarded(flow, facts, class_.node, partial(flow.prepare, class_))
     _join_over_subclasses(flow)
-    pending: list[Function] = list(flow.functions.values())
-    for class_ in flow.classes.values():
+    pending: list[Function] = [f for f in flow.functions.values() if is_own(f)]
+    for class_ in own_classes(flow):
         for name, node in class_.methods.items():
             function = flow.method_function(class_, name, node)
             if function not in pending:
@@ -142,7 +202,12 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             _guarded(flow, facts, function.node, partial(flow.run, function, None))
             flow.guards = NO_GUARDS
         known = set(map(id, pending))
-        pending += [f for f in flow.functions.values() if id(f) not in known]
+        pending += [f for f in flow.functions.values() if id(f) not in known and is_own(f)]
+
+
+def is_own(function: Function) -> bool:
+    """Whether a function is defined in the file itself."""
+    return function.owner is None or function.owner.home is None
 
 
 def _under_callers(function: Function) -> Guards:
@@ -158,11 +223,13 @@ def _under_callers(function: Function) -> Guards:
 
 def _join_over_subclasses(flow: Flow) -> None:
     """A base class's methods also run for its subclasses: what those bind under the same name counts there too."""
-    for class_ in flow.classes.values():
+    for class_ in own_classes(flow):
         ancestors = list(class_.local_bases)
         while ancestors:
             base = ancestors.pop()
             ancestors += base.local_bases
+            if base.home is not None:
+                continue  # what it binds elsewhere is another file's
             for name, value in class_.attributes.items():
                 known = base.attributes.get(name)
                 if known is not None and known is not value:
@@ -183,7 +250,7 @@ def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], objec
 
 def _registers(flow: Flow) -> None:
     """Turn what modules keep without registering it into events."""
-    for class_ in flow.classes.values():
+    for class_ in own_classes(flow):
         if not class_.is_module:
             continue
         for name, entry in class_.unregistered.items():

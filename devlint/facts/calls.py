@@ -218,6 +218,9 @@ class Calls(Devices):
         helper = self.helpers.get(qualname)
         if helper is not None:
             return self.call_helper(node, helper, arguments)
+        followed = self.call_imported(node, qualname, arguments)
+        if followed is not None:
+            return followed
         self.escape(node, arguments)
         if qualname.startswith("torch.") and class_ is None:
             root, _, name = qualname.rpartition(".")

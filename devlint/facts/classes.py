@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from devlint.facts.values import Value, merge
 from devlint.model import Origin, Span
+
+if TYPE_CHECKING:
+    from devlint.facts.machine import Machine
 
 What = Literal["tensor", "tensors", "modules", "parameters"]
 Container = Literal["list", "tuple", "dict", "comprehension"]
@@ -48,6 +52,11 @@ class ClassFacts:
     unregistered: dict[str, Unregistered] = field(default_factory=dict)
     properties: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
+    home: Machine | None = None  # the interpreter of the other file that defines it, None for a class of this file
+    original: ClassFacts | None = None  # the class as that file knows it
+    extended: bool = False  # bases from other files were looked up
+    followed: frozenset[str] = frozenset()  # those that were found
+    demand: Callable[[], None] | None = None  # of another file: fills in `attributes` and `buffers`
 
     @property
     def is_module(self) -> bool:
@@ -58,7 +67,14 @@ class ClassFacts:
         """Whether its methods run on the host by contract: data sets, samplers, collators, transforms."""
         return self.family in ("Dataset", "Sampler")
 
+    def fill(self) -> None:
+        """See to it that the attributes of a class of another file are there."""
+        if self.demand is not None:
+            demand, self.demand = self.demand, None
+            demand()
+
     def attribute(self, name: str) -> Value | None:
+        self.fill()
         found = self.attributes.get(name)
         if found is not None:
             return found
@@ -70,6 +86,7 @@ class ClassFacts:
 
     def has_buffer(self, name: str) -> bool:
         """Whether `register_buffer` was called with that name, here or in a base of this file."""
+        self.fill()
         return name in self.buffers or any(base.has_buffer(name) for base in self.local_bases)
 
     def method(self, name: str) -> tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef] | None:

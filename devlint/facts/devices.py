@@ -67,6 +67,10 @@ class Devices(Operations):
             return self.default_device()
         if value.kind == "unknown":
             return self._symbolic(node, value)
+        if value.kind == "namespace" and value.type_name is not None:
+            known = self.imported_value(value.type_name)
+            if known is not None and known.kind in ("device", "string") and known.device:
+                return self.device_of_argument(node, known)
         return Value("device", UNKNOWN)
 
     def _symbolic(self, node: ast.expr, value: Value) -> Value:

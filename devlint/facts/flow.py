@@ -13,7 +13,7 @@ from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.expressions import is_index
-from devlint.facts.functions import Functions
+from devlint.facts.imported import Imported
 from devlint.facts.machine import State, join_states
 from devlint.facts.operations import CPU_PLACE, symbol
 from devlint.facts.values import (
@@ -21,6 +21,8 @@ from devlint.facts.values import (
     NONE,
     NOTHING,
     UNKNOWN,
+    Device,
+    Symbol,
     Value,
     describe,
     is_surely_accelerator,
@@ -32,7 +34,7 @@ from devlint.model import Origin
 PASSES = 6  # over a loop's body, at most; two or three are the rule
 
 
-class Flow(Functions):
+class Flow(Imported):
     """The whole interpreter."""
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
@@ -107,10 +109,10 @@ class Flow(Functions):
 
     def named(self, path: str, value: Value, target: ast.expr) -> Value:
         """A device that the code chooses gets a name: from here on it is the device of that variable."""
-        if value.kind in ("device", "string") and (value.type_name or "").startswith(("chosen", "index:")):
-            if len(value.device) != 1 or value.type_name == "chosen:accelerator":
-                return replace(value, device=symbol(path, self.span(target).start))
-        elif value.kind == "device" and len(value.device) != 1:
+        kind, device = value.kind, value.device
+        chosen = kind in ("device", "string") and (value.type_name or "").startswith(("chosen", "index:"))
+        unnamed = len(device) != 1 or is_abroad(device) or value.type_name == "chosen:accelerator"
+        if (chosen or kind == "device") and unnamed:
             return replace(value, device=symbol(path, self.span(target).start))
         return value
 
@@ -648,6 +650,11 @@ def has_one_element(value: Value) -> bool:
 def irrefutable(case: ast.match_case) -> bool:
     """`case _:` and `case name:` without a guard: one of the cases runs."""
     return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+
+
+def is_abroad(device: Device) -> bool:
+    """Whether a device has a name in another file only."""
+    return any(isinstance(place, Symbol) and place.scope < 0 for place in device)
 
 
 def is_alias(node: ast.Assign) -> bool:

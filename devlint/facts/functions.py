@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 
 from devlint import knowledge
@@ -12,7 +13,8 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
-from devlint.facts.machine import Function, State, Summary
+from devlint.facts.machine import Function, State, Summary, root
+from devlint.facts.methods import MOVES
 from devlint.facts.operations import BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
 from devlint.facts.registration import Registration
@@ -23,12 +25,14 @@ from devlint.facts.values import (
     NOTHING,
     UNKNOWN,
     Device,
+    Symbol,
     Value,
     merge,
 )
 from devlint.model import Origin
 
 DEPTH = 4  # calls of the file's own functions followed into each other
+_MOVE = re.compile(rf"\.(?:{'|'.join(sorted(MOVES))})\(")
 SIGNATURES = 8  # different arguments for which one function is run
 
 
@@ -273,19 +277,24 @@ class Functions(Registration):
         """An instance of a class of this file."""
         self.prepare(class_)
         because = (Origin(self.span(node), "created here"),)
+        self.share(arguments)
+        if self.moves_anything(class_):
+            for argument, value in arguments.every():
+                path = self.path(argument)
+                if value.kind == "module" and path is not None:
+                    self.move_in_place(path, replace(value, device=UNKNOWN))
         if class_.is_module:
             devices = self.built_devices(class_)
             device = UNKNOWN
             if devices is not None and all(d == CPU for d in devices) and devices:
                 device = self.default_device().device
-            self.share(arguments)
             for _, value in arguments.every():
                 if value.kind == "module" or (value.is_tensor and value.device != CPU):
                     device = UNKNOWN  # what it is made of may be elsewhere
             return Value("module", device, type_name=class_.name, because=because, ident=because[0].span)
-        self.share(arguments)
         if class_.family == "Dataset":
-            device = UNKNOWN if mentions_devices(class_) else CPU
+            # one of another file has bases there, and transforms, that may move what it gives
+            device = UNKNOWN if class_.home is not None or mentions_devices(class_) else CPU
             return Value("dataset", device, type_name=class_.name, because=because)
         if class_.family == "Optimizer":
             return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
@@ -294,7 +303,15 @@ class Functions(Registration):
         # a dataclass: what it is given is what its fields hold
         return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
 
+    def moves_anything(self, class_: ClassFacts) -> bool:
+        """Whether some method of a class, or of a base of it, moves something."""
+        home = class_.home or self
+        return _MOVE.search(home.text(class_.node)) is not None or any(map(self.moves_anything, class_.local_bases))
+
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
+        if isinstance(class_.home, Functions) and class_.original is not None:
+            class_.fill()
+            return class_.home.built_devices(class_.original)
         devices = list(self.built.get(class_.name, ()))
         for base in class_.local_bases:
             inherited = self.built_devices(base)
@@ -304,7 +321,7 @@ class Functions(Registration):
         if any(
             b not in ("torch.nn.Module", "torch.nn.modules.module.Module")
             for b in class_.bases
-            if b not in self.classes
+            if b not in self.classes and b not in class_.followed
         ):
             return None
         return devices
@@ -357,7 +374,7 @@ class Functions(Registration):
     ) -> Value:
         """Run a function for one signature, and remember what it does."""
         before = self.state.count
-        result = self.run(function, bound, attributes)
+        result = self.without_symbols(self.run(function, bound, attributes), function)
         end = self.ended
         summary = function.summaries[key] = Summary(result, card=end.card, default=end.default)
         summary.works = self.state.count > before
@@ -370,6 +387,25 @@ class Functions(Registration):
             summary.attributes = {p: v for p, v in end.env.items() if p.startswith("self.")}
         self.apply(summary, function, node, on_self)
         return result
+
+    def without_symbols(self, value: Value, function: Function) -> Value:
+        """A result without the devices that only its function has a name for: those of arguments the call says nothing of."""
+        spec = function.node.args
+        names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+        start = self.span(function.node).start
+
+        def known(value: Value) -> Value:
+            elements = value.elements
+            if isinstance(elements, tuple):
+                elements = tuple(map(known, elements))
+            elif elements is not None:
+                elements = {key: known(element) for key, element in elements.items()}
+            own = any(isinstance(p, Symbol) and p.scope == start and root(p.name) in names for p in value.device)
+            if own or elements != value.elements:
+                return replace(value, elements=elements, device=UNKNOWN if own else value.device)
+            return value
+
+        return known(value)
 
     def apply(self, summary: Summary, function: Function, node: ast.Call | None, on_self: bool) -> None:
         """What a call leaves behind in the caller: moved modules, attributes of `self`, the current card."""

@@ -355,6 +355,12 @@ class Machine:
     def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
         raise NotImplementedError
 
+    def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
+        raise NotImplementedError
+
+    def imported_value(self, qualname: str) -> Value | None:
+        raise NotImplementedError
+
     def qualify(self, node: ast.expr) -> str | None:
         """The qualified name that an expression names, None when it names none."""
         value = self.evaluate(node)

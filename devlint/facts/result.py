@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from devlint.facts.events import Event, Scope
 from devlint.facts.values import TENSOR_KINDS, Device, Value
+from devlint.file_state import FileState
 from devlint.model import Span
 
 
@@ -30,6 +31,7 @@ class Facts:
     budget_hits: int = 0
     cpu_generators: set[Span] = field(default_factory=set)  # calls of `torch.Generator()` that draws on the CPU rely on
     too_deep: list[Span] = field(default_factory=list)
+    read: Mapping[str, FileState] = field(default_factory=dict)  # other files that the facts follow from, by path
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
 
     def source(self, span: Span) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from pathlib import Path
 
+from devlint.errors import SourceError
 from devlint.facts.analysis import interpret
 from devlint.facts.flow import Flow
 from devlint.facts.machine import SourceLike
+from devlint.facts.project import Project
 from devlint.facts.values import TENSOR_KINDS, Value, merge
-from devlint.model import Span
+from devlint.model import Origin, Span
 from devlint.settings import Settings
+from devlint.source import Source, read_source
 
 _SHOWN = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 _PLAIN = frozenset({"namespace", "number", "string", "bool", "none", "function", "class", "dtype", "object"})
@@ -52,7 +56,9 @@ class _Watcher(Flow):
         self.seen[span] = (node, value if known is None else merge(known[1], value))
 
 
-def reveal(tree: ast.Module, source: SourceLike, settings: Settings, row: int) -> list[Revealed]:
+def reveal(
+    tree: ast.Module, source: SourceLike, settings: Settings, row: int, project: Project | None = None
+) -> list[Revealed]:
     """Every value on a 1-based row that has a device, or might have one, in the order of the text.
 
     Modules, functions, numbers and strings are left out, except for device strings.
@@ -65,7 +71,7 @@ def reveal(tree: ast.Module, source: SourceLike, settings: Settings, row: int) -
         made.append(flow)
         return flow
 
-    interpret(tree, source, settings, watcher)
+    interpret(tree, source, settings, watcher, project)
     (flow,) = made
     found = []
     for span, (node, value) in sorted(flow.seen.items()):
@@ -98,3 +104,13 @@ def why_unknown(node: ast.expr, value: Value, flow: Flow) -> str:
 def _inside(node: ast.AST, function: ast.AST) -> bool:
     first, last = getattr(function, "lineno", 0), getattr(function, "end_lineno", 0)
     return bool(first <= getattr(node, "lineno", 0) <= last)
+
+
+def row_of(origin: Origin, source: Source) -> int | None:
+    """The row of what explains a value in a file, this one or another; None when the other cannot be read any more."""
+    if origin.path is not None:
+        try:
+            source = read_source(Path(origin.path))
+        except SourceError:
+            return None
+    return source.position(origin.span.start).row if origin.span.end <= len(source.text) else None

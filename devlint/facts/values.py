@@ -99,7 +99,8 @@ Conflict = Literal["certain", "assume"]
 def conflict(a: Device, b: Device) -> Conflict | None:
     """Whether torch refuses tensors on `a` and `b` together (scalars and copies aside).
 
-    certain: two named devices that differ. assume: one is surely the CPU and the other may be an accelerator.
+    certain: two named devices that differ. assume: one is surely the CPU and the other may be an accelerator;
+    not where it is on the CPU as well on some path, unless the paths name both devices.
     None: the same, or not known. `cuda` and `cuda:0` do not conflict: the index-free one is the current card.
     """
     if len(a) == 1 and len(b) == 1:
@@ -108,10 +109,10 @@ def conflict(a: Device, b: Device) -> Conflict | None:
             if p.type != q.type:
                 return None if "meta" in (p.type, q.type) else "certain"
             return "certain" if None not in (p.card, q.card) and p.card != q.card else None
-    if a == CPU and may_be_accelerator(b):
-        return "assume"
-    if b == CPU and may_be_accelerator(a):
-        return "assume"
+    for cpu, other in ((a, b), (b, a)):
+        if cpu == CPU and may_be_accelerator(other):
+            by_chance = other >= CPU and any(isinstance(p, Symbol) for p in other)
+            return None if by_chance else "assume"
     return None
 
 

@@ -62,7 +62,7 @@ cpu            a              a|cpu                assume
 cpu            b              b|cpu                assume
 cpu            home           cpu|home             assume
 cpu            cpu|cuda       cpu|cuda             assume
-cpu            cpu|a          a|cpu                assume
+cpu            cpu|a          a|cpu                -
 cpu            cuda:0|cuda:1  cpu|cuda:0|cuda:1    assume
 cpu            unknown        unknown              -
 cuda           cuda           cuda                 -

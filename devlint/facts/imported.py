@@ -1,0 +1,343 @@
+"""Functions, classes and values of other files of the project: followed on demand, and translated on their way back.
+
+Each file has an interpreter of its own, with its imports and globals; one that is asked from another file is *muted*, it
+emits no events. What crosses the border loses what only makes sense in one file: factory calls to be fixed, readings of
+clocks, names of local classes. What explains a value keeps its place, with the path of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from devlint.facts.calls import Arguments
+from devlint.facts.classes import ClassFacts
+from devlint.facts.events import NO_GUARDS, Creation
+from devlint.facts.functions import SIGNATURES, Functions, is_stub, signature
+from devlint.facts.machine import Function, OutOfBudget, State, Summary
+from devlint.facts.operations import symbol
+from devlint.facts.values import NOTHING, Device, Symbol, Value
+
+if TYPE_CHECKING:
+    from devlint.facts.project import Found, Reach
+
+VISIT = 3_000  # steps of one look into another file
+_NAMED = frozenset({"function", "class"})
+_QUESTIONS = ("is_", "has_")
+#: What a function calls that puts a tensor somewhere, whatever it is given.
+_PLACES = frozenset(
+    {
+        "zeros", "ones", "empty", "full", "eye", "arange", "linspace", "logspace", "range", "rand", "randn", "randint",
+        "randperm", "tensor", "as_tensor", "from_numpy", "asarray", "load", "Tensor", "FloatTensor", "LongTensor",
+        "device", "to", "cpu", "cuda", "Generator", "tril_indices", "triu_indices", "normal", "bernoulli", "multinomial",
+        "hann_window", "hamming_window", "kaiser_window", "blackman_window", "bartlett_window",
+    }
+)  # fmt: skip
+_T = TypeVar("_T")
+
+
+class Imported(Functions):
+    """Adds `call_imported`, `adopt_bases` and `imported_value`."""
+
+    reach: Reach | None = None
+    muted = False
+
+    def find(self, qualname: str) -> Found | None:
+        reach = self.reach
+        return None if reach is None or reach.exhausted else reach.find(self.source.path, qualname)
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
+        """Call a function or class of another file; None when it is not found or not followed."""
+        assert isinstance(arguments, Arguments)
+        found = self.find(qualname)
+        if found is None:
+            return None
+        if found.class_ is not None:
+            return self.construct_own(node, self.adopted(found.flow, found.class_, found.name), arguments)
+        values = [value for _, value in arguments.every()]
+        if found.function is None or arguments.star or not found.flow.is_worth(found.function, values):
+            return None
+        for argument, given in arguments.every():
+            if given.kind in ("list", "dict"):
+                self.give(argument, given)
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        return self.call_abroad(found.flow, found.function, arguments.values, keywords, node)
+
+    def call_function(
+        self,
+        function: Function,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        node: ast.Call | None = None,
+        on_self: bool = False,
+    ) -> Value:
+        owner = function.owner
+        if owner is None or owner.home is None or owner.original is None:
+            return super().call_function(function, arguments, keywords, node, on_self)
+        home = owner.home
+        if isinstance(function.node, ast.Lambda) or not isinstance(home, Imported):
+            return NOTHING
+        name = function.name[len(owner.name) + 1 :]
+        there = home.method_function(owner.original, name, function.node)
+        if not (owner.is_module or home.is_worth(there, [*arguments[on_self:], *keywords.values()])):
+            return NOTHING
+        return self.call_abroad(home, there, arguments, keywords, node, on_self)
+
+    def call_abroad(
+        self,
+        home: Imported,
+        function: Function,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        node: ast.Call | None,
+        on_self: bool = False,
+    ) -> Value:
+        """Run a function of another file with these arguments, and take over what it does to them."""
+        made = frozenset(id(c.node) for v in (*arguments, *keywords.values()) for c in creations(v))
+        given = [home.taken_over(v, self, made) for v in arguments]
+        named = {k: home.taken_over(v, self, made) for k, v in keywords.items()}
+        attributes: dict[str, Value] = {}
+        if on_self:
+            attributes = {p: home.taken_over(v, self) for p, v in self.state.env.items() if p.startswith("self.")}
+        default = home.taken_over(self.state.default, self) if self.state.default is not None else None
+        state = State({}, card=self.state.card, default=default)
+        summary = home.visit(lambda: home.summarize(function, given, named, attributes, on_self), state)
+        if summary is None:
+            self.not_followed(function, {}, node, on_self)
+            return NOTHING
+        summary = Summary(
+            self.taken_over(summary.result, home, made),
+            summary.works,
+            summary.waits,
+            {k: self.taken_over(v, home) for k, v in summary.moved.items()},
+            {k: self.taken_over(v, home) for k, v in summary.attributes.items()},
+            summary.card,
+            self.taken_over(summary.default, home) if summary.default is not None else None,
+        )
+        if summary.waits:
+            self.wait()
+            self.state.count += summary.works
+        elif summary.works and node is not None and not isinstance(function.node, ast.Lambda):
+            self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
+        self.apply(summary, function, node, on_self)
+        result = summary.result
+        if result.kind == "module" and node is not None and result.ident not in [v.ident for v in arguments]:
+            result = replace(result, ident=self.span(node))
+        return result
+
+    def is_worth(self, function: Function, given: Iterable[Value]) -> bool:
+        """Whether a call from another file can say anything: it gets something whose device is known, or places something."""
+        node = function.node
+        if not self.knows_torch or isinstance(node, ast.Lambda) or is_stub(node) or node.name.startswith(_QUESTIONS):
+            return False
+        return any(map(has_device, given)) or self.places(node)
+
+    def places(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Whether a function makes tensors or moves something."""
+        own = self.scan.functions.get(id(node))
+        for child in own.nodes if own is not None else ():
+            if isinstance(child, ast.Attribute):
+                if child.attr in _PLACES:
+                    return True
+            elif isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
+                if self.imports.names.get(child.func.id, "").rpartition(".")[2] in _PLACES:
+                    return True
+        return False
+
+    def summarize(
+        self,
+        function: Function,
+        arguments: list[Value],
+        keywords: dict[str, Value],
+        attributes: dict[str, Value],
+        on_self: bool,
+    ) -> Summary | None:
+        """What a call of a function of this file does, for a caller in another one."""
+        if isinstance(function.node, ast.Lambda) or is_stub(function.node) or not self.knows_torch:
+            return None  # a method may be any of these
+        key = signature(arguments, keywords, self.state, attributes)
+        if key not in function.summaries:
+            if len(function.summaries) >= SIGNATURES:
+                return None
+            bound = self.bound_arguments(function, arguments, keywords)
+            self.follow(function, key, bound, attributes, None, on_self)
+        return function.summaries[key]
+
+    def visit(self, action: Callable[[], _T], state: State | None = None) -> _T | None:
+        """Do something in this file for another one, which may itself be in the middle of this one. None: out of bounds."""
+        reach = self.reach
+        if reach is None or reach.exhausted or self.module_level:
+            return None
+        saved = (
+            self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
+            self.statement_value, self.breaks, self.continues, self.host, self.in_init, self.in_default,
+            self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.stack, self.steps, self.budget,
+        )  # fmt: skip
+        self.state, self.guards, self.function, self.name, self.owner = state or State({}), NO_GUARDS, None, "", None
+        self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
+        self.breaks, self.continues, self.host, self.in_init, self.in_default = [], [], False, False, False
+        self.nonlocals, self.snapshots, self.event_names, self.loop_names = frozenset(), 0, set(), {}
+        self.stack, self.steps, self.budget = [], 0, VISIT
+        reach.depth += 1
+        try:
+            return action()
+        except OutOfBudget:
+            return None
+        finally:
+            reach.depth -= 1
+            reach.steps += self.steps
+            (
+                self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
+                self.statement_value, self.breaks, self.continues, self.host, self.in_init, self.in_default,
+                self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.stack, self.steps, self.budget,
+            ) = saved  # fmt: skip
+
+    # -- classes --------------------------------------------------------------------------------------------------
+
+    def adopt_bases(self, class_: ClassFacts) -> None:
+        """Look up the bases of a class that are defined in other files."""
+        if class_.extended or self.reach is None:
+            return
+        class_.extended = True
+        for base in class_.bases:
+            if "." not in base or base in self.classes or base.startswith("torch."):
+                continue
+            found = self.find(base)
+            if found is not None and found.class_ is not None and found.class_ is not class_:
+                name = (found.flow.source.path, found.class_.name)
+                if name in self.reach.adopting:
+                    continue  # classes that are bases of each other
+                self.reach.adopting.add(name)
+                adopted = self.adopted(found.flow, found.class_, found.name)
+                self.reach.adopting.discard(name)
+                class_.local_bases = (*class_.local_bases, adopted)
+                class_.followed = class_.followed | {base}
+                class_.family = adopted.family or class_.family
+
+    def adopted(self, home: Imported, class_: ClassFacts, name: str) -> ClassFacts:
+        """A class of another file as this file sees it."""
+        if class_.home is not None and class_.original is not None and isinstance(class_.home, Imported):
+            home, class_ = class_.home, class_.original
+        if home is self:
+            return class_
+        while name in self.classes and self.classes[name].original is not class_:
+            name = f"{name}'"
+        known = self.classes.get(name)
+        if known is not None:
+            return known
+        home.adopt_bases(class_)
+        bases = tuple(self.adopted(home, base, base_name(home, base)) for base in class_.local_bases)
+        known = self.classes[name] = ClassFacts(
+            class_.node, name, class_.family, class_.bases, bases, class_.methods,
+            properties=class_.properties, home=home, original=class_, extended=True,
+        )  # fmt: skip
+        known.demand = partial(self.fetch, known)
+        return known
+
+    def prepare(self, class_: ClassFacts) -> None:
+        if class_.home is None:
+            super().prepare(class_)
+
+    def fetch(self, class_: ClassFacts) -> None:
+        """Have the `__init__` of a class of another file run there, and take over what it leaves on `self`."""
+        home, original = class_.home, class_.original
+        if isinstance(home, Imported) and original is not None:
+            home.visit(lambda: home.prepare(original))
+            class_.attributes = {name: self.inherited(name, value, home) for name, value in original.attributes.items()}
+            class_.buffers = original.buffers
+
+    def inherited(self, name: str, value: Value, home: Imported) -> Value:
+        """An attribute that a class of another file binds: a device that it keeps is called by it."""
+        taken = self.taken_over(value, home)
+        if taken.kind == "device" and any(isinstance(p, Symbol) for p in taken.device):
+            return replace(taken, device=symbol(f"self.{name}", 0))
+        return taken
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def imported_value(self, qualname: str) -> Value | None:
+        """A module-level value of another file; None when it is not known."""
+        found = self.find(qualname)
+        if found is None or found.value is None:
+            return None
+        return self.taken_over(found.value, found.flow)
+
+    def taken_over(self, value: Value, home: Imported, made: frozenset[int] = frozenset()) -> Value:
+        """A value of another file as this file sees it. `made`: the nodes of the factory calls to keep."""
+        if home is self or value is NOTHING or value.kind in ("number", "none", "namespace", "unknown"):
+            return replace(value, split=None) if value.split is not None else value
+        if value.kind in _NAMED or value.kind == "clock":
+            return NOTHING  # functions, classes and readings belong to their file
+        path = home.source.path
+        elements = value.elements
+        if isinstance(elements, tuple):
+            elements = tuple(self.taken_over(v, home, made) for v in elements)
+        elif elements is not None:
+            elements = {k: self.taken_over(v, home, made) for k, v in elements.items()}
+        name = value.type_name
+        class_ = home.classes.get(name) if name is not None else None
+        if class_ is not None:
+            # a class of the file under analysis stays there: others do not look into it
+            known = class_.home is not None or home.muted
+            name = self.adopted(home, class_, base_name(home, class_)).name if known else None
+        return replace(
+            value,
+            device=abroad(value.device, path),
+            elements=elements,
+            type_name=name,
+            because=tuple(o if o.path is not None else o._replace(path=path) for o in value.because),
+            made=tuple(c for c in value.made if id(c.node) in made),
+            attribute=None,
+            split=None,
+            reading=None,
+            discarded=None,
+        )
+
+    def emit(self, event: object, *key: object) -> None:
+        if not self.muted:
+            super().emit(event, *key)  # type: ignore[arg-type]
+
+
+def has_device(value: Value) -> bool:
+    """Whether a value, or something in it, is known to be somewhere, or is a module, which can be moved."""
+    if value.kind == "module" or (value.device and (value.kind == "device" or value.is_tensor)):
+        return True
+    elements = value.elements
+    if elements is None:
+        return False
+    return any(map(has_device, elements if isinstance(elements, tuple) else elements.values()))
+
+
+def creations(value: Value) -> Iterator[Creation]:
+    """The factory calls that made a value or something in it."""
+    yield from value.made
+    elements = value.elements
+    if elements is not None:
+        for element in elements if isinstance(elements, tuple) else elements.values():
+            yield from creations(element)
+
+
+def abroad(device: Device, path: str) -> Device:
+    """A device of another file: its variables are not those of this one, however they are called."""
+    if not any(isinstance(p, Symbol) and p.scope >= 0 and p.name != "home" for p in device):
+        return device
+    offset = 1 + zlib.crc32(path.encode("utf-8", "surrogateescape"))
+    return frozenset(
+        Symbol(p.name, -offset - p.scope) if isinstance(p, Symbol) and p.scope >= 0 and p.name != "home" else p
+        for p in device
+    )
+
+
+def base_name(home: Imported, class_: ClassFacts) -> str:
+    """The qualified name of a class of another file."""
+    from devlint.facts.project import module_name
+
+    if class_.original is not None and class_.home is not None:
+        return f"{module_name(class_.home.source.path)}.{class_.original.name}"
+    return f"{module_name(home.source.path)}.{class_.name}"

@@ -1,0 +1,284 @@
+"""The other files of a project: where an imported name is defined, found on disk, read once and held for a while.
+
+A `Project` serves every file that one process checks and holds what it read lately. A `Reach` is one checked file's view
+of it: bounded, and it remembers every path whose content, or absence, its answers follow from.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from devlint.errors import SourceError
+from devlint.facts.names import Imports, collect_imports
+from devlint.facts.scan import Scan, scan
+from devlint.facts.values import Value
+from devlint.file_state import FileState
+from devlint.source import Source, parse, read_source
+
+if TYPE_CHECKING:
+    from devlint.facts.classes import ClassFacts
+    from devlint.facts.flow import Flow
+    from devlint.facts.machine import Function
+    from devlint.facts.parameters import Evidence
+
+HELD = 2_000_000  # characters of source that a process keeps parsed
+LARGEST = 600_000  # characters of one file
+FILES = 12  # other files that one checked file may look into
+HOPS = 6  # re-exports that one name is followed through
+DEPTH = 3  # calls followed from file to file
+STEPS = 12_000  # steps that one checked file may cause in others
+ABOVE = 5  # directories above a script that may be where its imports start
+_BOUNDARIES = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+_NEVER = frozenset({"torch", "builtins", "numpy", "__future__", "typing_extensions", *sys.stdlib_module_names})
+
+
+@dataclass(slots=True)
+class Loaded:
+    """One file, parsed. `globals` is what its module-level code leaves behind, None before that was run."""
+
+    source: Source
+    tree: ast.Module
+    imports: Imports
+    scan: Scan
+    evidence: dict[int, Evidence] = field(default_factory=dict)  # of parameters, by the identity of a function's node
+    globals: Mapping[str, Value] | None = None
+    default: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a qualified name stands for: a function, a class or a value of the file that `flow` interprets.
+
+    `name`: the qualified name of the definition, whichever way it was imported.
+    """
+
+    flow: Flow
+    name: str
+    function: Function | None = None
+    class_: ClassFacts | None = None
+    value: Value | None = None
+
+
+Visit = Callable[[Loaded, "Reach"], "Flow"]
+
+
+class Project:
+    """The files that were looked into lately, by absolute path. A file that changed on disk is read anew."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, tuple[FileState, Loaded | None]] = OrderedDict()
+        self._size = 0
+        self._last: Loaded | None = None
+
+    def load(self, path: str) -> tuple[FileState, Loaded | None]:
+        """The state of a file and what it holds; None when it cannot be read or parsed, or is too large."""
+        state = FileState.of(path)
+        known = self._held.get(path)
+        if known is not None and state.same_metadata(known[0]) and known[0].settled:
+            self._held.move_to_end(path)
+            return known
+        loaded: Loaded | None = None
+        if state.exists:
+            try:
+                source = read_source(Path(path), shown(path))
+                state = state.with_content(source.raw)
+                if len(source.text) <= LARGEST:
+                    loaded = self.parsed(source)
+            except (SourceError, RecursionError):
+                loaded = None
+        self._hold(path, state, loaded)
+        return state, loaded
+
+    def parsed(self, source: Source) -> Loaded:
+        """A source with its tree: what is held of the file when it is the same. Raises SourceError for a syntax error."""
+        known = self._held.get(os.path.abspath(source.path))
+        for loaded in (self._last, known[1] if known is not None else None):
+            if loaded is not None and (loaded.source is source or loaded.source.raw == source.raw):
+                if loaded.source.path == source.path:
+                    return loaded
+        tree = parse(source)
+        self._last = Loaded(source, tree, collect_imports(tree), scan(tree))
+        return self._last
+
+    def offer(self, loaded: Loaded) -> None:
+        """Hold a file that was checked itself, should others import it."""
+        path = os.path.abspath(loaded.source.path)
+        state = FileState.of(path)
+        if state.size == len(loaded.source.raw) and state.settled and path not in self._held:
+            self._hold(path, state.with_content(loaded.source.raw), loaded)
+
+    def _hold(self, path: str, state: FileState, loaded: Loaded | None) -> None:
+        self._drop(path)
+        self._held[path] = (state, loaded)
+        self._size += size_of(loaded)
+        while self._size > HELD and len(self._held) > 1:
+            self._drop(next(iter(self._held)))
+
+    def _drop(self, path: str) -> None:
+        known = self._held.pop(path, None)
+        if known is not None:
+            self._size -= size_of(known[1])
+
+
+def size_of(loaded: Loaded | None) -> int:
+    return len(loaded.source.text) if loaded is not None else 0
+
+
+def shown(path: str) -> str:
+    """An absolute path as reports show it: relative to the current directory when it lies below it."""
+    here = os.getcwd().rstrip(os.sep) + os.sep
+    return path[len(here) :] if path.startswith(here) else path
+
+
+class Reach:
+    """What one checked file may see of its project. `read`: the paths that its answers follow from, with their states."""
+
+    def __init__(self, project: Project, visit: Visit) -> None:
+        self.project = project
+        self.read: dict[str, FileState] = {}
+        self.depth = 0
+        self.steps = 0
+        self.adopting: set[tuple[str, str]] = set()
+        self._visit = visit
+        self._flows: dict[str, Flow | None] = {}
+        self._found: dict[tuple[str, str], Found | None] = {}
+        self._roots: dict[str, list[str]] = {}
+
+    @property
+    def exhausted(self) -> bool:
+        return self.depth >= DEPTH or self.steps >= STEPS
+
+    def find(self, importer: str, qualname: str, hops: int = 0) -> Found | None:
+        """What `qualname`, as `importer` writes it, stands for in another file; None when that is not known.
+
+        `importer` is the path of a file; leading dots of a relative import count from its directory.
+        """
+        folder = os.path.dirname(os.path.abspath(importer))
+        key = (folder, qualname)
+        if key not in self._found:
+            self._found[key] = None  # a cycle of re-exports ends here
+            self._found[key] = self._find(folder, qualname, hops)
+        return self._found[key]
+
+    def _find(self, folder: str, qualname: str, hops: int) -> Found | None:
+        for path, rest in self._modules(folder, qualname):
+            if not rest or len(rest) > 2:
+                return None
+            flow = self.flow(path)
+            if flow is None:
+                return None
+            name, dotted = rest[0], ".".join(rest)
+            if len(rest) == 1:
+                full = f"{module_name(path)}.{name}"
+                function, class_ = flow.functions.get(name), flow.classes.get(name)
+                if function is not None:
+                    return Found(flow, full, function=function)
+                if class_ is not None and class_.home is None:
+                    return Found(flow, full, class_=class_)
+                value = flow.globals.get(name)
+                if value is not None and value.kind != "namespace":
+                    return Found(flow, full, value=value)
+            if hops >= HOPS:
+                return None
+            target = flow.imports.module_level.get(name)
+            if target is not None:
+                return self.find(path, ".".join([target, *rest[1:]]), hops + 1)
+            for star in flow.imports.stars:
+                found = self.find(path, f"{star}{'' if star.endswith('.') else '.'}{dotted}", hops + 1)
+                if found is not None:
+                    return found
+            return None
+        return None
+
+    def flow(self, path: str) -> Flow | None:
+        """The interpreter for another file, None when the bounds are reached or the file says nothing."""
+        if path not in self._flows:
+            self._flows[path] = None
+            if len(self._flows) <= FILES:
+                state, loaded = self.project.load(path)
+                self.read[path] = state
+                if loaded is not None:
+                    self._flows[path] = self._visit(loaded, self)
+        return self._flows[path]
+
+    def _modules(self, folder: str, qualname: str) -> Iterator[tuple[str, list[str]]]:
+        """The file that a qualified name leads to, with the names that are left: none or one."""
+        bare = qualname.lstrip(".")
+        dots = len(qualname) - len(bare)
+        parts = bare.split(".") if bare else []
+        if dots:
+            for _ in range(dots - 1):
+                folder = os.path.dirname(folder)
+            roots = [folder]
+        elif not parts or parts[0] in _NEVER:
+            return
+        else:
+            roots = self.roots(folder)
+        for root in roots:
+            found = self._walk(root, parts, bool(dots))
+            if found is not None:
+                yield found
+                return
+
+    def _walk(self, root: str, parts: list[str], relative: bool) -> tuple[str, list[str]] | None:
+        here, used = root, 0
+        for part in parts:
+            below = os.path.join(here, part)
+            if self.exists(below + ".py"):
+                return below + ".py", parts[used + 1 :]
+            if not os.path.isdir(below):
+                break
+            here, used = below, used + 1
+        if used or relative:
+            init = os.path.join(here, "__init__.py")
+            if self.exists(init):
+                return init, parts[used:]
+        elif parts:
+            self.exists(os.path.join(root, parts[0], "__init__.py"))  # were it made, it would be found
+        return None
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is there. That it is not is remembered: the answer would be another if it came."""
+        known = self.read.get(path)
+        if known is not None:
+            return known.exists
+        if os.path.isfile(path):
+            return True
+        self.read[path] = FileState.absent()
+        return False
+
+    def roots(self, folder: str) -> list[str]:
+        """The directories where absolute imports of a file in `folder` start.
+
+        For a module of a package that is the directory that holds the package. A script sees its own directory; the
+        directories above it follow, up to one that looks like the root of a project, since that is where such scripts
+        are started from.
+        """
+        if folder not in self._roots:
+            here, package = folder, False
+            while self.exists(os.path.join(here, "__init__.py")) and os.path.dirname(here) != here:
+                here, package = os.path.dirname(here), True
+            found = [here]
+            for _ in range(0 if package else ABOVE):
+                if any(os.path.exists(os.path.join(here, name)) for name in _BOUNDARIES):
+                    break
+                here = os.path.dirname(here)
+                if here == found[-1]:
+                    break
+                found.append(here)
+            self._roots[folder] = found
+        return self._roots[folder]
+
+
+def module_name(path: str) -> str:
+    """A dotted name for a file: its last folder and its own name."""
+    folder, name = os.path.split(path[: -len(".py")])
+    parent = os.path.basename(folder)
+    return parent if name == "__init__" else f"{parent}.{name}"

@@ -1,0 +1,373 @@
+"""Devices that travel between the files of a project: what an import leads to, and what bounds the search."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from devlint.facts.analysis import analyse
+from devlint.facts.events import Event, Meet
+from devlint.facts.project import FILES, Project
+from devlint.facts.result import Facts
+from devlint.facts.values import Value, describe
+from devlint.settings import Settings
+from devlint.source import read_source
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+
+def facts_of(folder: Path, name: str = "main.py", project: Project | None = None) -> Facts:
+    project = project or Project()
+    source = read_source(folder / name)
+    return analyse(project.parsed(source).tree, source, Settings(), project)
+
+
+def revealed(facts: Facts) -> list[str]:
+    """What each `reveal_device(x)` of the file shows."""
+    return [shown(value) for _, value in facts.probes]
+
+
+def shown(value: Value) -> str:
+    return f"{value.kind} on {describe(value.device)}"
+
+
+def meetings(events: list[Event]) -> list[str]:
+    return [event.operation for event in events if isinstance(event, Meet)]
+
+
+def test_function_of_another_file_gives_the_device_that_it_makes_its_tensor_on(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": """
+                import torch
+                def mask(n):
+                    return torch.zeros(n, n)
+            """,
+            "main.py": """
+                import torch
+                from tools import mask
+                reveal_device(mask(3))
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["tensor on the CPU"]
+
+
+def test_helper_that_moves_its_argument_is_followed(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": """
+                import torch
+                def to_card(x, device):
+                    return x.to(device)
+            """,
+            "main.py": """
+                import torch
+                import tools
+                reveal_device(tools.to_card(torch.zeros(3), "cuda:1"))
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["tensor on `cuda:1`"]
+
+
+def test_argument_that_is_handed_back_keeps_the_factory_call_to_be_fixed(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": """
+                import torch
+                def flat(x):
+                    return x.reshape(-1)
+            """,
+            "main.py": """
+                import torch
+                from tools import flat
+                def f(x: torch.Tensor):
+                    zeros = flat(torch.zeros(3))
+                    return torch.cat([x, zeros])
+            """,
+        },
+    )
+    (meet,) = [e for e in facts_of(tmp_path).events if isinstance(e, Meet)]
+    assert [c.function for c in meet.off.value.made] == ["torch.zeros"]
+
+
+def test_factory_call_of_another_file_is_named_as_the_reason_and_never_fixed_here(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": "import torch\n\n\ndef zeros():\n    return torch.zeros(3)\n",
+            "main.py": """
+                import torch
+                from tools import zeros
+                def f(x: torch.Tensor):
+                    return x + zeros()
+            """,
+        },
+    )
+    (meet,) = [e for e in facts_of(tmp_path).events if isinstance(e, Meet)]
+    assert meet.off.text == "zeros()"
+    assert meet.off.value.made == ()
+    assert [o.path for o in meet.off.value.because] == [str(tmp_path / "tools.py")]
+
+
+def test_device_constant_of_another_file_is_the_same_device_at_every_use(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "config.py": """
+                import torch
+                DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            """,
+            "main.py": """
+                import torch
+                from config import DEVICE
+                x = torch.zeros(3, device=DEVICE)
+                y = torch.zeros(3).to(DEVICE)
+                z = x + y
+                w = x + torch.zeros(3)
+            """,
+        },
+    )
+    assert meetings(facts_of(tmp_path).events) == ["+"]
+
+
+def test_module_class_of_another_file_is_known_to_be_one(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "nets.py": """
+                from torch import nn
+                class Net(nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.lin = nn.Linear(2, 2)
+                    def forward(self, x):
+                        return self.lin(x)
+            """,
+            "main.py": """
+                import torch
+                from nets import Net
+                model = Net()
+                reveal_device(model)
+                model = model.to("cuda")
+                reveal_device(model(torch.zeros(2, 2, device="cuda")))
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["module on the CPU", "tensors on `cuda`"]
+
+
+def test_base_class_of_another_file_makes_a_module_and_gives_its_attributes(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "bases.py": """
+                import torch
+                from torch import nn
+                class Encoder(nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.register_buffer("scale", torch.ones(3))
+            """,
+            "main.py": """
+                import torch
+                from bases import Encoder
+                class Net(Encoder):
+                    def forward(self, x: torch.Tensor):
+                        reveal_device(self.scale)
+                        return x * self.scale
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["buffer on an accelerator"]
+
+
+def test_object_that_gets_a_module_may_move_it(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "trainer.py": """
+                import torch
+                class Trainer:
+                    def __init__(self, model, device):
+                        self.model = model.to(device)
+            """,
+            "main.py": """
+                import torch
+                from torch import nn
+                from trainer import Trainer
+                model = nn.Linear(2, 2)
+                Trainer(model, "cuda")
+                model(torch.zeros(2, 2, device="cuda"))
+            """,
+        },
+    )
+    assert meetings(facts_of(tmp_path).events) == []
+
+
+def test_device_of_an_argument_that_nobody_knows_stays_unknown(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": """
+                import torch
+                def count(index, n):
+                    return torch.zeros(n, device=index.device)
+            """,
+            "main.py": """
+                import torch
+                from tools import count
+                def f(data):
+                    total = torch.zeros(4)
+                    total += count(data.index, 4)
+            """,
+        },
+    )
+    assert meetings(facts_of(tmp_path).events) == []
+
+
+def test_name_is_followed_through_packages_that_hand_it_on(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pack/__init__.py": "from .inner import *\n",
+            "pack/inner/__init__.py": "from .deep import mask as mask\n",
+            "pack/inner/deep.py": "import torch\ndef mask(n):\n    return torch.zeros(n)\n",
+            "main.py": "import torch\nimport pack\nreveal_device(pack.mask(3))\n",
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["tensor on the CPU"]
+
+
+def test_relative_imports_count_from_the_package(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pack/__init__.py": "",
+            "pack/tools.py": "import torch\ndef mask(n):\n    return torch.zeros(n)\n",
+            "pack/sub/__init__.py": "",
+            "pack/sub/main.py": "import torch\nfrom ..tools import mask\nreveal_device(mask(3))\n",
+        },
+    )
+    assert revealed(facts_of(tmp_path, "pack/sub/main.py")) == ["tensor on the CPU"]
+
+
+def test_module_of_a_package_does_not_see_the_files_beside_it(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pack/__init__.py": "",
+            "pack/tools.py": "import torch\ndef mask(n):\n    return torch.zeros(n)\n",
+            "pack/main.py": "import torch\nfrom tools import mask\nreveal_device(mask(3))\n",
+        },
+    )
+    assert revealed(facts_of(tmp_path, "pack/main.py")) == ["unknown on an unknown device"]
+
+
+def test_script_sees_the_modules_of_the_folder_that_it_is_started_from(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "setup.py": "",
+            "tools.py": "import torch\ndef mask(n):\n    return torch.zeros(n)\n",
+            "scripts/main.py": "import torch\nfrom tools import mask\nreveal_device(mask(3))\n",
+        },
+    )
+    assert revealed(facts_of(tmp_path, "scripts/main.py")) == ["tensor on the CPU"]
+
+
+def test_files_that_import_each_other_end(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "a.py": """
+                import torch
+                from b import g, B
+                class A(B): pass
+                def f(x): return g(x)
+            """,
+            "b.py": """
+                import torch
+                from a import f, A
+                class B(A): pass
+                def g(x): return f(x)
+            """,
+            "main.py": """
+                import torch
+                from a import f, A
+                from b import B
+                class C(A): pass
+                reveal_device(f(torch.zeros(3)))
+                reveal_device(B())
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path))[0] == "unknown on an unknown device"
+
+
+def test_chain_of_files_longer_than_the_bound_is_unknown_at_its_end(tmp_path: Path) -> None:
+    last = FILES + 3
+    files = {f"m{i}.py": f"import torch\nfrom m{i + 1} import f\n" for i in range(last)}
+    files[f"m{last}.py"] = "import torch\ndef f(): return torch.zeros(3)\n"
+    write(tmp_path, {**files, "main.py": "import torch\nfrom m0 import f\nreveal_device(f())\n"})
+    facts = facts_of(tmp_path)
+    assert revealed(facts) == ["unknown on an unknown device"]
+    assert sum(state.exists for state in facts.read.values()) <= FILES
+
+
+@pytest.mark.parametrize("text", ["def mask(n:\n", "\x00", "import torch\ndef mask(n): return maks(n)\n"])
+def test_file_that_cannot_be_understood_says_nothing(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"main.py": "import torch\nfrom tools import mask\nreveal_device(mask(3))\n"})
+    (tmp_path / "tools.py").write_text(text)
+    assert revealed(facts_of(tmp_path)) == ["unknown on an unknown device"]
+
+
+def test_facts_name_what_was_read_and_what_was_missing(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": "import torch\ndef mask(n): return torch.zeros(n)\n",
+            "main.py": "import torch\nfrom tools import mask\nfrom more import other\nmask(3)\nother(3)\n",
+        },
+    )
+    read = facts_of(tmp_path).read
+    assert read[str(tmp_path / "tools.py")].exists
+    assert not read[str(tmp_path / "more.py")].exists
+
+
+def test_order_in_which_files_are_checked_changes_nothing(tmp_path: Path) -> None:
+    files = {
+        "tools.py": "import torch\ndef mask(n): return torch.zeros(n)\n",
+        "one.py": "import torch\nfrom tools import mask\nreveal_device(mask(3))\n",
+        "two.py": "import torch\nfrom one import mask\nreveal_device(mask(4))\n",
+    }
+    write(tmp_path, files)
+    forward, backward = Project(), Project()
+    first = {name: revealed(facts_of(tmp_path, name, forward)) for name in files}
+    second = {name: revealed(facts_of(tmp_path, name, backward)) for name in reversed(files)}
+    assert first == second
+
+
+def test_file_that_changed_is_read_anew(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": "import torch\ndef mask(n): return torch.zeros(n)\n",
+            "main.py": "import torch\nfrom tools import mask\nreveal_device(mask(3))\n",
+        },
+    )
+    project = Project()
+    assert revealed(facts_of(tmp_path, project=project)) == ["tensor on the CPU"]
+    (tmp_path / "tools.py").write_text('import torch\ndef mask(n): return torch.zeros(n, device="cuda:1")\n')
+    assert revealed(facts_of(tmp_path, project=project)) == ["tensor on `cuda:1`"]
