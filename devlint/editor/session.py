@@ -173,6 +173,6 @@ def _values(document: Document, row: int, column: int) -> list[str]:
     for origin in inner.value.because:
         if origin.path is None:
             lines.append(f"- {source.line(origin.span.start)}: {origin.text}")
-        elif (row := row_of(origin, source)) is not None:
-            lines.append(f"- {origin.path} line {row}: {origin.text}")
+        elif (where := row_of(origin, source)) is not None:
+            lines.append(f"- {origin.path} line {where}: {origin.text}")
     return ["\n".join(lines)]
