@@ -1,7 +1,7 @@
 """The processes of a watched program: those it starts are put on the same device, and their reports join its own.
 
-An interpreter that the program starts imports a private `sitecustomize` first, which calls `attach`; when it imports
-torch, it enters the device. A forked child is on the device already, and begins a report of its own. Each process writes
+An interpreter that the program starts imports a private `sitecustomize` first, which waits for it to import torch, and
+then enters the device. A forked child is on the device already, and begins a report of its own. Each process writes
 its report to a file in a private folder when it ends, and when it finds something new, since others may end it. Free of
 torch.
 """
@@ -23,23 +23,44 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from devlint.runtime.findings import CAUGHT, KINDS, Finding, sort
-from devlint.runtime.follow import next_sitecustomize
 from devlint.runtime.launch import end_now
 from devlint.runtime.recorder import Event
-from devlint.runtime.serving import ImportCalls, leave_no_trace
+from devlint.runtime.serving import ImportCalls
 
 if TYPE_CHECKING:
     from devlint.runtime.watch import Watch
 
 _VARIABLE: Final = "DEVLINT_WATCH"
+# Cheap, since many interpreters that a program starts never import torch.
 _SITECUSTOMIZE: Final = """\
-import sys
-sys.path.insert(0, {home!r})
-try:
-    from devlint.runtime import family
-finally:
-    sys.path.remove({home!r})
-family.attach({folder!r})
+import importlib.machinery, os, sys
+
+class DevlintWaitsForTorch:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(cls)
+        if not os.path.isdir({folder!r}):
+            return None
+        sys.path.insert(0, {home!r})
+        try:
+            from devlint.runtime import family
+        finally:
+            sys.path.remove({home!r})
+        return family.torch_spec({folder!r}, path)
+
+while {site!r} in sys.path:
+    sys.path.remove({site!r})
+if os.environ.get({variable!r}) == {folder!r}:
+    sys.meta_path.insert(0, DevlintWaitsForTorch)
+if importlib.machinery.PathFinder.find_spec("sitecustomize") is not None:
+    sys.path.insert(0, {home!r})
+    try:
+        from devlint.runtime.follow import next_sitecustomize
+    finally:
+        sys.path.remove({home!r})
+    next_sitecustomize()
 """
 
 
@@ -105,7 +126,7 @@ class Family:
         os.mkdir(site)
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         with open(os.path.join(site, "sitecustomize.py"), "w", encoding="utf-8") as file:
-            file.write(_SITECUSTOMIZE.format(home=home, folder=self.folder))
+            file.write(_SITECUSTOMIZE.format(home=home, folder=self.folder, site=site, variable=_VARIABLE))
         with open(os.path.join(self.folder, "job"), "w", encoding="utf-8") as file:
             json.dump({"device": self.device, "steps": self.steps}, file)
 
@@ -278,15 +299,13 @@ def _process_name() -> str:
     return f"process {os.getpid()}" if name == "MainProcess" else str(name)
 
 
-def attach(folder: str) -> None:
-    """Make this interpreter part of the family in a folder: called before its own code, and before torch."""
-    leave_no_trace([os.path.join(folder, "site")])
-    if os.environ.get(_VARIABLE) == folder:
-        with contextlib.suppress(OSError, ValueError):  # the program is over, its folder is gone
-            with open(os.path.join(folder, "job"), encoding="utf-8") as file:
-                family = Family(folder, **json.load(file))
-            sys.meta_path.insert(0, ImportCalls({"torch": functools.partial(_begin, family)}))
-    next_sitecustomize()
+def torch_spec(folder: str, path: Any) -> Any:
+    """Where torch is, for an interpreter of the family in a folder: with torch it enters the device."""
+    calls: dict[str, Callable[[Any], None]] = {}
+    job = os.path.join(folder, "job")
+    with contextlib.suppress(OSError, ValueError), open(job, encoding="utf-8") as file:  # the program may be over
+        calls["torch"] = functools.partial(_begin, Family(folder, **json.load(file)))
+    return ImportCalls(calls).find_spec("torch", path)
 
 
 def _begin(family: Family, torch: Any) -> None:

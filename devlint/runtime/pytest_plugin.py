@@ -14,12 +14,13 @@ import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from devlint.runtime.family import Family
     from devlint.runtime.recorder import Event
     from devlint.runtime.watch import Watch
 
@@ -59,10 +60,12 @@ class _Session:
         self.received: list[dict[str, Any]] = []
         self.tests: list[Watch] = []  # of tests with a marker of their own
         self._stack = ExitStack()
+        self._family: Family | None = None
 
     def start(self) -> None:
         """Enter the device of the session."""
         from devlint.errors import DevlintError
+        from devlint.runtime.family import Family, Member
         from devlint.runtime.launch import extra_environment
         from devlint.runtime.watch import Watch, check_device, choose_device, watching
 
@@ -77,11 +80,26 @@ class _Session:
         if self.watch is None:
             self.watch = Watch()
             self.watch.memory.track = False  # a suite has no steps of its own
+        self._family = self._stack.enter_context(Family.founded(device))
         self._stack.enter_context(watching(device, self.watch))
+        self._stack.enter_context(Member(self._family, self.watch, first=True).watched())
 
     def stop(self) -> None:
         """Leave it."""
+        self._collect()
         self._stack.close()
+
+    def _collect(self) -> None:
+        """Keep what processes that the tests started have reported."""
+        if self._family is not None:
+            self.received += [asdict(event) for report in self._family.reports() for event in report.events]
+            self._family = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The events of this process, of those that its tests started, and of workers of xdist."""
+        self._collect()
+        own = self.watch.recorder.events() if self.watch is not None else []
+        return [asdict(event) for event in own] + self.received
 
     def for_test(self, text: str) -> ExitStack:
         """The device of one test instead of the session's, to be closed after the test."""
@@ -244,7 +262,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     held = session.config.stash[_KEY]
     output = getattr(session.config, "workeroutput", None)
     if output is not None and held.watch is not None:
-        output[_SENT] = held.watch.recorder.to_json()
+        output[_SENT] = json.dumps(held.rows())
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -252,7 +270,7 @@ def pytest_testnodedown(node: Any) -> None:
     """In the controller of xdist, keep what a worker recorded."""
     sent = getattr(node, "workeroutput", {}).get(_SENT)
     if sent is not None:
-        node.config.stash[_KEY].received += json.loads(sent)["events"]
+        node.config.stash[_KEY].received += json.loads(sent)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -286,17 +304,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _merged(session: _Session) -> list[Event]:
-    """The events of this process and of all workers, equal ones added up."""
+    """The events of all processes, equal ones added up."""
     from devlint.runtime.recorder import Event
 
-    if not session.received:
-        return session.watch.recorder.events() if session.watch is not None else []
     key: Callable[[dict[str, Any]], str] = lambda row: json.dumps(  # noqa: E731
         {name: value for name, value in row.items() if name not in ("count", "bytes", "pending", "again")}
         | {"unfinished": row["pending"] > 0}
     )
     merged: dict[str, dict[str, Any]] = {}
-    for row in session.received:
+    for row in session.rows():
         first = merged.setdefault(key(row), {**row, "count": 0, "bytes": 0, "again": 0})
         first["count"] += row["count"]
         first["bytes"] += row["bytes"]

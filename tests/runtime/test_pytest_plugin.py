@@ -215,3 +215,21 @@ def test_importing_the_plugin_imports_no_torch() -> None:
         "assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+
+
+def test_processes_that_a_test_starts_are_on_the_device(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import subprocess, sys
+        CODE = "import torch; x = torch.ones(3, device='cuda:1'); [x.sum().item() for _ in range(5)]"
+        def test_child():
+            subprocess.run([sys.executable, "-c", CODE], check=True)
+        """
+    )
+    before = dict(os.environ)
+    result = pytester.runpytest_inprocess("--devlint-device=sim:2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*<string>:1: DEV502 the host waited for cuda:1 5 times: item"])
+    assert {name: before.get(name) for name in ("PYTHONPATH", "DEVLINT_WATCH")} == {
+        name: os.environ.get(name) for name in ("PYTHONPATH", "DEVLINT_WATCH")
+    }
