@@ -16,7 +16,7 @@ import pytest
 
 from devlint.cli import COMMANDS, main
 from devlint.commands.completion import PARSERS, options_of
-from devlint.config import SCHEMA, load
+from devlint.config import SCHEMA, load, toml_reader
 
 CLEAN = "import torch\n\nx = torch.zeros(3)\n"
 BAD = 'import torch\n\nx = torch.zeros(3).to("cuda")\n'
@@ -76,6 +76,25 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
     assert schema["properties"]["torch-version"]["type"] == "string"
     assert schema["properties"]["min-severity"]["enum"] == ["error", "warning", "info"]
     assert all(row["description"] for row in schema["properties"].values())
+
+
+def test_the_schema_takes_every_example_and_default_and_refuses_what_devlint_refuses() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(run("config", "--schema")[1])
+    jsonschema.Draft7Validator.check_schema(schema)
+    validator = jsonschema.Draft7Validator(schema)
+    for row in json.loads(run("config", "--output-format", "json")[1]):
+        table = toml_reader().loads(f"{row['key']} = {row['example']}")
+        assert validator.is_valid(table), row
+        assert row["default"] is None or validator.is_valid({row["key"]: row["default"]}), row
+    for wrong in (
+        {"selct": []},
+        {"select": "DEV1"},
+        {"torch-version": "two"},
+        {"min-severity": "low"},
+        {"functions": {"f": 1}},
+    ):
+        assert not validator.is_valid(wrong), wrong
 
 
 # init
