@@ -12,7 +12,7 @@ from typing import Any, Final
 from devlint.runtime.recorder import Source
 
 _ATTRIBUTE: Final = "_devlint_copies"
-_LOOKED_AT: Final = 1 << 16  # bytes: what numpy writes into shared memory changes no version counter
+_LOOKED_AT: Final = 1 << 12  # bytes: what numpy writes into shared memory changes no version counter
 
 
 def source_of(tensor: Any, *, on_host: bool) -> Source | None:
@@ -29,6 +29,6 @@ def source_of(tensor: Any, *, on_host: bool) -> Source | None:
     size = min(tensor.numel() * tensor.element_size(), _LOOKED_AT)
     content = 0
     if on_host and size and base.is_contiguous(tensor):
-        content = zlib.crc32((ctypes.c_char * size).from_address(address))
+        content = zlib.adler32((ctypes.c_char * size).from_address(address))
     copies = vars(storage).setdefault(_ATTRIBUTE, {})
     return Source(copies, (version, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), content))

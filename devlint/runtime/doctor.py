@@ -66,7 +66,8 @@ out = {}
 try:
     import torch
     out["version"] = torch.__version__
-    kind = next((k for k in ("cuda", "xpu", "mps") if hasattr(torch, k) and getattr(torch, k).is_available()), None)
+    places = {"cuda": torch.cuda, "xpu": getattr(torch, "xpu", None), "mps": torch.backends.mps}
+    kind = next((k for k, place in places.items() if place is not None and place.is_available()), None)
     out["kind"] = kind
     out["built_for"] = {
         "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None), "xpu": getattr(torch.version, "xpu", None)

@@ -52,7 +52,8 @@ def choose_device(text: str) -> str:
         return text
     import torch
 
-    there = [kind for kind in REAL if hasattr(torch, kind) and getattr(torch, kind).is_available()]
+    places = {"cuda": torch.cuda, "xpu": getattr(torch, "xpu", None), "mps": torch.backends.mps}
+    there = [kind for kind, place in places.items() if place is not None and place.is_available()]
     if text == "auto":
         return there[0] if there else str(DeviceSpec())
     if text not in there:
