@@ -52,6 +52,7 @@ class ClassFacts:
     unregistered: dict[str, Unregistered] = field(default_factory=dict)
     properties: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
+    moving: dict[str, bool] = field(default_factory=dict)  # by method: whether it puts its inputs somewhere itself
     home: Machine | None = None  # the interpreter of the other file that defines it, None for a class of this file
     original: ClassFacts | None = None  # the class as that file knows it
     extended: bool = False  # bases from other files were looked up

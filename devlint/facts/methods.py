@@ -709,10 +709,11 @@ def only_waits(arguments: Arguments, with_device: bool) -> bool:
 
 def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
     """Whether a module's method puts its inputs on a device itself."""
-    found = class_.method(method)
-    if found is None:
-        return True  # not known what it does
-    for child in ast.walk(found[1]):
-        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "cpu", "type_as", "to_device"):
-            return True
-    return False
+    known = class_.moving.get(method)
+    if known is None:
+        found = class_.method(method)
+        known = class_.moving[method] = found is None or any(  # not known what it does
+            isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "cpu", "type_as", "to_device")
+            for child in ast.walk(found[1])
+        )
+    return known

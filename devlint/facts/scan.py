@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_LEAVES = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
+_LEAVES = frozenset(
+    kind
+    for base in (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
+    for kind in base.__subclasses__()
+)  # without children or a place
 
 
 @dataclass(slots=True)
@@ -48,44 +52,52 @@ class Scan:
 
 
 def scan(tree: ast.Module) -> Scan:
-    """Walk the tree once."""
+    """Walk the tree once. What a nested function holds is counted there, and added to the outer one at the end."""
     found = Scan(tree=tree)
-    stack: list[tuple[ast.AST, tuple[FunctionScan, ...], ast.ClassDef | None]] = [(tree, (), None)]
+    outside = FunctionScan(tree)  # stands for the module level
+    nested: list[tuple[FunctionScan, FunctionScan]] = []
+    # node, the function that holds it, the outermost function around it, the class around that
+    stack: list[tuple[ast.AST, FunctionScan, FunctionScan | None, ast.ClassDef | None]] = [(tree, outside, None, None)]
     pop, push = stack.pop, stack.append
     callees: set[int] = set()  # what calls call
     while stack:
-        node, inside, owner = pop()
-        found.size += 1
-        for function in inside:
-            function.size += 1
-        if isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
-            for function in inside:
-                function.nodes.append(node)
-            if isinstance(node, ast.Call):
-                target = node.func
-                name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", None)
-                if isinstance(name, str):
-                    callees.add(id(target))
-                    found.calls.setdefault(name, []).append(Site(node, inside[0] if inside else None))
-                    if inside:
-                        found.called.add(name)
-            elif isinstance(node, ast.Attribute) and id(node) not in callees:
-                found.handed.add(node.attr)
-        elif isinstance(node, ast.Name):
+        node, inside, caller, owner = pop()
+        inside.size += 1
+        kind = type(node)
+        if kind is ast.Constant:
+            continue
+        if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Store):
-                if inside:
-                    bound = inside[-1].bound
-                    bound[node.id] = bound.get(node.id, 0) + 1
+                if caller is not None:
+                    inside.bound[node.id] = inside.bound.get(node.id, 0) + 1
             elif id(node) not in callees:
                 found.handed.add(node.id)
             continue
-        elif isinstance(node, ast.Constant):
+        if isinstance(node, ast.Attribute):
+            inside.nodes.append(node)
+            if id(node) not in callees:
+                found.handed.add(node.attr)
+            push((node.value, inside, caller, owner))
             continue
+        if isinstance(node, ast.Call):
+            inside.nodes.append(node)
+            target = node.func
+            name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", None)
+            if isinstance(name, str):
+                callees.add(id(target))
+                found.calls.setdefault(name, []).append(Site(node, caller))
+                if caller is not None:
+                    found.called.add(name)
+            push((target, inside, caller, owner))
+            for child in (*node.args, *node.keywords):
+                push((child, inside, caller, owner))
+            continue
+        if isinstance(node, ast.Subscript):
+            inside.nodes.append(node)
         elif isinstance(node, ast.Global):
             found.rebound.update(node.names)
         elif isinstance(node, ast.Nonlocal):
-            for function in inside:
-                function.nonlocals.update(node.names)
+            inside.nonlocals.update(node.names)
         elif isinstance(node, ast.keyword) and node.arg in ("collate_fn", "worker_init_fn"):
             value = node.value
             if isinstance(value, ast.Name):
@@ -94,14 +106,22 @@ def scan(tree: ast.Module) -> Scan:
                 found.collators.add(value.attr)
         elif isinstance(node, ast.ClassDef):
             owner = node
-        if isinstance(node, _FUNCTIONS):
-            inside = (*inside, found.functions.setdefault(id(node), FunctionScan(node, owner)))
-        for name in node._fields:
-            part = getattr(node, name, None)
-            if isinstance(part, list):
+        elif isinstance(node, _FUNCTIONS):
+            own = found.functions.setdefault(id(node), FunctionScan(node, owner))
+            nested.append((own, inside))
+            inside, caller = own, caller or own
+        for field_name in node._fields:
+            part = getattr(node, field_name, None)
+            if part.__class__ is list:
                 for child in part:
                     if isinstance(child, ast.AST):
-                        push((child, inside, owner))
-            elif isinstance(part, ast.AST) and not isinstance(part, _LEAVES):
-                push((part, inside, owner))
+                        push((child, inside, caller, owner))
+            elif isinstance(part, ast.AST) and type(part) not in _LEAVES:
+                push((part, inside, caller, owner))
+    for own, outer in reversed(nested):
+        outer.size += own.size
+        if outer is not outside:
+            outer.nodes += own.nodes
+            outer.nonlocals |= own.nonlocals
+    found.size = outside.size
     return found

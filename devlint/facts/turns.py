@@ -39,6 +39,9 @@ def from_zero(call: ast.Call) -> bool:
 
 def first_turn(body: Sequence[ast.stmt], env: Mapping[str, Value], index: str | None) -> Turn | None:
     """The first turn of a loop where one of its conditions asks for it; None where none does."""
+    known = {name for name, value in env.items() if value.kind == "bool" and isinstance(value.constant, bool)}
+    if index is None and not known:
+        return None
     asked: set[str] = set()
     for statement in body:
         for child in ast.walk(statement):
@@ -46,11 +49,7 @@ def first_turn(body: Sequence[ast.stmt], env: Mapping[str, Value], index: str | 
                 name = subject(child.test)
                 if name is not None:
                     asked.add(name)
-    flags = {
-        name
-        for name in asked
-        if name != index and name in env and env[name].kind == "bool" and isinstance(env[name].constant, bool)
-    }
+    flags = (asked & known) - {index}
     if flags:
         flags &= {
             child.id
