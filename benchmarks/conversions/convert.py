@@ -3,12 +3,13 @@
     git clone https://github.com/xternalz/WideResNet-pytorch clones/xternalz+WideResNet-pytorch   # and so on
     python benchmarks/conversions/convert.py clones --json benchmarks/conversions/results.json --markdown docs/conversions.md
 
-`clones` holds one clone for each repository in `programs.toml`, named `owner+name`, bare or not, with the commit that is
-written there. Each program is copied out of it, ported where old Python or torch stands in the way (never a line about
-devices), converted, and run on stand-ins for its data: the original on the CPU and on a simulated card, the result on
-the CPU, on one and two simulated CUDA cards (the second one current), and on simulated XPU and MPS. Losses are compared
-with those of the original on as many simulated cards, under one seed. Exits with 1 when something does not run, when losses
-differ, when a second conversion changes something, or when `--diff` does not apply. Needs Python 3.11.
+`clones` holds one clone for each repository in `programs.toml`, named `owner+name`, bare or not, with the commit that
+is written there. With `--only`, the results of the other programs are kept. Each program is copied out of it, ported
+where old Python or torch stands in the way (never a line about devices), converted, and run on stand-ins for its
+data: the original on the CPU and on a simulated card, the result on the CPU, on one and two simulated CUDA cards (the
+second one current), and on simulated XPU and MPS. Losses are compared with those of the original on as many simulated
+cards, under one seed. Exits with 1 when something does not run, when losses differ, when a second conversion changes
+something, or when `--diff` does not apply. Needs Python 3.11.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Run:
 
 @dataclass
 class Result:
-    """What became of one program. added, removed: lines of the diff. by_hand: lines that a person still had to change."""
+    """What became of one program. added, removed: lines of the diff. by_hand: what a person still had to change."""
 
     name: str
     shape: str
@@ -56,7 +57,7 @@ class Result:
     files_changed: int
     added: int
     removed: int
-    by_hand: str
+    by_hand: list[str]
     original_cpu: str
     original_cuda: str
     converted: dict[str, str]
@@ -71,7 +72,6 @@ class Result:
             and all(text in ("equal", "no reference") for text in self.losses.values())
             and not self.second_run_changes
             and self.diff_applies
-            and not self.by_hand
         )
 
 
@@ -96,6 +96,9 @@ def main() -> int:
         results.append(result)
         print(row(result), flush=True)
     if arguments.json:
+        known = json.loads(arguments.json.read_text(encoding="utf-8")) if arguments.json.exists() else []
+        merged = {**{r["name"]: Result(**r) for r in known}, **{r.name: r for r in results}}
+        results = [merged[program["name"]] for program in table["program"] if program["name"] in merged]
         arguments.json.write_text(json.dumps([asdict(r) for r in results], indent=1) + "\n", encoding="utf-8")
     if arguments.markdown:
         write_table(arguments.markdown, results)
@@ -114,16 +117,20 @@ def convert(program: dict[str, Any], clones: Path, work: Path) -> Result:
     applied = subprocess.run(["git", "apply", "--unsafe-paths", "-"], cwd=patched, input=diff)
     after = sources(converted)
     devlint(converted, "check", "--fix", "--unsafe-fixes", "--no-cache", ".")
+    again = sources(converted)
     changed, added, removed = compare(sources(original), after)
+    by_hand = [f"{change['files']}: {change['why']}" for change in program.get("by_hand", [])]
+    for change in program.get("by_hand", []):
+        port(converted, change)
     on_cpu, reference = execute(program, original, work, "cpu"), execute(program, original, work, "sim")
     on_two = execute(program, original, work, "sim:2")  # several cards change the batches that DataParallel makes
     runs = {name: execute(program, converted, work, device) for name, device in RUNS.items()}
     return Result(
         program["name"], program["shape"], program["repository"], program["commit"], program["script"],
-        [text for text in ports if text], changed, added, removed, program.get("by_hand", ""),
+        [text for text in ports if text], changed, added, removed, by_hand,
         on_cpu.outcome, reference.outcome, {name: run.outcome for name, run in runs.items()},
         {name: agreement(run, on_two if name == "2 cards" else reference) for name, run in runs.items()},
-        sources(converted) != after, applied.returncode == 0 and sources(patched) == after,
+        again != after, applied.returncode == 0 and sources(patched) == after,
     )  # fmt: skip
 
 
@@ -232,8 +239,8 @@ def row(result: Result) -> str:
 def write_table(path: Path, results: list[Result]) -> None:
     """Replace the table in the document, which stands between two marks."""
     lines = [
-        "| program | what it is | diff | by hand | original on CPU | " + " | ".join(RUNS) + " | losses |",
-        "|---|---|---|---|---|" + "---|" * len(RUNS) + "---|",
+        "| program | what it is | diff | by hand | original on CPU | " + " | ".join(RUNS) + " | losses | diff |",
+        "|---|---|---|---|---|" + "---|" * len(RUNS) + "---|---|",
     ]
     for r in results:
         name = f"[{r.name}](https://github.com/{r.repository}/tree/{r.commit[:10]})"
@@ -242,9 +249,9 @@ def write_table(path: Path, results: list[Result]) -> None:
         cpu = r.original_cpu.split(":")[0] if r.original_cpu != "ran" else "ran"
         size = f"+{r.added} -{r.removed} in {r.files_changed}"
         lines.append(
-            f"| {name} | {r.shape} | {size} | {r.by_hand or 'nothing'} | {cpu} | "
+            f"| {name} | {r.shape} | {size} | {'; '.join(r.by_hand) or 'nothing'} | {cpu} | "
             + " | ".join(cells)
-            + f" | {', '.join(kinds)} |"
+            + f" | {', '.join(kinds)} | {'sound' if r.diff_applies and not r.second_run_changes else 'not sound'} |"
         )
     text = path.read_text(encoding="utf-8")
     begin, end = "<!-- table -->", "<!-- end of table -->"

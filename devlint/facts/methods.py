@@ -25,6 +25,7 @@ from devlint.facts.values import (
     Device,
     Kind,
     Place,
+    Symbol,
     Value,
     describe,
     may_be_accelerator,
@@ -502,7 +503,7 @@ class Methods(Calls):
         if home == "torch.nn.CTCLoss":
             operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
         class_ = self.classes.get(home)
-        scatters = home.endswith("DataParallel")
+        scatters = home.endswith("DataParallel") and not self.is_any_accelerator(value.device)
         if class_ is None or not moves_inputs(class_):
             checked = operands
             if class_ is not None:
@@ -541,6 +542,14 @@ class Methods(Calls):
         if class_ is not None and moves_inputs(class_):
             return NOTHING  # what it returns may be anywhere
         return Value("tensors", device, None, because=because) if value.device else NOTHING
+
+    def is_any_accelerator(self, device: Device) -> bool:
+        """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""
+        symbols = [place for place in device if isinstance(place, Symbol)]
+        if len(device) != 1 or not symbols:
+            return False
+        chosen = self.lookup(symbols[0].name) or self.globals.get(symbols[0].name)
+        return chosen is not None and chosen.type_name == "chosen:accelerator"
 
     # -- device events ------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,7 @@ from devlint_rules._run_device import (
     run_device,
 )
 
+_ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 _ROLES = frozenset({"argument", "assigned", "map"})
 # Uses of a device that only a string allows: comparison, formatting, methods of str, calls that take a type.
 _AS_TEXT = (
@@ -117,7 +118,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
             return Fix("Build the device from the type of the run's device and this index", Safety.HINT)
         if event.role == "assigned" or (event.run_device is None and _is_assigned(site, whole)):
-            as_text = not isinstance(whole, cst.Call) and _is_used_as_text(site)
+            new = site.facts.torch_version >= _ACCELERATOR_SINCE
+            as_text = not isinstance(whole, cst.Call) and (not new or _is_used_as_text(site))
             choice = _choice(event.type, site, as_text=as_text)
             if choice is None:
                 return Fix("Choose the device that is there", Safety.HINT)
@@ -179,7 +181,7 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 
 def _choice(type: str, site: Site, *, as_text: bool) -> str | None:
     """An expression for the device that is there, a string where the literal was one. None: torch cannot tell."""
-    if site.facts.torch_version >= (2, 7):
+    if site.facts.torch_version >= _ACCELERATOR_SINCE:
         device, accelerator = site.spell("torch.device"), site.spell("torch.accelerator.current_accelerator")
         choice = f'{accelerator}(check_available=True) or {device}("cpu")'
         return f"({choice}).type" if as_text else choice
