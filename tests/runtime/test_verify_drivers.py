@@ -10,7 +10,7 @@ import pytest
 
 from devlint.model import TextEdit
 from devlint.runtime import verify as module
-from devlint.runtime.correction import Edition
+from devlint.runtime.correction import Edition, case_from_row
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
 from devlint.runtime.runs import Outcome, Run, Verdict
@@ -114,6 +114,81 @@ if __name__ == "__main__":
     child.start()
     child.join()
 """
+FAMILIES = """\
+import time
+
+import torch
+
+
+def mixed(x):
+    return (x + torch.arange(3.0)).sum()
+
+
+def portable():
+    return torch.ones(3, device="cuda").sum()
+
+
+def cast(x):
+    with torch.autocast(torch.device("cuda")):
+        return x.sum()
+
+
+def timed(x):
+    began = time.perf_counter()
+    y = x * x
+    took = time.perf_counter() - began
+    return took, y
+
+
+def fetched(x):
+    early = x.to("cpu", non_blocking=True)
+    return early.tolist()
+
+
+def placed(rank):
+    return torch.ones(3, device=torch.device("cuda", rank)).sum()
+"""
+TESTS_OF_FAMILIES = """\
+import os
+
+import pytest
+import torch
+from pkg import families
+
+x = torch.ones(3, device="cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("name", os.environ.get("FAMILIES", "mixed cast timed fetched portable placed").split())
+def test_family(name):
+    arguments = {"portable": (), "placed": (int(os.environ.get("RANK", 1)),)}.get(name, (x,))
+    getattr(families, name)(*arguments)
+"""
+WRONG_OF_EACH_FAMILY = [
+    ("DEV101", "torch.arange(3.0)", "torch.arange(3.0, device='cpu')"),
+    ("DEV201", 'device="cuda")', 'device="cuda:0")'),
+    ("DEV303", 'torch.autocast(torch.device("cuda"))', 'torch.autocast(torch.device("cuda", 0))'),
+    (
+        "DEV401",
+        "took = time.perf_counter() - began",
+        "took = time.perf_counter() - began\n    torch.cuda.synchronize()",
+    ),
+    ("DEV505", 'x.to("cpu", non_blocking=True)', 'x.to("cpu", torch.float32, non_blocking=True)'),
+    ("DEV603", 'torch.device("cuda", rank)', 'torch.device(f"cuda:{rank}")'),
+]
+WATCH = {"DEV505": ["return early.tolist()"]}
+CLEAN = (
+    FAMILIES.replace("torch.arange(3.0)", "torch.arange(3.0, device=x.device)")
+    .replace('torch.autocast(torch.device("cuda"))', "torch.autocast(x.device.type)")
+    .replace("y = x * x", "y = (x * x).cpu()")
+    .replace(", non_blocking=True", "")
+)
+INERT_OF_EACH_FAMILY = [
+    ("DEV101", "device=x.device)).sum()", "device=x.device)).sum() + 0"),
+    ("DEV303", "return x.sum()", "return torch.sum(x)"),
+    ("DEV401", "return took, y", "return (took, y)"),
+    ("DEV505", "return early.tolist()", "return list(early.tolist())"),
+    ("DEV603", "device=torch.device", "requires_grad=False, device=torch.device"),
+]
 NOISE = ("DEV102", 13)
 WRONG = ("(x.shape)", "(x.shape, device='cpu')")
 INERT = ("(x.shape)", "(tuple(x.shape))")
@@ -238,6 +313,61 @@ def test_script_of_a_command_that_is_no_python(project: Path, launcher: Launcher
     (project / "broken.py").write_text("import pkg.net\nx = (\n", encoding="utf-8")
     report = run(launcher, "python", "broken.py", device="cpu", fix=INERT)
     assert outcome(report, "original").text.startswith("stopped for another reason at broken.py:2: SyntaxError:")
+
+
+def families(
+    project: Path, launcher: Launcher, text: str, fixes: list[tuple[str, str, str]]
+) -> dict[str, tuple[Verdict, str]]:
+    """The verdict under pytest on each of several fixes of one file, with its evidence."""
+    path = project / "src" / "pkg" / "families.py"
+    path.write_text(text, encoding="utf-8")
+    (project / "tests" / "test_train.py").write_text(TESTS_OF_FAMILIES, encoding="utf-8")
+    cases = [
+        replace(
+            case_from_row({"code": code, "at": old, "replace": [[old, new]], "related": WATCH.get(code, [])}, text),
+            file=str(path),
+        )
+        for code, old, new in fixes
+    ]
+    request = Request("", command=("pytest", "-q", "tests/test_train.py"), device="sim", timeout=60.0)
+    report = verify(request, {str(path): text}, cases, Runner(request, launcher))
+    return {fix.case.code: (fix.judgement.verdict, " ".join(fix.judgement.evidence)) for fix in report.fixes}
+
+
+def test_pytest_refutes_a_wrong_fix_of_every_family(project: Path, launcher: Launcher) -> None:
+    seen = families(project, launcher, FAMILIES, WRONG_OF_EACH_FAMILY)
+    assert {code: verdict for code, (verdict, _) in seen.items() if verdict is not Verdict.REFUTED} == {}, seen
+    assert len(seen) == 6
+
+
+def test_pytest_does_not_reproduce_an_inert_fix_of_any_family(
+    project: Path, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAMILIES", "mixed cast timed fetched placed")
+    monkeypatch.setenv("RANK", "0")
+    seen = families(project, launcher, CLEAN, INERT_OF_EACH_FAMILY)
+    assert {code: verdict for code, (verdict, _) in seen.items() if verdict is not Verdict.NOT_REPRODUCED} == {}, seen
+
+
+def test_pytest_does_not_reach_a_fix_of_any_family_that_no_test_calls(
+    project: Path, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAMILIES", "mixed")
+    fixes = [fix for fix in WRONG_OF_EACH_FAMILY if fix[0] != "DEV101"]
+    seen = families(project, launcher, FAMILIES, fixes)
+    assert {code: verdict for code, (verdict, _) in seen.items() if verdict is not Verdict.NOT_REACHED} == {}, seen
+
+
+@pytest.mark.slow
+def test_torchrun_does_not_reproduce_an_inert_fix(project: Path, launcher: Launcher) -> None:
+    (project / "src" / "pkg" / "net.py").write_text(NET.replace("(x.shape)", "(x.shape).to(x.device)"))
+    fix = ("torch.zeros(x.shape).to(x.device)", "torch.zeros(x.shape).to(device=x.device)")
+    texts, _, _, _ = find_in_files(["src"], (), ())
+    file = next(each for each in texts if each.endswith("net.py"))
+    case = replace(case_from_row({"code": "DEV101", "at": fix[0], "replace": [list(fix)]}, texts[file]), file=file)
+    request = Request("", command=("torchrun", "--nproc-per-node", "2", "ddp.py"), device="sim:2", timeout=60.0)
+    report = verify(request, texts, [case], Runner(request, launcher))
+    assert [fix.judgement.verdict for fix in report.fixes] == [Verdict.NOT_REPRODUCED]
 
 
 @pytest.mark.slow
