@@ -87,13 +87,14 @@ def test_the_schema_takes_every_example_and_default_and_refuses_what_devlint_ref
         table = toml_reader().loads(f"{row['key']} = {row['example']}")
         assert validator.is_valid(table), row
         assert row["default"] is None or validator.is_valid({row["key"]: row["default"]}), row
-    for wrong in (
+    wrong_tables: list[dict[str, object]] = [
         {"selct": []},
         {"select": "DEV1"},
         {"torch-version": "two"},
         {"min-severity": "low"},
         {"functions": {"f": 1}},
-    ):
+    ]
+    for wrong in wrong_tables:
         assert not validator.is_valid(wrong), wrong
 
 

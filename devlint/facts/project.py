@@ -150,6 +150,8 @@ class Reach:
         self._flows: dict[str, Flow | None] = {}
         self._found: dict[tuple[str, str], Found | None] = {}
         self._roots: dict[str, list[str]] = {}
+        self._named: dict[tuple[str, str], Found | None] = {}
+        self._stars: dict[tuple[str, str], str | None] = {}
 
     @property
     def exhausted(self) -> bool:
@@ -169,33 +171,51 @@ class Reach:
 
     def _find(self, folder: str, qualname: str, hops: int) -> Found | None:
         for path, rest in self._modules(folder, qualname):
-            if not rest or len(rest) > 2:
-                return None
-            flow = self.flow(path)
-            if flow is None:
-                return None
-            name, dotted = rest[0], ".".join(rest)
-            if len(rest) == 1:
-                full = f"{module_name(path)}.{name}"
-                function, class_ = flow.functions.get(name), flow.classes.get(name)
-                if function is not None:
-                    return Found(flow, full, function=function)
-                if class_ is not None and class_.home is None:
-                    return Found(flow, full, class_=class_)
-                value = flow.globals.get(name)
-                if value is not None and value.kind != "namespace":
-                    return Found(flow, full, value=value)
-            if hops >= HOPS:
-                return None
-            target = flow.imports.module_level.get(name)
-            if target is not None:
-                return self.find(path, ".".join([target, *rest[1:]]), hops + 1)
-            for star in flow.imports.stars:
-                found = self.find(path, f"{star}{'' if star.endswith('.') else '.'}{dotted}", hops + 1)
-                if found is not None:
-                    return found
-            return None
+            return self._inside(path, tuple(rest), hops) if rest and len(rest) <= 2 else None
         return None
+
+    def _inside(self, path: str, rest: tuple[str, ...], hops: int) -> Found | None:
+        """What a name, or an attribute of one, is in a file."""
+        key = (path, ".".join(rest))
+        if key not in self._named:
+            self._named[key] = None  # a cycle of star imports ends here
+            self._named[key] = self._look(path, rest, hops)
+        return self._named[key]
+
+    def _look(self, path: str, rest: tuple[str, ...], hops: int) -> Found | None:
+        flow = self.flow(path)
+        if flow is None:
+            return None
+        name = rest[0]
+        if len(rest) == 1:
+            full = f"{module_name(path)}.{name}"
+            function, class_ = flow.functions.get(name), flow.classes.get(name)
+            if function is not None:
+                return Found(flow, full, function=function)
+            if class_ is not None and class_.home is None:
+                return Found(flow, full, class_=class_)
+            value = flow.globals.get(name)
+            if value is not None and value.kind != "namespace":
+                return Found(flow, full, value=value)
+        if hops >= HOPS:
+            return None
+        target = flow.imports.module_level.get(name)
+        if target is not None:
+            return self.find(path, ".".join([target, *rest[1:]]), hops + 1)
+        for star in flow.imports.stars:
+            module = self._star(path, star)
+            found = self._inside(module, rest, hops + 1) if module is not None else None
+            if found is not None:
+                return found
+        return None
+
+    def _star(self, path: str, star: str) -> str | None:
+        """The file that `from star import *` in a file means. A package may have hundreds of them."""
+        key = (path, star)
+        if key not in self._stars:
+            found = next(self._modules(os.path.dirname(path), star), None)
+            self._stars[key] = found[0] if found is not None and not found[1] else None
+        return self._stars[key]
 
     def flow(self, path: str) -> Flow | None:
         """The interpreter for another file, None when the bounds are reached or the file says nothing."""
