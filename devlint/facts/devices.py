@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 import re
 from dataclasses import replace
 from typing import Literal
@@ -150,14 +151,22 @@ class Devices(Operations):
             return
         self.emit(event)
 
+    def imported_devices(self) -> Iterator[tuple[str, Value]]:
+        """Devices that other files of the project choose, by the names under which this one imports them."""
+        for name, target in self.imports.module_level.items():
+            if "device" in name.lower() and not target.startswith("torch"):
+                value = self.imported_value(target)
+                if value is not None:
+                    yield name, value
+
     def run_device(self, type: str) -> tuple[str | None, bool]:
         """An expression in scope that holds the device of the run, and whether it is `type` wherever that exists.
 
         Names are tried in the order in which a reader would: a variable `device`, then `self.device`, `args.device`,
-        then any other path that holds a chosen device.
+        then any other path that holds a chosen device; names that are imported from the project count as variables.
         """
         best: tuple[int, str, Value] | None = None
-        for path, value in self.scope().items():
+        for path, value in (*self.imported_devices(), *self.scope().items()):
             if value.kind not in ("device", "string") or len(value.device) != 1 or "[" in path:
                 continue
             (place,) = value.device

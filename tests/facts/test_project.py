@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devlint.facts.analysis import analyse
-from devlint.facts.events import Event, Meet
+from devlint.facts.events import DeviceLiteral, Event, Meet
 from devlint.facts.project import FILES, Project
 from devlint.facts.result import Facts
 from devlint.facts.values import Value, describe
@@ -371,3 +371,21 @@ def test_file_that_changed_is_read_anew(tmp_path: Path) -> None:
     assert revealed(facts_of(tmp_path, project=project)) == ["tensor on the CPU"]
     (tmp_path / "tools.py").write_text('import torch\ndef mask(n): return torch.zeros(n, device="cuda:1")\n')
     assert revealed(facts_of(tmp_path, project=project)) == ["tensor on `cuda:1`"]
+
+
+def test_device_that_another_file_chooses_is_the_device_of_the_run(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "config.py": """
+                import torch
+                DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            """,
+            "main.py": """
+                import torch
+                from config import DEVICE
+                x = torch.zeros(3, device="cuda")
+            """,
+        },
+    )
+    assert [e.run_device for e in facts_of(tmp_path).events if isinstance(e, DeviceLiteral)] == ["DEVICE"]
