@@ -529,6 +529,8 @@ def test_compile_runs_eagerly(simulation: Simulation) -> None:
     module = torch.compile(nn.Linear(3, 3).cuda())
     assert device(module(torch.ones(2, 3, device="cuda"))) == ["cuda:0"]
     assert simulation.notes == ["torch.compile: the model runs eagerly"]
+    assert list(module.state_dict()) == ["_orig_mod.weight", "_orig_mod.bias"]
+    assert torch.compile(mode="max-autotune")(torch.relu) is torch.relu
 
 
 def test_profiler_records_the_cpu_kernels() -> None:

@@ -31,7 +31,9 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     def compile_function(original: Any) -> Any:
         def compile(model: Any = None, **kwargs: Any) -> Any:
             simulation.note("torch.compile: the model runs eagerly")
-            return (lambda function: function) if model is None else model
+            if model is None:
+                return lambda function: compile(function)
+            return _compiled_module(model) if isinstance(model, torch.nn.Module) else model
 
         return compile
 
@@ -45,6 +47,13 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     yield Patch(torch.nn.Module, "compile", compile_module)
     yield Patch(torch.jit, "trace", trace)
     yield Patch(torch.jit, "trace_module", trace)
+
+
+def _compiled_module(model: torch.nn.Module) -> Any:
+    """The wrapper that compiling puts around a module, with its ``_orig_mod`` and names of parameters; runs eagerly."""
+    from torch._dynamo.eval_frame import DisableContext, OptimizedModule
+
+    return OptimizedModule(model, DisableContext())
 
 
 def _card_in(values: Any) -> Card | None:
