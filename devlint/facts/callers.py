@@ -103,6 +103,9 @@ class Callers:
         owner = function.owner
         return owner is not None and "." not in function.name[len(owner.name) + 1 :]
 
+    def is_method_of_module(self, function: Function) -> bool:
+        return function.owner is not None and function.owner.is_module and self.is_method(function)
+
     def related(self, node: ast.ClassDef | None, owner: ClassFacts) -> bool:
         """Whether a class is another one, or one of them derives from the other."""
         other = self.classes.get(node.name) if node is not None else None

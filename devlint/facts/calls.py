@@ -495,8 +495,8 @@ class Calls(Devices):
         function, name = assumed
         evidence = self.evidence.get(id(function.node))
         annotated = evidence is None or name in evidence.annotated
-        if annotated and not self.callers.sites(function):
-            return True
+        if not self.callers.sites(function) and (annotated or not self.callers.is_method_of_module(function)):
+            return annotated
         return self.callers.may_pass_device_data(function, name, annotated)
 
     def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:

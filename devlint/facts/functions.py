@@ -58,9 +58,11 @@ class Functions(Registration):
         assert self.function is not None
         outer = self.scan.functions.get(id(self.function.node))
         closure = {**self.function.closure, **self.state.env}
-        for path in closure:
+        for path, value in closure.items():
             if outer is not None and outer.bound.get(path, 0) > 1:
                 closure[path] = NOTHING  # what it holds when the function is called is not known
+            elif value.kind == "module" and value.shared:
+                closure[path] = replace(value, device=UNKNOWN)  # whoever holds it moves it before the call
         return closure
 
     def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:

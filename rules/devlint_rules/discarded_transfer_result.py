@@ -40,7 +40,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.api import Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import CPU, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
 
 
@@ -63,6 +63,8 @@ class DiscardedTransferResult(Rule[Move]):
             return False
         if not event.discarded or event.target is None or event.under.excepts:
             return False
+        if len(value.device) == 1 and value.device == event.target.device != CPU:
+            return False  # it is there already
         lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)
         return lives_on and (value.is_tensor or value.kind == "packed")
 
