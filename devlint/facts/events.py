@@ -184,6 +184,7 @@ class DeviceLiteral(Event):
     argument: Literal["device", "type", "index"]
     run_device: str | None  # an expression in scope that holds the device of the run
     run_device_is_proved: bool  # proved to be that type wherever that type exists
+    partner: str | None = None  # without one: the tensor that what is made there meets first, see `partners`
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,7 @@ class CudaMethod(Event):
     extra: bool  # further arguments such as non_blocking
     run_device: str | None
     run_device_is_proved: bool
+    partner: str | None = None  # as in `DeviceLiteral`
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +296,7 @@ class ApiCall(Event):
     raises: bool
     run_device: str | None
     run_device_is_proved: bool
+    partner: str | None = None  # as in `DeviceLiteral`
 
     @property
     def type(self) -> str:

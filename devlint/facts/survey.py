@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterator
 
 from devlint.facts.checkpoints import loads_of_host_data
-from devlint.facts.events import ColdTimer, Create, Event, Move
+from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.flow import Flow
 from devlint.facts.gates import followed, required, type_tests
 from devlint.facts.outline import Outline
 from devlint.facts.parallel import ranks, workers, wrapped
+from devlint.facts.partners import partners
 from devlint.facts.startup import late_settings
 from devlint.facts.steps import drop_trained, loop_empties, loop_waits, retained
 from devlint.facts.streams import stream_uses
@@ -70,6 +71,14 @@ def computes_early(node: ast.stmt) -> bool:
     return False
 
 
+def fixes_an_accelerator(tree: ast.Module, flow: Flow, text: str) -> bool:
+    return any(
+        isinstance(e, (CudaMethod, DeviceLiteral)) or (isinstance(e, ApiCall) and e.qualname.endswith("Tensor"))
+        for e in flow.events.values()
+        if getattr(e, "run_device", "") is None and e.function
+    )
+
+
 SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (loop_moves, moves_in_loops),
     (unpinned, words("non_blocking")),
@@ -84,6 +93,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{")),
     (workers, works_in_workers),
     (late_settings, touches_early),
+    (partners, fixes_an_accelerator),
     (loads_of_host_data, words("torch.load", "import load")),
     (required, words("is_available")),
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
@@ -103,6 +113,6 @@ def survey(tree: ast.Module, flow: Flow, test: bool) -> None:
     outline = Outline(tree, flow, test)
     for run in wanted:
         for event in list(run(outline)):
-            flow.emit(event)
+            flow.emit(event, *((event.is_call,) if isinstance(event, ApiCall) else ()))
     if cold:
         drop_trained(outline)

@@ -15,6 +15,7 @@ from devlint_rules.cuda_method import CudaMethodCall
 from devlint_rules.cuda_only_api import CudaOnlyApi
 from devlint_rules.cuda_only_selection import CudaOnlySelection
 from devlint_rules.cuda_required import CudaRequired
+from devlint_rules.current_card import CurrentCard
 from devlint_rules.data_parallel_devices import DataParallelDevices
 from devlint_rules.ddp_device_ids import DdpDeviceIds
 from devlint_rules.default_device_cuda import DefaultDeviceCuda
@@ -111,4 +112,5 @@ RULES: tuple[type[Rule[Any]], ...] = (
     RankAsDeviceIndex,
     VisibleDevicesLate,
     DeviceInWorker,
+    CurrentCard,
 )

@@ -115,11 +115,13 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
 
 
 def at_hand(event: Event, facts: Facts) -> str | None:
-    """The device of an argument that is a tensor of the caller's, or of the parameters of the method's own module.
+    """The device of the tensor that it meets first, of an argument that is one of the caller's, or of the own module.
 
     Arguments that the function itself moves to the accelerator are the caller's on the host, and say nothing; nor do
     those of a function that trains, unless what moves was made in it.
     """
+    if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
+        return f"{event.partner}.device"
     head = _head_of(event, facts)
     if head is None:
         return None

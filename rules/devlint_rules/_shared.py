@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import symtable
 from collections.abc import Mapping
 from typing import Literal
@@ -276,3 +277,15 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
 def trail(event: Event, span: Span) -> tuple[Origin, ...]:
     """The places that explain an event, without that of the finding itself and without repetitions."""
     return tuple(origin for origin in dict.fromkeys(event.because) if origin.span != span)
+
+
+def is_initialized(span: Span, facts: Facts) -> bool:
+    """Whether `__init__` of a module's base was called above `span`: before that a module registers nothing.
+
+    True where the `__init__` around it calls none.
+    """
+    start = facts.text.rfind("def __init__", 0, span.start)
+    end = facts.text.find("\n    def ", span.start)
+    body = facts.text[start : end if end >= 0 else len(facts.text)]
+    found = re.search(r"super\([^()]*\)\s*\.__init__\(|\w\.__init__\(\s*self\b", body)
+    return start < 0 or found is None or start + found.start() < span.start

@@ -74,6 +74,8 @@ _NEW = {
 }
 _CUDA = frozenset({Place("cuda")})
 _DEVICE_NAMES = frozenset({"device", "dev"})
+# Says which process it is, and nothing of what it runs on.
+_FIRST_CARD = re.compile(r"\b\w*gpu\w*\s*==\s*0\b")
 _ASKS_DEVICE = re.compile(r"(?i)cuda|gpu|device|\bFalse\b|amp")
 
 
@@ -147,6 +149,9 @@ class AmpDeviceType(Rule[ApiCall]):
                 return hint
             given[keyword or parameters[position]] = arg if keyword else _named(arg, parameters[position])
         follows = old["type"] == "cuda" and _varies(event) and not _is_meant(event)
+        enabled = event.arguments.get("enabled") or event.arguments.get("0")
+        if not follows and old["name"] == "autocast" and enabled is not None and _by_availability(enabled.text):
+            return Fix(f"Use `{new}` with the type of the device that the tensors are on", Safety.HINT)
         type = f"{_type_of(event, site)}" if follows else f'"{old["type"]}"'
         first = cst.Arg(site.expression(type))
         given.pop("device_type", None)
@@ -234,7 +239,8 @@ def _only_for_type(given: Operand, event: ApiCall, facts: Facts) -> bool:
 
 def _is_meant(event: ApiCall) -> bool:
     """Whether CUDA is asked for around the call, or by its `enabled` argument."""
-    guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
+    tests = (_FIRST_CARD.sub("", test) for test in event.under.tests)
+    guard = event.under.allow("cuda") or any(re.search(r"(?i)cuda|gpu", test) for test in tests)
     enabled = event.arguments.get("enabled") or (
         event.arguments.get("0") if event.qualname.endswith((".cuda.amp.autocast", ".cpu.amp.autocast")) else None
     )

@@ -48,6 +48,7 @@ from devlint_rules._run_device import (
     names_several_cards,
     run_device,
 )
+from devlint_rules._shared import is_initialized
 
 _MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 
@@ -90,6 +91,9 @@ class CudaMethodCall(Rule[CudaMethod]):
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         if computed and given is None and not _is_current(event, site.facts):
             return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT)
+        buffer = _as_buffer(event, site, call, method) if event.run_device is None and given is None else None
+        if buffer is not None:
+            return buffer
         device = run_device(given or event.run_device, site, event)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
@@ -108,6 +112,28 @@ class CudaMethodCall(Rule[CudaMethod]):
         return Fix(
             f"Use `.to({device.text})`", Safety.SAFE if safe else Safety.UNSAFE, (Edit(call, moved),), device.needs
         )
+
+
+def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix | None:
+    """`self.table = make().cuda()` in the `__init__` of a module, as a buffer that moves with the module."""
+    owner, statement = event.scope.get("self"), site.statement
+    is_module = owner is not None and owner.kind == "module" and event.function.endswith(".__init__")
+    if not is_module or not event.receiver.value.is_tensor or not isinstance(statement, cst.Assign):
+        return None
+    target = statement.targets[0].target
+    if len(statement.targets) > 1 or statement.value is not call or site.has_comment(statement):
+        return None
+    if not isinstance(target, cst.Attribute) or site.code(target.value) != "self":
+        return None
+    if not is_initialized(event.span, site.facts):
+        return None
+    name = target.attr.value
+    code = f'self.register_buffer("{name}", {site.code(method.value)}, persistent=False)'
+    return Fix(
+        f'Register "{name}" as a buffer, which moves with the module',
+        Safety.UNSAFE,
+        (Edit(statement, cst.Expr(site.expression(code))),),
+    )
 
 
 def _given_device(event: CudaMethod) -> str | None:

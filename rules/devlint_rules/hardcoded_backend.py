@@ -1,8 +1,9 @@
 """The backend of the process group is fixed to NCCL, which only CUDA has.
 
 ## What it flags
-`init_process_group("nccl")` and `backend="nccl"`. Off by default. Quiet under a guard for CUDA or for NCCL,
-in a `try`, and in files that load kernels.
+`init_process_group("nccl")` and `backend="nccl"` in a file whose device varies: it falls back to the CPU, asks for
+other accelerators, or joins with another backend elsewhere. Quiet under a guard for CUDA or for NCCL, in a `try`, and
+in files that load kernels. In a file that is written for CUDA throughout the backend is the least of it.
 
 ## Why it matters
 On a machine without CUDA the call raises, although the rest of the program may run there with `gloo`, and on
@@ -12,6 +13,8 @@ XPU with `xccl`.
     import torch
     import torch.distributed as dist
 
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+
     def join():
         dist.init_process_group("nccl")
 
@@ -19,6 +22,8 @@ Use instead:
 
     import torch
     import torch.distributed as dist
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def join():
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
@@ -33,10 +38,19 @@ A backend that comes through a variable or an option is not followed.
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
 from devlint_rules._api import argument, needs_torch
 from devlint_rules._run_device import is_for_accelerator
 
+_VARIES = re.compile(
+    r"""[\"'](gloo|GLOO|mpi|xccl|hccl)[\"'] | is_available\(\)\s*else\s*\(?\s*(torch\.device\(\s*)?[\"']cpu[\"']
+      | \bdevice\s*=\s*(torch\.device\(\s*)?[\"']cpu[\"'] | current_accelerator\(
+      | (?<!\w)(\w+\.)?device(\.type)?\s*==\s*[\"'](cpu|xpu|npu|mps)[\"']
+      | add_argument\(\s*[\"']--?(no[-_]?cuda|cpu|use[-_]cpu|device)[\"']""",
+    re.VERBOSE,
+)
 _ASKED_SINCE = (2, 6)  # torch.distributed.get_default_backend_for_device
 
 
@@ -49,8 +63,7 @@ class HardcodedBackend(Rule[ApiCall]):
         level="certain",
         severity=Severity.WARNING,
         fix="always",
-        words=("nccl",),
-        opt_in=True,
+        words=("nccl", "NCCL"),
     )
     event = ApiCall
 
@@ -58,7 +71,9 @@ class HardcodedBackend(Rule[ApiCall]):
         if not event.qualname.endswith(".init_process_group") or event.under.excepts or event.under.allow("cuda"):
             return False
         given = argument(event, "backend", 0)
-        if given is None or given.value.constant != "nccl" or not given.text.strip("rb").startswith(("'", '"')):
+        if given is None or not given.text.strip("rb").startswith(("'", '"')):
+            return False
+        if str(given.value.constant).lower() != "nccl" or _VARIES.search(facts.text) is None:
             return False
         asks = ("cuda", "nccl", "gpu")
         return not any(word in test.lower() for test in event.under.tests for word in asks) and not is_for_accelerator(

@@ -21,8 +21,8 @@ Use instead:
     state = torch.load("checkpoint.pt", map_location="cpu")
 
 ## Fix safety
-Unsafe: code after the load may rely on where the tensors are. The device of the run is used where one
-is in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device.
+Unsafe: code after the load may rely on where the tensors are. The device of the run is used where the code
+chooses one in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device.
 
 ## Known limits
 Files that hold no tensors need no `map_location`; that can be seen only where the same file writes or reads them.
@@ -59,7 +59,7 @@ class LoadWithoutMapLocation(Rule[Load]):
         call = site.node
         if not isinstance(call, cst.Call):
             return None
-        where = event.run_device or '"cpu"'
+        where = event.run_device if _is_chosen(event) and event.run_device is not None else '"cpu"'
         value = site.expression(where)
         edit = (
             Edit(call, with_keyword(call, "map_location", value))
@@ -68,3 +68,9 @@ class LoadWithoutMapLocation(Rule[Load]):
         )
         message = f"`{site.code(call.func)}` puts the tensors on the device that saved them"
         return Finding(event.span, message, Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,)), event.because)
+
+
+def _is_chosen(event: Load) -> bool:
+    """Whether the run's device is one that the code chooses: an argument may be None, an index or an empty text."""
+    value = event.scope.get(event.run_device) if event.run_device is not None else None
+    return value is not None and (value.type_name or "").startswith("chosen")

@@ -97,4 +97,6 @@ class UnregisteredTensor(Rule[Register]):
                 cst.Arg(cst.Name("False"), keyword=cst.Name("persistent"), equal=tight),
             ],
         )
+        if not shared.is_initialized(event.span, site.facts):
+            return Fix(f"{title}, after `super().__init__()`", Safety.HINT)  # before it a module takes no buffers
         return Fix(title, Safety.UNSAFE, (Edit(statement, cst.Expr(register)),))

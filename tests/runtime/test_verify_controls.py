@@ -18,7 +18,7 @@ tomllib = pytest.importorskip("tomllib")  # Python 3.11 and later
 pytestmark = pytest.mark.runtime
 
 CONTROLS = Path(__file__).parents[2] / "fixtures" / "runtime" / "controls"
-DEVICES = {"f_data_parallel.py": "sim:2", "h_three_cards.py": "sim:3"}
+DEVICES = {"f_data_parallel.py": "sim:2", "h_three_cards.py": "sim:3", "s_second_card.py": "sim:2"}
 
 
 def _controls(name: str) -> list[Any]:
