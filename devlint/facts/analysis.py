@@ -71,9 +71,10 @@ def _interpret(
         source.text,
         imports=imports.names,
         module_imports=imports.module_level,
+        is_test=is_test(source.path),
         torch_version=settings.torch_version,
     )
-    flow = interpreter(source, imports, facts, settings.assume_accelerator and not is_test(source.path))
+    flow = interpreter(source, imports, facts, settings.assume_accelerator and not facts.is_test)
     flow.intents = intents(source)
     flow.helpers = dict(settings.functions)
     flow.scan = loaded.scan if loaded is not None else scan(tree)
@@ -86,7 +87,7 @@ def _interpret(
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
     _registers(flow)
-    survey(tree, flow, is_test(source.path))
+    survey(tree, flow, facts.is_test)
     if project is not None and loaded is not None:
         project.offer(loaded)
     facts.events = sorted(_kept(flow), key=lambda event: event.span)

@@ -32,6 +32,7 @@ class Facts:
     cpu_generators: set[Span] = field(default_factory=set)  # calls of `torch.Generator()` that draws on the CPU rely on
     too_deep: list[Span] = field(default_factory=list)
     read: Mapping[str, FileState] = field(default_factory=dict)  # other files that the facts follow from, by path
+    is_test: bool = False  # the file is a test by its name or folder
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
 
     def source(self, span: Span) -> str:

@@ -27,7 +27,7 @@ ones, since one seed gives other numbers on another device, and for `linspace`, 
 floats, whose last bits differ. None across a comment, and none for `.cuda()`, which names no device.
 
 ## Known limits
-Silent when the target is not known to be a device, since `.to(x)` also takes a dtype or a tensor; when the
+Silent in tests, where a copy costs nothing that matters; when the target is not known to be a device, since `.to(x)` also takes a dtype or a tensor; when the
 tensor has a name first; next to `requires_grad` (the moved copy is no leaf, the rewritten tensor
 is one) and `out=`; when `.to` changes more than the device, except a dtype that `zeros`, `ones`, `eye` and
 `empty` can take over.
@@ -85,7 +85,7 @@ class CreateThenMove(Rule[Move]):
 
     def suspects(self, event: Move, facts: Facts) -> bool:
         target = event.target
-        if target is None or target.kind != "device" or not may_be_accelerator(target.device):
+        if facts.is_test or target is None or target.kind != "device" or not may_be_accelerator(target.device):
             return False
         if event.method == "type" or not isinstance(event.node, ast.Call):
             return False
