@@ -156,7 +156,7 @@ def find_with_linter(
     from devlint.config import Resolver
     from devlint.engine import Linter
     from devlint.rulebook import Rulebook, rules_of
-    from devlint.source import Source, parse, read_source
+    from devlint.source import parse, read_source
 
     source = read_source(path)
     parse(source)
@@ -165,8 +165,7 @@ def find_with_linter(
     linter = Linter(rules_of(config.plugins), settings)
 
     def find(text: str) -> list[FixCase]:
-        copy: Source = replace(source, text=text)
-        result = linter.check(copy)
+        result = linter.check(source.with_text(text))
         if result.crashes:
             raise DevlintError("\n".join(result.crashes))
         places = Places(text)
