@@ -10,7 +10,7 @@ import ast
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,9 +170,10 @@ class Reach:
         return self._found[key]
 
     def _find(self, folder: str, qualname: str, hops: int) -> Found | None:
-        for path, rest in self._modules(folder, qualname):
-            return self._inside(path, tuple(rest), hops) if rest and len(rest) <= 2 else None
-        return None
+        found = self._module(folder, qualname)
+        if found is None or not 1 <= len(found[1]) <= 2:
+            return None
+        return self._inside(found[0], tuple(found[1]), hops)
 
     def _inside(self, path: str, rest: tuple[str, ...], hops: int) -> Found | None:
         """What a name, or an attribute of one, is in a file."""
@@ -213,7 +214,7 @@ class Reach:
         """The file that `from star import *` in a file means. A package may have hundreds of them."""
         key = (path, star)
         if key not in self._stars:
-            found = next(self._modules(os.path.dirname(path), star), None)
+            found = self._module(os.path.dirname(path), star)
             self._stars[key] = found[0] if found is not None and not found[1] else None
         return self._stars[key]
 
@@ -228,8 +229,8 @@ class Reach:
                     self._flows[path] = self._visit(loaded, self)
         return self._flows[path]
 
-    def _modules(self, folder: str, qualname: str) -> Iterator[tuple[str, list[str]]]:
-        """The file that a qualified name leads to, with the names that are left: none or one."""
+    def _module(self, folder: str, qualname: str) -> tuple[str, list[str]] | None:
+        """The file that a qualified name leads to, with the names that are left."""
         bare = qualname.lstrip(".")
         dots = len(qualname) - len(bare)
         parts = bare.split(".") if bare else []
@@ -238,14 +239,14 @@ class Reach:
                 folder = os.path.dirname(folder)
             roots = [folder]
         elif not parts or parts[0] in _NEVER:
-            return
+            return None
         else:
             roots = self.roots(folder)
         for root in roots:
             found = self._walk(root, parts, bool(dots))
             if found is not None:
-                yield found
-                return
+                return found
+        return None
 
     def _walk(self, root: str, parts: list[str], relative: bool) -> tuple[str, list[str]] | None:
         here, used = root, 0
