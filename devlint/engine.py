@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from devlint.facts.project import Project
+    from devlint.file_state import FileState
 
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
 
@@ -234,7 +235,7 @@ class _Check:
         self.result.statistics.budget_hits = facts.budget_hits
         if facts.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
-            self.result.others = {relative(path, folder): state for path, state in facts.read.items()}
+            self.result.others = relatives(facts.read, folder)
         for span in facts.too_deep:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
@@ -363,12 +364,21 @@ class _Check:
         self.result.crashes.append(str(RuleCrash(what, self.source.path, row, error)) + _raised_at(error))
 
 
-def relative(path: str, folder: str) -> str:
-    """An absolute path from a folder, where there is a way (there is none to another drive)."""
-    try:
-        return os.path.relpath(path, folder)
-    except ValueError:
-        return path
+def relatives(states: Mapping[str, FileState], folder: str) -> dict[str, FileState]:
+    """Absolute paths from a folder, where there is a way (there is none to another drive)."""
+    ways: dict[str, str] = {}  # many paths share a directory
+    found = {}
+    for path, state in states.items():
+        above, name = os.path.split(path)
+        way = ways.get(above)
+        if way is None:
+            try:
+                way = os.path.relpath(above, folder)
+            except ValueError:
+                way = above
+            ways[above] = way
+        found[name if way == os.curdir else os.path.join(way, name)] = state
+    return found
 
 
 def unreadable(path: str, error: SourceError, source: Source | None = None) -> Diagnostic:

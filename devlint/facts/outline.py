@@ -35,6 +35,7 @@ class Outline:
         self._values: dict[ast.AST, dict[str, list[ast.expr | None]]] = {}
         self.calls: list[ast.Call] = []
         self.functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+        self.classes: list[ast.ClassDef] = []
         parent = self.parent
         stack: list[ast.AST] = [tree]
         pop, push = stack.pop, stack.append
@@ -44,6 +45,8 @@ class Outline:
                 self.calls.append(node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.functions.append(node)
+            elif isinstance(node, ast.ClassDef):
+                self.classes.append(node)
             for field in node._fields:
                 part = getattr(node, field, None)
                 if isinstance(part, list):

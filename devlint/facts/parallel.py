@@ -183,7 +183,7 @@ def indices(o: Outline) -> Iterator[ast.expr]:
                 yield keyword.value
         if method(call) == "format" and isinstance(call.func, ast.Attribute) and is_cuda_prefix(call.func.value):
             yield from call.args[:1]
-    for node in ast.walk(o.tree):
+    for node in ast.walk(o.tree) if "cuda:" in o.flow.source.text else ():
         if isinstance(node, ast.JoinedStr) and len(node.values) == 2 and is_cuda_prefix(node.values[0]):
             if isinstance(node.values[1], ast.FormattedValue):
                 yield node.values[1].value

@@ -252,10 +252,13 @@ class Reach:
         here, used = root, 0
         for part in parts:
             below = os.path.join(here, part)
-            if self.exists(below + ".py"):
-                return below + ".py", parts[used + 1 :]
-            if not os.path.isdir(below):
-                break
+            package = os.path.join(below, "__init__.py")
+            if not os.path.isfile(package):  # a package hides a module of its name, as for Python's FileFinder
+                if self.exists(below + ".py"):
+                    self.exists(package)
+                    return below + ".py", parts[used + 1 :]
+                if not os.path.isdir(below):
+                    break
             here, used = below, used + 1
         if used or relative:
             init = os.path.join(here, "__init__.py")

@@ -151,7 +151,7 @@ def at_import(o: Outline) -> Iterator[LateSetting]:
             touch = first_touch(o, default)
             if touch is not None:
                 yield early(o, default, touch, "a default")
-    for class_ in (n for n in ast.walk(o.tree) if isinstance(n, ast.ClassDef)):
+    for class_ in o.classes:
         if o.function(class_) is not None:
             continue
         for statement in class_.body:

@@ -15,7 +15,7 @@ _ORDERS = frozenset({"synchronize", "wait_stream", "wait_event", "wait", "record
 
 
 def stream_uses(o: Outline) -> Iterator[StreamUse]:
-    for node in ast.walk(o.tree):
+    for node in ast.walk(o.tree) if "stream" in o.flow.source.text else ():
         if isinstance(node, ast.With):
             stream = stream_of(o, node)
             if stream is not None:
