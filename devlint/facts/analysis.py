@@ -249,13 +249,26 @@ def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], objec
         flow.reset()
 
 
+def moved_along(flow: Flow) -> set[str]:
+    """Attributes that some `_apply`, `to` or `cuda` of the file's classes moves itself, on whatever object."""
+    found: set[str] = set()
+    for class_ in flow.classes.values():
+        for name in ("_apply", "to", "cuda"):
+            own = flow.scan.functions.get(id(class_.methods.get(name)))
+            for child in own.nodes if own is not None else ():
+                if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
+                    found.add(child.attr)
+    return found
+
+
 def _registers(flow: Flow) -> None:
     """Turn what modules keep without registering it into events."""
+    moved = moved_along(flow)
     for class_ in own_classes(flow):
         if not class_.is_module:
             continue
         for name, entry in class_.unregistered.items():
-            if entry.wrapped:
+            if entry.wrapped or name in moved:
                 continue
             operand = flow.operand(entry.value_node, entry.value)
             event = Register(

@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts import ordering, randomness, sequences
+from devlint.facts import guesses, ordering, randomness, sequences
 from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.operations import BATCH, CPU_PLACE, How, short
 from devlint.facts.values import (
     CPU,
+    GUESS,
+    HOME,
+    NO_TENSOR,
     NONE,
     NOTHING,
     NUMBER,
@@ -87,7 +90,7 @@ LOADERS = frozenset(
     }
 )  # fmt: skip
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
-_FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
+FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
 #: Operations whose result may have no dimension left though the operand has one.
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
 #: Factories whose results are mostly indices, which may stay on the CPU.
@@ -115,6 +118,19 @@ _BUILTINS_QUIET = frozenset(
         "callable", "format", "vars", "dir", "super", "next", "iter", "enumerate", "zip", "list", "tuple", "dict",
         "set", "sorted", "reversed", "map", "filter", "sum", "min", "max", "abs", "round", "float", "int", "bool",
         "any", "all", "setattr", "open", "slice", "object", "property",
+    }
+)  # fmt: skip
+#: Functions that call the module they are given: the inputs are their second argument, or one named so.
+_RUNNERS = frozenset(
+    {
+        "thop.profile", "torch.jit.trace", "torch.onnx.export", "torch.export.export", "fvcore.nn.FlopCountAnalysis",
+        "torchinfo.summary", "torch.fx.experimental.proxy_tensor.make_fx", "torch._dynamo.export",
+    }
+)  # fmt: skip
+_COLLECTIVES = frozenset(
+    {
+        "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all",
+        "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single",
     }
 )  # fmt: skip
 _WAITERS = ("synchronize", "barrier", "block_until_ready")
@@ -193,6 +209,8 @@ class Calls(Devices):
         if qualname.startswith("torch."):
             note_api(self, node, qualname, arguments)
         randomness.note_sampling(self, node, qualname, arguments)
+        if qualname in _RUNNERS:
+            self.note_run(node, arguments)
         special = SPECIAL.get(qualname)
         if special is not None:
             return special(self, node, qualname, arguments)
@@ -213,6 +231,8 @@ class Calls(Devices):
         if class_ is not None and class_.family != "object":
             return self.construct(node, qualname, class_, arguments)
         record = knowledge.function(qualname)
+        if qualname.startswith("torch.distributed."):
+            self.note_collective(node, qualname, arguments)
         if record is not None:
             return self.call_record(node, record, arguments, "function", short(qualname))
         helper = self.helpers.get(qualname)
@@ -226,7 +246,44 @@ class Calls(Devices):
             root, _, name = qualname.rpartition(".")
             if knowledge.known_namespace(root) and knowledge.is_public_name(root, name) is False:
                 self.emit_call(node, qualname, None, arguments, exists=False)
-        return NOTHING
+        return guesses.of_import(qualname, self.guessed(node, arguments))
+
+    def guessed(self, node: ast.Call, arguments: Arguments, receiver: Value = NOTHING) -> Value:
+        """What a call of something unknown is guessed to give, see `guesses`."""
+        if not self.assume:
+            return NOTHING
+        given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
+        return guesses.result(node.func, given, self.origin(node, "computed from tensors here"))
+
+    def note_run(self, node: ast.Call, arguments: Arguments) -> None:
+        """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""
+        given = next((arguments.get(k) for k in ("inputs", "input_data", "example_inputs") if arguments.get(k)), None)
+        given = given or arguments.get("args", 1)
+        module = arguments.get("model", 0)
+        if self.name.endswith("__init__"):
+            return  # what an object is made of moves later
+        if given is None or module is None or module[1].kind != "module" or not module[1].device:
+            return
+        inputs = Arguments()
+        inputs.nodes, inputs.values = [given[0]], [given[1]]
+        for operand in self.tensors(inputs):
+            if operand.value.device == CPU:
+                self.meet(node, [self.operand(*module), operand], "module", "module", "exact")
+
+    def note_collective(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:
+        """Emit `Meet` for a new CPU tensor in a collective of the default process group, whose backend may be NCCL."""
+        name = qualname.rsplit(".", 1)[-1]
+        if name not in _COLLECTIVES or "group" in arguments.keywords or not self.assume or self.host:
+            return
+        if "gloo" in self.source.text or "cuda" in self.guards.fails or "accelerator" in self.guards.fails:
+            return
+        for operand in self.tensors(arguments):
+            if operand.value.made and operand.value.device == CPU:
+                there = Value("tensor", HOME, False)
+                other = Operand(self.span(node.func), node.func, self.text(node.func), there)
+                because = (*operand.value.because[:1], Origin(self.span(node), "NCCL takes no CPU tensor here"))
+                self.emit_meet(node, "collective", self.text(node.func), operand, other, "assume", because)
+                return
 
     def call_helper(self, node: ast.Call, helper: MovingFunction, arguments: Arguments) -> Value:
         """A function that the settings say moves what it is given."""
@@ -307,8 +364,9 @@ class Calls(Devices):
         receiver: Operand | None = None,
     ) -> Value:
         """A torch function or tensor method, by what the knowledge says of it."""
+        guesses.settle(record, arguments.values)
         operands = self.tensors(arguments)
-        if record.qualname in _FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
+        if record.qualname in FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
             operands = []  # a list of tensors is read value by value
         if receiver is not None:
             operands.insert(0, receiver)
@@ -376,7 +434,11 @@ class Calls(Devices):
             first = arguments.values[0] if arguments.values else None
             if operands:
                 source, operands = "first_tensor", operands[:1]  # a tensor to fill with does not decide
-            elif first is None or (first.kind in ("unknown", "object", "none") and record.qualname != "torch.tensor"):
+            elif first is None or (
+                first.kind in ("unknown", "object", "none")
+                and record.qualname != "torch.tensor"
+                and first.type_name != NO_TENSOR
+            ):
                 return Value(kind, UNKNOWN, zero_dim)  # what it takes after is not known
         if source in ("argument", "like", "default"):
             return self.create(node, record, arguments, kind, zero_dim, device)
@@ -426,7 +488,7 @@ class Calls(Devices):
             origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
-        elif takes_device and (arguments.double_star or self.draws_from(arguments)):
+        elif takes_device and (arguments.double_star or self.draws_from(arguments) or writes_elsewhere(arguments)):
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
         else:
@@ -451,7 +513,7 @@ class Calls(Devices):
         """Remember the tensor in whose size this one is made, for when it is returned or kept."""
         for node, value in arguments.every():
             for part in (value, *(value.elements if isinstance(value.elements, tuple) else ())):
-                if part.type_name in ("size", "extent") and may_be_accelerator(part.device):
+                if part.type_name in ("size", "extent") and may_be_accelerator(part.device):  # of no guess
                     tensor = Value("tensor", part.device, False, because=part.because)
                     text = part.constant if isinstance(part.constant, str) else self.text(node)
                     self.sized[creation.span] = Operand(self.span(node), node, text, tensor)
@@ -467,7 +529,7 @@ class Calls(Devices):
             other = self.sized.get(creation.span)
             if other is not None and not self.stays_behind(other.value):
                 continue
-            if other is None or creation.function in _INDICES or creation.function in _FROM_DATA:
+            if other is None or creation.function in _INDICES or creation.function in FROM_DATA:
                 continue
             if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in creation.node.keywords):
                 dtype = next(k.value for k in creation.node.keywords if k.arg == "dtype")
@@ -503,7 +565,7 @@ class Calls(Devices):
         """Whether a factory call makes a 0-dim tensor, from its first argument."""
         first = arguments.values[0] if arguments.values else None
         node = arguments.nodes[0] if arguments.nodes else None
-        if qualname in _FROM_DATA:
+        if qualname in FROM_DATA:
             if first is None:
                 return None
             if first.kind in ("number", "bool", "index", "clock"):
@@ -555,6 +617,8 @@ class Calls(Devices):
         device = operand.value.device
         if self.host or not may_be_accelerator(device) or CPU_PLACE in device:
             return
+        if operand.value.type_name == GUESS and consumer != "numpy":
+            return  # it may be an array
         if self.function is not None:
             evidence = self.evidence.get(id(self.function.node))
             root = operand.text.split(".", 1)[0].split("[", 1)[0]
@@ -907,6 +971,12 @@ class Calls(Devices):
         return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
 
 
+def writes_elsewhere(arguments: Arguments) -> bool:
+    """Whether `out=` is given: the result is that tensor, wherever it is."""
+    out = arguments.get("out")
+    return out is not None and not (isinstance(out[0], ast.Constant) and out[0].value is None)
+
+
 def given_keywords(arguments: Arguments) -> list[str]:
     """The keywords of a call without those that are literally False or None."""
     return [k for k, (_, v) in arguments.keywords.items() if v.kind != "none" and v.constant is not False]
@@ -966,7 +1036,7 @@ def element_of(value: Value) -> Value:
         return replace(part, device=value.device, because=value.because)
     if value.kind == "dict":
         return Value("string") if value.elements else NOTHING
-    if value.kind == "tensors":
+    if value.kind == "tensors" or guesses.is_guess(value):
         return value
     if value.kind in TENSOR_KINDS:
         return Value("tensor", value.device, None, because=value.because, made=value.made)

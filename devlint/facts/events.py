@@ -113,16 +113,30 @@ class Move(Event):
 class Meet(Event):
     """An operation whose tensor operands are on devices that torch refuses together, scalars and copies accounted for.
 
-    Two more ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values
-    written into a CPU tensor made here (`made[:n] = x`), and "size", a tensor made on the CPU in the size of another
-    tensor that is then returned or kept.
+    More ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values
+    written into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor
+    that is then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one
+    that is returned where other paths return an accelerator's; "collective", one that is sent through the process group.
 
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.
     `off.value.made` holds the factory calls that are to blame, if any; `off.value.attribute` an unregistered attribute.
     """
 
-    how: Literal["operator", "function", "method", "inplace", "module", "index", "out", "copy", "size"]
+    how: Literal[
+        "operator",
+        "function",
+        "method",
+        "inplace",
+        "module",
+        "index",
+        "out",
+        "copy",
+        "size",
+        "kept",
+        "paths",
+        "collective",
+    ]
     operation: str
     off: Operand
     other: Operand

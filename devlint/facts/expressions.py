@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from devlint.facts import guards as conditions
-from devlint.facts import turns
+from devlint.facts import guesses, turns
 from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
@@ -19,7 +19,9 @@ from devlint.facts.values import (
     ACCELERATORS,
     BOOL,
     CPU,
+    GROWN,
     HOME,
+    NO_TENSOR,
     NONE,
     NOTHING,
     NUMBER,
@@ -29,6 +31,7 @@ from devlint.facts.values import (
     Place,
     Symbol,
     Value,
+    grown,
     is_surely_accelerator,
     join,
     merge,
@@ -134,7 +137,7 @@ class Expressions(Methods):
                 note_api(self, node, qualname, None)
             return self.namespace(qualname)
         if base.kind == "unknown" and node.attr not in ("device", "grad"):
-            return NOTHING
+            return guesses.part(base, node.attr)
         return self.read_attribute(node, base)
 
     def used_attribute(self, path: str, value: Value) -> Value:
@@ -151,6 +154,8 @@ class Expressions(Methods):
         key = node.slice
         index = self.evaluate(key)
         if isinstance(base.elements, tuple) and base.kind in ("list", "tuple"):
+            if base.type_name == GROWN:
+                return base if isinstance(key, ast.Slice) else self.element(base)
             if isinstance(key, ast.Constant) and isinstance(key.value, int):
                 return base.elements[key.value] if -len(base.elements) <= key.value < len(base.elements) else NOTHING
             if isinstance(key, ast.UnaryOp) and isinstance(key.operand, ast.Constant) and base.elements:
@@ -195,7 +200,7 @@ class Expressions(Methods):
             return found if found.kind == "module" else Value("module", base.device, because=base.because)
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
-        return NOTHING
+        return guesses.part(base)
 
     def slice_(self, node: ast.Slice) -> Value:
         for part in (node.lower, node.upper, node.step):
@@ -282,11 +287,20 @@ class Expressions(Methods):
     def binary_operation(
         self, node: ast.expr, left_node: ast.expr, left: Value, right_node: ast.expr, right: Value, op: ast.operator
     ) -> Value:
+        if isinstance(op, ast.MatMult):
+            left, right = guesses.tensor(left), guesses.tensor(right)
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
+            for one, other in ((left, right), (right, left)):
+                if isinstance(op, ast.Mult) and one.kind == "list" and isinstance(one.elements, tuple) and one.elements:
+                    if other.kind in ("number", "unknown"):
+                        return grown(one.elements)
             if isinstance(op, ast.Sub) and "extent" in (left.type_name, right.type_name):
                 if not isinstance(left.constant, int) and not isinstance(right.constant, int):
                     return NUMBER  # what is missing to another size is no tensor's size
+            for one, other in ((left, right), (right, left)):
+                if guesses.is_guess(one) and other.kind in ("number", "unknown"):
+                    return one if other.device in (one.device, UNKNOWN) else NOTHING
             if left.kind == "number" and right.kind == "number":
                 for side in (left, right):
                     if side.type_name == "extent":
@@ -355,7 +369,7 @@ class Expressions(Methods):
             return BOOL
         if value.kind == "number" and isinstance(value.constant, int) and isinstance(node.op, ast.USub):
             return Value("number", constant=-value.constant)
-        return value if value.is_tensor or value.kind == "number" else NOTHING
+        return value if value.is_tensor or value.kind == "number" or guesses.is_guess(value) else NOTHING
 
     def boolean(self, node: ast.BoolOp) -> Value:
         saved = self.guards
@@ -400,6 +414,8 @@ class Expressions(Methods):
                 )  # fmt: skip
             if left.is_tensor and len(node.ops) == 1:
                 return replace(left, made=left.made) if left.kind != "tensors" else left
+            if guesses.is_guess(left) and len(node.ops) == 1 and not symbol_.endswith("in"):
+                return left
         return BOOL
 
     def compares_devices(
@@ -499,11 +515,18 @@ class Expressions(Methods):
         changed: dict[str, tuple[Value, Value]] = {}
         for path in paths:
             value = self.lookup(path)
-            if value is not None and value.is_tensor:
-                told = Value("unknown", type_name="no tensor")
+            if value is not None and (value.is_tensor or guesses.is_guess(value)):
+                told = Value("unknown", type_name=NO_TENSOR)
                 self.state.env[path] = told
                 changed[path] = (value, told)
         return changed
+
+    def tensors_here(self, paths: set[str]) -> None:
+        """Values that a condition tells to be tensors here: guesses become tensors."""
+        for path in paths:
+            value = self.lookup(path)
+            if value is not None and guesses.is_guess(value):
+                self.state.env[path] = guesses.tensor(value)
 
     def choose(self, body: Value, orelse: Value, condition: conditions.Condition) -> Value:
         """The value of a choice. A choice of devices is one device that the code does not name."""

@@ -18,6 +18,7 @@ from devlint.facts.machine import State, join_states
 from devlint.facts.operations import CPU_PLACE, symbol
 from devlint.facts.values import (
     CPU,
+    GUESS,
     NONE,
     NOTHING,
     UNKNOWN,
@@ -25,6 +26,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     describe,
+    grown,
     is_surely_accelerator,
     may_be_accelerator,
     merge,
@@ -97,6 +99,8 @@ class Flow(Imported):
         self, target: ast.expr, value: Value, source: ast.expr | None, statement: ast.stmt | None = None
     ) -> None:
         if isinstance(target, ast.Name):
+            if value.type_name == GUESS and self.function is not None:
+                value = self.evidence_of(self.function).settled(target.id, value)
             self.bind(target.id, self.named(target.id, value, target))
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target, value, source, statement)
@@ -130,7 +134,7 @@ class Flow(Imported):
                     given = Value("list", elements=elements[star : len(elements) - behind])
                 else:
                     given = elements[index if index < star else index - len(target.elts)]
-            elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip"):
+            elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip", GUESS):
                 given = self.element(value)
             else:
                 given = NOTHING
@@ -205,6 +209,8 @@ class Flow(Imported):
                     self.meet(target, [receiver, self.operand(source, value)], "index", "index assignment", "scalar")
             return
         path = self.path(target)
+        if base.kind == "list" and source is not None:
+            self.note_left_over(target, base, value, source)
         if base.kind == "tensors" and path is None:
             whole = self.path(target.value)
             if whole is not None:
@@ -223,7 +229,11 @@ class Flow(Imported):
             known = self.element(base) if isinstance(base.elements, tuple) else None
             if isinstance(base.elements, dict):
                 known = base.elements.get("*")
-            if value.kind == "module" or value.is_tensor or known is not None:
+            kept = isinstance(base.elements, tuple) and any(e.attribute is not None for e in base.elements)
+            if base.kind == "list" and kept and value.is_tensor and isinstance(base.elements, tuple):
+                if not self.guards.tests:  # else some of the plain tensors stay
+                    self.state.env[container] = replace(base, elements=None)
+            elif value.kind == "module" or value.is_tensor or known is not None:
                 elements = {"*": value if known is None else merge(known, value)}
                 self.state.env[container] = replace(base, kind="dict", elements=elements)
                 if container.startswith("self.") and self.owner is not None and source is not None:
@@ -235,6 +245,20 @@ class Flow(Imported):
             return False
         scope = self.function.node if self.function is not None else self.scan.tree
         return scope is not None and reads.only_on_host(scope, target.value.id)
+
+    def note_left_over(self, target: ast.Subscript, base: Value, value: Value, source: ast.expr) -> None:
+        """`rows = [torch.zeros(0, 6)] * n` and in a loop that may `continue` first `rows[i] = found`: some stay on the CPU."""
+        if not (self.loops and self.continues and self.continues[-1]) or not isinstance(base.elements, tuple):
+            return
+        if len(base.elements) != 1 or not value.is_tensor or value.zero_dim is True:
+            return
+        new = base.elements[0]
+        if new.is_tensor and new.made and new.device == CPU and new.zero_dim is False:
+            level = self.conflict(CPU, value.device)
+            if level is not None:
+                other = self.operand(source, value)
+                because = (*new.because[:1], Origin(self.span(target), "replaced by an accelerator's here, not always"))
+                self.emit_meet(target, "kept", "list", self.operand(target.value, new), other, level, because)
 
     def augmented(self, node: ast.AugAssign) -> None:
         value = self.evaluate(node.value)
@@ -291,6 +315,7 @@ class Flow(Imported):
         self.guards = self.under(condition)
         self.refine(condition.key)
         on_cpu = self.place(condition.on_cpu) | self.no_tensors(condition.no_tensor)
+        self.tensors_here(condition.else_no_tensor)
         returned = len(self.returns)
         self.block(node.body)
         then = self.state
@@ -305,6 +330,7 @@ class Flow(Imported):
         self.guards = self.under(negated)
         self.refine(negated.key)
         off_card = self.place(condition.else_on_cpu) | self.no_tensors(condition.else_no_tensor)
+        self.tensors_here(condition.no_tensor)
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
@@ -482,7 +508,8 @@ class Flow(Imported):
             after = joined
             for end in ends:
                 end.dead = end.dead and end is self.state
-                after = join_states(after, end)
+                before, after = after, join_states(after, end)
+                keep_grown(after, before, end)
             if not self.state.dead and self.state.work is None:
                 after.work = None  # the body waits, and it is taken to run
             if same_environment(after.env, joined.env):
@@ -521,6 +548,9 @@ class Flow(Imported):
         value = self.evaluate(node.value) if node.value is not None else NONE
         if node.value is not None:
             self.leave_all(node.value, value)
+            if isinstance(node.value, ast.IfExp) and value.is_tensor and value.made and len(value.device) > 1:
+                self.returns.append(self.evaluate(node.value.body))
+                value = self.evaluate(node.value.orelse)
         self.returns.append(value)
         self.state.dead = True
 
@@ -681,6 +711,17 @@ def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) ->
     for path, (before, after) in told.items():
         if state.env.get(path) is after and other.env.get(path) is before:
             state.env[path] = before
+
+
+def keep_grown(after: State, before: State, end: State) -> None:
+    """A list that a pass of a loop appends to holds what both the entry and the pass put into it."""
+    for path, value in end.env.items():
+        known = before.env.get(path)
+        if known is None or value.kind != "list" or known is value or known.kind != "list":
+            continue
+        if isinstance(value.elements, tuple) and isinstance(known.elements, tuple):
+            if any(e.is_tensor for e in value.elements) and len(value.elements) != len(known.elements):
+                after.env[path] = grown(known.elements + value.elements)
 
 
 def same_environment(a: dict[str, Value], b: dict[str, Value]) -> bool:

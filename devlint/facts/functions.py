@@ -7,15 +7,16 @@ import re
 from dataclasses import replace
 
 from devlint import knowledge
+from devlint.facts import guesses
 from devlint.facts.api_calls import note_api
-from devlint.facts.calls import FAMILY_KIND, Arguments
+from devlint.facts.calls import FAMILY_KIND, FROM_DATA, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
-from devlint.facts.events import Guards
+from devlint.facts.events import Creation, Guards, Operand
 from devlint.facts.machine import Function, State, Summary, root
 from devlint.facts.methods import MOVES
-from devlint.facts.operations import BATCH, symbol
+from devlint.facts.operations import BATCH, CPU_PLACE, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
 from devlint.facts.registration import Registration
 from devlint.facts.values import (
@@ -23,8 +24,10 @@ from devlint.facts.values import (
     HOME,
     NONE,
     NOTHING,
+    SOMEWHERE,
     UNKNOWN,
     Device,
+    Place,
     Symbol,
     Value,
     merge,
@@ -253,7 +256,7 @@ class Functions(Registration):
             module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))
             return self.call_module(node, module, arguments)
         self.escape(node, arguments)
-        return NOTHING
+        return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
 
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""
@@ -351,9 +354,13 @@ class Functions(Registration):
         if summary is None:
             if function in self.stack or len(self.stack) >= DEPTH or len(function.summaries) >= SIGNATURES:
                 self.not_followed(function, bound, node, on_self)
-                return NOTHING
+                if node is None or not self.assume:
+                    return NOTHING
+                return guesses.result(node.func, arguments, self.origin(node, "computed from tensors here"))
             if any(informs(v) for v in bound.values()) and not self.under_construction(function):
                 wanted = self.evidence_of(function).tensors
+                for name in wanted:
+                    self.note_given(function, name, bound.get(name, NOTHING))
                 if all(name in bound and (bound[name].device or not tensor_like(bound[name])) for name in wanted):
                     function.called += 1  # nothing is left to assume
             return self.follow(function, key, bound, attributes, node, on_self)
@@ -364,6 +371,12 @@ class Functions(Registration):
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
         return summary.result
+
+    def note_given(self, function: Function, name: str, given: Value) -> None:
+        """What a parameter is given by the calls of this file: all of them must know it."""
+        known = given if given.is_tensor and given.device and not guesses.is_guess(given) else None
+        before = function.seen.get(name, known)
+        function.seen[name] = merge(before, known) if before is not None and known is not None else None
 
     def follow(
         self,
@@ -498,6 +511,8 @@ class Functions(Registration):
             result: Value | None = None
             for value in self.returns:
                 result = value if result is None else merge(result, value)
+            if result is not None and len(node.name.strip("_")) and not self.yields:
+                self.note_paths(function, result)
             if result is None:
                 result = NONE
             if self.yields:
@@ -523,6 +538,34 @@ class Functions(Registration):
         text = self.text(function.node)
         alone = all(text.count(n) == self.source.text.count(n) for n in ("set_default_device", "set_default_tensor"))
         return None if alone else default
+
+    def note_paths(self, function: Function, result: Value) -> None:
+        """Emit `Meet` for a tensor made on the CPU that one path returns where others return an accelerator's."""
+        if self.host or is_host_name(function.node.name):  # type: ignore[union-attr]
+            return
+        results = result.elements if result.kind == "tuple" and isinstance(result.elements, tuple) else (result,)
+        for position, value in enumerate(results):
+            if value.kind not in ("tensor", "list") or not value.is_tensor or not value.made or value.device == CPU:
+                continue
+            if CPU_PLACE not in value.device:
+                continue
+            elsewhere = frozenset(p for p in value.device if p != CPU_PLACE)
+            if any(isinstance(p, Place) or p == SOMEWHERE for p in elsewhere):
+                continue  # a branch asked for that device
+            level = self.conflict(CPU, elsewhere)
+            rest = [v for r in self.returns if (v := component(r, position)) is not None and not v.made]
+            computed = [v for v in rest if v.is_tensor and v.device == elsewhere and not v.moved]
+            if level is None or not computed or len(computed) < len(rest):
+                continue
+            for creation in value.made:
+                if not is_literal(creation):
+                    continue
+                off = Operand(
+                    creation.span, creation.node, self.text(creation.node), replace(value, device=CPU, made=(creation,))
+                )
+                because = (Origin(creation.span, "created on the CPU here"), *computed[0].because[:2])
+                other = replace(off, value=computed[0], text="what other paths return")
+                self.emit_meet(creation.node, "paths", "returned", off, other, level, because)
 
     ended = State({})  # the state in which the last function that was run ended
 
@@ -567,15 +610,25 @@ class Functions(Registration):
         evidence = self.evidence_of(function)
         home = CPU if self.host else HOME
         start = self.span(node).start
+        on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
         for index, argument in enumerate(every):
             name = argument.arg
             if index == 0 and is_method and not is_static and owner is not None:
                 is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
                 self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
                 continue
-            given = bound.get(name) if bound is not None else None
+            given = bound.get(name) if bound is not None else function.seen.get(name)
+            if given is None and bound is None and on_host and name in function.seen:
+                given = NOTHING  # the calls of this file hand it what is on the host
             if given is not None:
                 # an argument that is given is never assumed to be somewhere, known or not
+                if given.type_name in ("size", "extent"):
+                    # a function that is given a size and no tensor leaves it to its caller where the result belongs
+                    self.state.env[name] = replace(given, device=UNKNOWN)
+                    continue
+                if guesses.is_guess(given):
+                    self.state.env[name] = guesses.tensor(given) if name in evidence.tensors else given
+                    continue
                 self.state.env[name] = (
                     replace(given, split=None, attribute=None) if given.kind != "unknown" else NOTHING
                 )
@@ -590,16 +643,19 @@ class Functions(Registration):
             if annotated is not None:
                 self.state.env[name] = annotated
             elif (
-                name in evidence.tensors
+                name in evidence.tensors | evidence.containers
                 and not self.host
-                and not self.callers.is_plausible(function, name in evidence.annotated)
+                and not self.callers.is_plausible(function, name in evidence.annotated | evidence.several)
             ):
                 self.state.env[name] = NOTHING
             elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
                 self.assumed[origin.span] = (function, name)
-            elif name in evidence.containers and self.assume and self.knows_torch and not self.host:
+            elif name in evidence.containers | evidence.several and self.assume and self.knows_torch and not self.host:
                 self.state.env[name] = Value("tensors", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
+            elif name in evidence.maybe and self.assume and self.knows_torch and not self.host:
+                self.state.env[name] = guesses.guess(home, origin)
                 self.assumed[origin.span] = (function, name)
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
@@ -618,10 +674,12 @@ class Functions(Registration):
         if evidence is None:
             is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
             forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
-            nodes = self.scan.functions[id(node)].nodes if id(node) in self.scan.functions else ()
+            own = self.scan.functions.get(id(node))
+            nodes, assigns = (own.nodes, own.assigns) if own is not None else ((), ())
             evidence = self.evidence[id(node)] = Evidence(
-                node, nodes, self.imports.names, forward, self.method_names(owner)
-            )
+                node, nodes, self.imports.names, forward, self.method_names(owner), assigns,
+                owner is not None and owner.is_module,
+            )  # fmt: skip
         return evidence
 
     def method_names(self, owner: ClassFacts | None) -> set[str]:
@@ -666,6 +724,28 @@ class Functions(Registration):
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)
         return None
+
+
+def component(value: Value, position: int) -> Value | None:
+    """An element of a returned tuple, or the value itself."""
+    if value.kind == "tuple" and isinstance(value.elements, tuple):
+        return value.elements[position] if position < len(value.elements) else None
+    return value
+
+
+def is_literal(creation: Creation) -> bool:
+    """Whether a tensor is made of what its code shows (sizes and constants), not converted from host data."""
+    if creation.function not in FROM_DATA and not creation.function.endswith("Tensor"):
+        return True
+    first = creation.node.args[0] if creation.node.args else None
+    while isinstance(first, (ast.List, ast.Tuple)):
+        first = first.elts[0] if first.elts else ast.Constant(0)
+    return isinstance(first, (ast.Constant, ast.UnaryOp))
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a function's name says that what it gives is on the host."""
+    return any(word in name.lower() for word in ("cpu", "numpy", "host", "dummy", "example"))
 
 
 def is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
 from devlint.facts.names import Imports
 from devlint.facts.scan import Scan
-from devlint.facts.values import NOTHING, Device, Reading, Value, merge
+from devlint.facts.values import NOTHING, Device, Reading, Value, either
 from devlint.model import Origin, Span
 from devlint.settings import MovingFunction
 
@@ -95,7 +95,7 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
         elif value is mate:
             env[path] = value
         else:
-            merged = merge(value, mate)
+            merged = either(value, mate)
             if guard is not None and value.device != mate.device:
                 merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))
             env[path] = merged
@@ -144,6 +144,9 @@ class Function:
     called: int = 0  # calls seen with something known about their tensors
     callers: list[Guards] = field(default_factory=list)  # what each call of the file stands under
     given: dict[str, Value] = field(default_factory=dict)  # what methods of the same object pass, by parameter
+    seen: dict[str, Value | None] = field(
+        default_factory=dict
+    )  # by parameter, what all these calls gave; None: unknown
     summaries: dict[object, Summary] = field(default_factory=dict)  # by signature of the arguments
 
 

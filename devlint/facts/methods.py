@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
-from devlint.facts import aliases, ordering, randomness
+from devlint.facts import aliases, guesses, ordering, randomness
 from devlint.facts.calls import Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
@@ -17,6 +17,7 @@ from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
+    GUESS,
     HOME,
     NONE,
     NOTHING,
@@ -110,6 +111,8 @@ class Methods(Calls):
             return base if base.kind == "tensors" else replace(base, kind="tensor")
         if name == "shape":
             text = self.text(node.value)
+            if base.type_name == GUESS:
+                return Value("object")
             return Value("object", base.device, base.zero_dim, type_name="size", because=base.because, constant=text)
         if name in ("ndim", "requires_grad", "is_leaf"):
             return NUMBER
@@ -161,6 +164,10 @@ class Methods(Calls):
         function = node.func
         assert isinstance(function, ast.Attribute)
         target = function.value
+        if guesses.is_guess(receiver) and guesses.shows_tensor(name):
+            receiver = guesses.tensor(receiver)
+            if isinstance(target, ast.Name) and target.id in self.state.env:
+                self.state.env[target.id] = receiver
         operand = self.operand(target, receiver)
         if name in MOVES and not (receiver.kind in LACKING and name in _DEVICE_METHODS):
             moved = self.call_move(node, operand, name, arguments)
@@ -202,7 +209,17 @@ class Methods(Calls):
         if name == "items" and receiver.kind == "dict":
             return NOTHING
         self.escape(node, arguments)
-        return NOTHING
+        if name == "get" and len(arguments.values) == 2 and receiver.kind == "unknown":
+            return self.or_default(node, arguments.values[1])
+        if guesses.is_guess(receiver):
+            return receiver if name in ("get", "pop") else NOTHING
+        return self.guessed(node, arguments) if receiver.kind in ("unknown", "object") else NOTHING
+
+    def or_default(self, node: ast.Call, default: Value) -> Value:
+        """`stored.get(key, torch.tensor([]))`: what is stored, which is somewhere, or the new tensor."""
+        if not (default.is_tensor and default.made and default.device == CPU) or not self.assume or self.host:
+            return NOTHING
+        return replace(default, device=CPU | symbol(self.text(node.func), self.span(node).start))
 
     def call_lacking(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
         """A device method on an object whose class has none."""
@@ -250,7 +267,7 @@ class Methods(Calls):
         if target is None:
             if receiver.is_tensor or kind == "module":
                 return receiver if only else self.unknown_move(receiver)
-            result = NOTHING
+            result = guesses.part(receiver)  # a dtype, most likely
         else:
             result = self.moved(operand, target, node)
         if name in ACCELERATORS:
@@ -420,6 +437,8 @@ class Methods(Calls):
             return self.moved(operand, Value("device", other[1].device), node)
         if name == "pin_memory":
             self.watched[node] = {"self": receiver}
+        if name == "size" and receiver.type_name == GUESS:
+            return NUMBER if arguments.values else Value("object")
         if name == "size":
             if arguments.values:
                 return Value(
@@ -467,7 +486,7 @@ class Methods(Calls):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")
                 self.work(node, f"`{name}` runs on the module's device", receiver.device)
-                return NOTHING  # only `forward` has a result that is known to be where the module is
+                return self.guessed(node, arguments)  # only `forward` gives what is known to be where the module is
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
             return replace(receiver, device=UNKNOWN)
@@ -492,7 +511,7 @@ class Methods(Calls):
             return receiver
         if name == "cuda_":
             return receiver
-        return NOTHING
+        return self.guessed(node, arguments)
 
     def call_module(self, node: ast.Call, module: Operand, arguments: Arguments) -> Value:
         """`module(x, y)`: inputs meet the parameters; a loss's inputs meet each other."""
@@ -541,7 +560,7 @@ class Methods(Calls):
             return Value("tensor", device, False if operands else None, because=because)
         if class_ is not None and moves_inputs(class_):
             return NOTHING  # what it returns may be anywhere
-        return Value("tensors", device, None, because=because) if value.device else NOTHING
+        return Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
 
     def is_any_accelerator(self, device: Device) -> bool:
         """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""

@@ -17,6 +17,7 @@ from devlint.facts.events import Creation, Meet, Move, Operand, Scope
 from devlint.facts.machine import Machine
 from devlint.facts.values import (
     CPU,
+    GUESS,
     HOME,
     META,
     UNKNOWN,
@@ -35,7 +36,9 @@ from devlint.model import Origin, Span
 CPU_PLACE = Place("cpu")
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
-How = Literal["operator", "function", "method", "inplace", "module", "index", "out", "copy", "size"]
+How = Literal[
+    "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept", "paths", "collective"
+]
 
 
 class Operations(Machine):
@@ -90,6 +93,8 @@ class Operations(Machine):
         if CPU_PLACE not in value.device:
             return False
         if mixing == "scalar" and not written:
+            if value.zero_dim is True:
+                return True
             zero_dim = value.made[0].zero_dim if len(value.device) > 1 and value.made else value.zero_dim
             return zero_dim is not False
         return False
@@ -192,7 +197,7 @@ class Operations(Machine):
                 return only
             return Value(
                 "tensor", only.device, dim, because=only.because, made=only.made, attribute=only.attribute,
-                type_name=only.type_name if only.type_name == BATCH else None,
+                type_name=only.type_name if only.type_name in (BATCH, GUESS) else None,
             )  # fmt: skip
         chosen = self._dominant(values)
         if zero_dim is None:
@@ -206,7 +211,10 @@ class Operations(Machine):
             if all(v.made for v in values):
                 made = tuple(dict.fromkeys(c for v in values for c in v.made))
             attribute = next((v.attribute for v in values if v.attribute), None)
-        return Value("tensor", chosen.device, zero_dim, because=chosen.because, made=made, attribute=attribute)
+        guessed = GUESS if all(v.type_name == GUESS for v in values) else None
+        return Value(
+            "tensor", chosen.device, zero_dim, because=chosen.because, made=made, attribute=attribute, type_name=guessed
+        )
 
     def _dominant(self, values: Sequence[Value]) -> Value:
         """The value whose device the result takes: the accelerator's where a CPU scalar meets one."""
@@ -214,11 +222,18 @@ class Operations(Machine):
         if all(v.device == first.device for v in values):
             return first
         if any(not v.device for v in values):
-            named = [v for v in values if is_surely_accelerator(v.device) and v.zero_dim is False]
-            return named[0] if named else replace(first, device=UNKNOWN, made=())
+            # where the operation works, what is not known is with the others, or is a scalar
+            named = [v for v in values if v.zero_dim is not True and is_one_accelerator(v.device)]
+            named = [v for v in named if v.zero_dim is False or not is_surely_accelerator(v.device)]
+            if named and all(v.device == named[0].device for v in named):
+                return named[0]
+            return replace(first, device=UNKNOWN, made=())
         rest = [v for v in values if v.device != CPU]
-        if rest and all(v.device == rest[0].device for v in rest):
-            return rest[0]
+        sure = [v for v in rest if CPU_PLACE not in v.device] or rest
+        if sure and all(v.device == sure[0].device for v in sure):
+            # what is on the CPU as well on some path must be with the others when the operation works
+            if all(v.device <= sure[0].device | CPU for v in rest):
+                return sure[0]
         return replace(first, device=UNKNOWN, made=())
 
     def work(self, node: ast.AST, what: str, device: Device) -> None:
@@ -233,6 +248,11 @@ class Operations(Machine):
             (place,) = device
             type = place.type if isinstance(place, Place) else None
         self.queue(node, what, "certain" if sure else "assume", type)
+
+
+def is_one_accelerator(device: Device) -> bool:
+    """Whether a device is one place that is, or may be, an accelerator, and not merely that of some other object."""
+    return len(device) == 1 and may_be_accelerator(device) and not any(str(p).endswith(".device") for p in device)
 
 
 def short(text: str, limit: int = 40) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
-from devlint.facts.values import Value
+from devlint.facts.values import GUESS, Value
 
 #: Attributes that a tensor has and an ndarray, a module, a list or a number has not [torch.Tensor's documentation].
 _PROPERTIES = frozenset({"is_cuda", "grad_fn", "layout"})
@@ -29,7 +31,14 @@ _NOT_EVIDENCE = frozenset(
     }
 )  # fmt: skip
 _CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
-_CLASSES = frozenset({"Tensor", "FloatTensor", "LongTensor"})
+_TYPES = ("", "Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool")
+_CLASSES = frozenset({*(f"{name}Tensor" for name in _TYPES), "OptTensor"})
+#: Methods that a tensor has and an ndarray has not, or not as a method, or not with these arguments.
+_CALLED_ONLY = frozenset({"size", "softmax", "clamp", "topk", "t", "type_as", "cumsum_", "sigmoid_", "relu"})
+_STORED = re.compile(r"state|check_?point|ckpt|weights|saved")  # a checkpoint, which is on the host for the most part
+_ALIAS = re.compile(r"^Tensor(s$|Or|Type|Like)|OrTensors?$")
+_SEVERAL = frozenset({"List", "list", "Tuple", "tuple", "Sequence", "Iterable", "Dict", "dict", "Mapping", "Iterator"})
+_JOINS = frozenset({"torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack", "torch.dstack"})
 _ANNOTATIONS = _CLASSES | {f"torch.{name}" for name in _CLASSES}
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
@@ -64,6 +73,39 @@ def _names_tensor(qualname: str) -> bool:
     return name in _CLASSES and package.split(".", 1)[0] not in _OTHER_TENSORS
 
 
+def holds_tensors(node: ast.expr | None, names: Mapping[str, str]) -> bool:
+    """Whether an annotation says tensors in a structure: `List[Tensor]`, `Dict[str, torch.Tensor]`, `Tuple[Tensor, ...]`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return False
+    if not isinstance(node, ast.Subscript):
+        return False
+    name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+    if name == "Optional":
+        return holds_tensors(node.slice, names)
+    if name not in _SEVERAL:
+        return False
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if name in ("Dict", "dict", "Mapping"):
+        parts = parts[1:]
+    parts = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
+    return bool(parts) and all(is_tensor_annotation(p, names) or holds_tensors(p, names) for p in parts)
+
+
+def may_be_tensor(node: ast.expr | None, names: Mapping[str, str]) -> bool:
+    """Whether an annotation says tensor among other things: `Union[Tensor, float]`, `int | Tensor`."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        parts = [node.left, node.right]
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        return _ALIAS.search(name) is not None  # `TensorOrTupleOfTensors`, `TensorType`: the project's own names
+    elif isinstance(node, ast.Subscript):
+        name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+        if name in ("Union", "Optional"):
+            parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return any(is_tensor_annotation(p, names) or holds_tensors(p, names) or may_be_tensor(p, names) for p in parts)
+
+
 class Evidence:
     """The uses of a function's parameters, read in one walk over its body."""
 
@@ -74,8 +116,11 @@ class Evidence:
         names: dict[str, str],
         forward: bool,
         own_methods: Container[str] = (),
+        assigns: Iterable[ast.Assign | ast.For] = (),
+        of_module: bool = False,
     ) -> None:
         self.own_methods = own_methods
+        self.in_init = getattr(node, "name", "") == "__init__" and not of_module
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
@@ -83,6 +128,7 @@ class Evidence:
         self.arrays: set[str] = set()  # given to numpy
         self.converted: set[str] = set()  # made into a tensor here, so no tensor before
         self.containers: set[str] = set()  # a tensor, or a sequence of tensors
+        self.used_as_tensors: set[str] = set()  # names of any kind that are used as only tensors can be
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.parameters = {a.arg for a in every}
@@ -90,6 +136,9 @@ class Evidence:
         self.annotated = {a.arg for a in every if is_tensor_annotation(a.annotation, names)}  # as tensors
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
         self.tensors |= self.annotated
+        several = [a.arg for a in every if holds_tensors(a.annotation, names)]
+        self.several = {name for name in several if not _STORED.search(name)}  # tensors in a structure, by annotation
+        self.maybe = {a.arg for a in every if may_be_tensor(a.annotation, names)}  # tensors or something else
         open_ = self.parameters - annotated - {"self", "cls"}
         nodes = list(nodes)
         called = {id(child.func) for child in nodes if isinstance(child, ast.Call)}
@@ -98,6 +147,8 @@ class Evidence:
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
                 name = child.value.id
                 is_used = id(child) in called or child.attr in _PROPERTIES  # `config.dim` is no method of a tensor
+                if child.attr in TENSOR_ONLY and is_used and id(child) not in doubtful:
+                    self.used_as_tensors.add(name)
                 if name in open_ and child.attr in TENSOR_ONLY and is_used and id(child) not in doubtful:
                     self.tensors.add(name)
                 elif name in open_ and forward and child.attr in _TENSOR_OR_ARRAY:
@@ -114,16 +165,65 @@ class Evidence:
                 key = child.slice
                 if child.value.id in open_ and isinstance(key, ast.Tuple):
                     self.weak.add(child.value.id)
+        for assign in assigns:
+            if isinstance(assign, ast.Assign):
+                self._assigned(assign, open_, arguments, names)
+            else:
+                self._iterated(assign, open_)
         self.weak -= self.tensors
         self.tensors |= self.weak
         self.tensors -= self.modules | (self.converted & open_)
         self.narrowed |= self.arrays & open_  # given to numpy: host data, in one branch at least
 
+    def _used(self, name: str, open_: Container[str]) -> None:
+        """A name is used as only a tensor can be."""
+        self.used_as_tensors.add(name)
+        if name in open_:
+            self.tensors.add(name)
+
+    def _assigned(
+        self, node: ast.Assign, open_: Container[str], arguments: ast.arguments, names: Mapping[str, str]
+    ) -> None:
+        """`row, col = edges` and what it shows of `edges`; a parameter that is None by default and then a new tensor."""
+        if len(node.targets) != 1:
+            return
+        target, value = node.targets[0], node.value
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Name) and value.id in open_:
+            parts = [e.id for e in target.elts if isinstance(e, ast.Name)]
+            if any(p in self.used_as_tensors for p in parts):
+                self.containers.add(value.id)
+        elif isinstance(target, ast.Name) and target.id in open_:
+            if not self.in_init and none_by_default(arguments, target.id) and _makes_tensor(value, names):
+                self.tensors.add(target.id)
+
+    def _iterated(self, node: ast.For, open_: Container[str]) -> None:
+        """`for row in rows`, `for i, row in enumerate(rows)` and what they show of `rows`."""
+        target, iterated = node.target, node.iter
+        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "enumerate":
+            if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and iterated.args):
+                return
+            target, iterated = target.elts[1], iterated.args[0]
+        if isinstance(target, ast.Name) and isinstance(iterated, ast.Name) and iterated.id in open_:
+            if target.id in self.used_as_tensors:
+                self.containers.add(iterated.id)
+
+    def settled(self, name: str, value: Value) -> Value:
+        """What `name` is bound to: a guess becomes a tensor when the function uses the name as one."""
+        if value.kind == "unknown" and value.type_name == GUESS and name in self.used_as_tensors:
+            return replace(value, kind="tensor")
+        return value
+
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
         for keyword in call.keywords:
             if keyword.arg in ("device", "map_location", "device_type") and isinstance(keyword.value, ast.Name):
                 self.devices.add(keyword.value.id)
+            elif keyword.arg == "dtype" and isinstance(keyword.value, ast.Attribute) and keyword.value.attr == "dtype":
+                if isinstance(keyword.value.value, ast.Name) and names.get(root_name(call.func)) == "torch":
+                    self._used(keyword.value.value.id, open_)
         function = call.func
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            if shows_tensor(function.attr, call):
+                self._used(function.value.id, open_)
         if isinstance(function, ast.Name):
             asks = function.id in ("isinstance", "hasattr", "type") or function.id.startswith("is_")
             if asks and call.args and isinstance(call.args[0], ast.Name):
@@ -166,9 +266,14 @@ class Evidence:
             if isinstance(first, ast.Name):
                 self.arrays.add(first.id)
                 self.converted.add(first.id)
+        elif qualname in _JOINS:
+            if isinstance(first, (ast.List, ast.Tuple)):
+                for part in first.elts:
+                    if isinstance(part, ast.Name):
+                        self._used(part.id, open_)
         elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
-            if isinstance(first, ast.Name) and first.id in open_:
-                self.tensors.add(first.id)
+            if isinstance(first, ast.Name):
+                self._used(first.id, open_)
             elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
                 self.containers.add(first.value.id)
 
@@ -183,6 +288,50 @@ def fits_others(call: ast.Call) -> bool:
         named = any(k.arg in ("dim", "index") for k in call.keywords)
         return not (is_dimension or named or (isinstance(first, ast.Name) and "dim" in first.id))
     return name == "backward" and bool(call.args)
+
+
+def none_by_default(arguments: ast.arguments, name: str) -> bool:
+    """Whether a parameter's default is None."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return any(a.arg == name and isinstance(d, ast.Constant) and d.value is None for a, d in pairs)
+
+
+def root_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def shows_tensor(method: str, call: ast.Call) -> bool:
+    """Whether a call of this method shows that its object is a tensor: `x.size(0)`, `x.view(-1, 3)`, `x.sum(dim=1)`."""
+    if method in _CALLED_ONLY:
+        return True
+    if method == "view":
+        return any(isinstance(a, (ast.UnaryOp, ast.BinOp)) or getattr(a, "value", None) == 1 for a in call.args)
+    return any(k.arg in ("dim", "keepdim") for k in call.keywords) and _is_tensor_method(method)
+
+
+def _is_tensor_method(name: str) -> bool:
+    from devlint import knowledge
+
+    return knowledge.method("Tensor", name) is not None
+
+
+def _makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether an expression is a call of one of torch's factories, or a method of its result."""
+    from devlint import knowledge
+
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        root = node.func.value
+        if isinstance(root, ast.Name):
+            function = knowledge.function(f"{names.get(root.id, '')}.{node.func.attr}")
+            return function is not None and function.device_from in ("argument", "like") and function.result == "tensor"
+        node = root
+    return False
 
 
 def _method_chain(node: ast.expr) -> str | None:

@@ -19,7 +19,8 @@ class FunctionScan:
     """What one function's text holds, nested functions included.
 
     `nodes`: its attributes, calls and subscripts, in no order. `size`: number of nodes. `bound`: how often each name is
-    bound. `nonlocals`: names that a nested function rebinds. `node`: the function; `owner`: the class around it.
+    bound. `nonlocals`: names that a nested function rebinds. `assigns`: its own
+    assignments and `for` loops. `node`: the function; `owner`: the class around it.
     """
 
     node: ast.AST
@@ -28,6 +29,7 @@ class FunctionScan:
     nodes: list[ast.Attribute | ast.Call | ast.Subscript] = field(default_factory=list)
     bound: dict[str, int] = field(default_factory=dict)
     nonlocals: set[str] = field(default_factory=set)
+    assigns: list[ast.Assign | ast.For] = field(default_factory=list)
 
 
 class Site(NamedTuple):
@@ -94,6 +96,8 @@ def scan(tree: ast.Module) -> Scan:
             continue
         if isinstance(node, ast.Subscript):
             inside.nodes.append(node)
+        elif isinstance(node, (ast.Assign, ast.For)):
+            inside.assigns.append(node)
         elif isinstance(node, ast.Global):
             found.rebound.update(node.names)
         elif isinstance(node, ast.Nonlocal):

@@ -14,6 +14,7 @@ idempotent, and UNKNOWN absorbs; `tests/facts/test_values.py` states the laws an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -32,6 +33,12 @@ Kind = Literal[
     "clock",  # a reading of a host clock
 ]  # fmt: skip
 
+#: Type name of what an unknown function computed from tensors, see `devlint.facts.guesses`.
+GUESS: Final = "computed"
+#: Type name of what a condition tells to be no tensor.
+NO_TENSOR: Final = "no tensor"
+#: Type name of a list whose elements are known, but not how often and where each one is in it.
+GROWN: Final = "grown"
 TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
 ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "privateuseone"})
 LIMIT: Final = 3
@@ -64,6 +71,9 @@ Device = frozenset[Place | Symbol]
 
 UNKNOWN: Final[Device] = frozenset()
 CPU: Final[Device] = frozenset({Place("cpu")})
+#: On the CPU by one path, and nobody knows where by another: conflicts with nothing but for what was made on the first.
+SOMEWHERE: Final = Symbol("somewhere", -1)
+MAYBE_CPU: Final[Device] = frozenset({Place("cpu"), SOMEWHERE})
 META: Final[Device] = frozenset({Place("meta")})
 #: The one device that a function's tensor arguments and a module's parameters and buffers share by default assumption.
 HOME: Final[Device] = frozenset({Symbol("home", 0)})
@@ -86,7 +96,7 @@ def join(a: Device, b: Device) -> Device:
 
 def may_be_accelerator(device: Device) -> bool:
     """Whether some place in the set is, or may be, an accelerator. False for UNKNOWN: nothing is concluded from it."""
-    return any(isinstance(p, Symbol) or p.type in ACCELERATORS for p in device)
+    return any(p != SOMEWHERE if isinstance(p, Symbol) else p.type in ACCELERATORS for p in device)
 
 
 def is_surely_accelerator(device: Device) -> bool:
@@ -186,6 +196,24 @@ STRING: Final = Value("string")
 BOOL: Final = Value("bool")
 
 
+def either(a: Value, b: Value) -> Value:
+    """`merge` where paths of a function meet: a CPU tensor made on one of them stays one, whatever it is on the other."""
+    for known, other in ((a, b), (b, a)):
+        if known.kind == "tensor" and known.made and known.device <= MAYBE_CPU and known.device:
+            if other.kind == "unknown" and not other.device and other.type_name is None:
+                return replace(known, device=MAYBE_CPU, split=None, attribute=None)
+    return merge(a, b)
+
+
+def grown(elements: Iterable[Value]) -> Value:
+    """A list that holds each of some values, in any number and order."""
+    distinct: list[Value] = []
+    for element in elements:
+        if element not in distinct:
+            distinct.append(element)
+    return Value("list", type_name=GROWN, elements=tuple(distinct))
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -195,8 +223,11 @@ def merge(a: Value, b: Value) -> Value:
     if b.kind == "none" and a.kind != "none":
         return replace(a, split=None)
     if a.kind != b.kind:
-        if a.is_tensor and b.is_tensor:
+        if (a.is_tensor or a.type_name == GUESS) and (b.is_tensor or b.type_name == GUESS):
             kind: Kind = "tensor"
+        elif NO_TENSOR in (a.type_name, b.type_name) and (a.is_tensor or b.is_tensor):
+            known = a if a.is_tensor else b  # a tensor on one path, and something else that is none on the other
+            return Value("unknown", known.device, type_name=GUESS, because=known.because) if not known.made else NOTHING
         else:
             return NOTHING
     else:
@@ -204,6 +235,11 @@ def merge(a: Value, b: Value) -> Value:
     elements: tuple[Value, ...] | dict[str, Value] | None = None
     if isinstance(a.elements, tuple) and isinstance(b.elements, tuple) and len(a.elements) == len(b.elements):
         elements = tuple(merge(x, y) for x, y in zip(a.elements, b.elements, strict=True))
+    elif GROWN in (a.type_name, b.type_name) and isinstance(a.elements, tuple) and isinstance(b.elements, tuple):
+        more, less = (a, b) if len(a.elements) > len(b.elements) else (b, a)
+        assert isinstance(more.elements, tuple) and isinstance(less.elements, tuple)
+        if all(element in more.elements for element in less.elements):
+            return grown(more.elements)  # the list goes on growing
     elif isinstance(a.elements, dict) and isinstance(b.elements, dict):
         elements = {key: merge(a.elements[key], b.elements[key]) for key in a.elements if key in b.elements}
     made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))
@@ -217,7 +253,7 @@ def merge(a: Value, b: Value) -> Value:
         made,
         a.moved and b.moved,
         a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
-        a.attribute if a.attribute == b.attribute else None,
+        a.attribute if a.attribute == b.attribute else (a.attribute if a.made else b.attribute if b.made else None),
         None,
         a.reading if a.reading == b.reading else None,
         a.ident if a.ident == b.ident else None,

@@ -4,7 +4,9 @@
 A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when
 that tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a
 gradient. Also one that such a tensor's values are written into, or that is made in the size of such a tensor and is
-returned or kept: its result stays on the CPU. It is reported where the tensor is made.
+returned or kept: its result stays on the CPU. So does one that a function returns on one path where its other paths return
+what is computed from its arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through
+the default process group, since NCCL takes no CPU tensor. It is reported where the tensor is made.
 
 ## Why it matters
 This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
@@ -88,6 +90,14 @@ class NewTensorDefaultDevice(Rule[Meet]):
         line = f"on {site.line(event.span)}"
         if event.how == "copy":
             return f" and stays on the CPU; {other}, is written into it {line}"
+        if event.how == "kept":
+            return f" and stays where it is not replaced; {other}, is put beside it {line}"
+        if event.how == "paths":
+            return f" that is returned here; what other paths return {shared.whereabouts(event.other.value)}"
+        if event.how == "collective":
+            return (
+                f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL takes no CPU tensor"
+            )
         if event.how == "size":
             return f" in the size of {other}, and leaves the function {line}"
         return f"; it meets {other}, in {shared.operation(event)} {line}"
@@ -103,7 +113,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"Create it on `{device}`"
-        safety = Safety.UNSAFE if event.how in ("copy", "size") else Safety.SAFE
+        safety = Safety.UNSAFE if event.how in ("copy", "size", "kept", "paths") else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 
     def _edit(self, creation: Creation, device: str, site: Site) -> Edit | None:

@@ -1,0 +1,128 @@
+"""What an unknown function computes from tensors: if it is a tensor, it is where they are.
+
+`features = backbone(images)` with a `backbone` that another file defines: nothing is known of `features`. Functions that
+are given tensors on one device give tensors back there, by far the most of them, but they may as well give numbers, lists
+or arrays. So the result is a *guess*: of kind "unknown", with a device. It becomes a tensor only where the code uses it as
+nothing but a tensor can be used; until then nothing is concluded from it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from devlint import knowledge
+from devlint.facts.operations import BATCH
+from devlint.facts.parameters import TENSOR_ONLY
+from devlint.facts.values import GUESS, NOTHING, UNKNOWN, Device, Value, may_be_accelerator
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.knowledge import Function
+
+#: Words in the name of a function whose result is on the host, or is chosen to be somewhere.
+_ELSEWHERE = re.compile(
+    r"cpu|cuda|gpu|numpy|ndarray|(^|_)np(_|$)|host|list|device|item|load|read|tokeni[sz]e|gather_obj"
+)
+#: Packages whose functions give no tensors, or host ones.
+_NO_TORCH = frozenset(
+    {
+        "numpy", "scipy", "sklearn", "math", "random", "os", "sys", "time", "json", "logging", "itertools", "functools",
+        "collections", "PIL", "cv2", "pandas", "matplotlib", "wandb", "copy", "re", "typing", "tensorflow", "datetime",
+        "builtins", "pickle", "warnings", "tqdm", "inspect", "operator", "jax", "skimage", "networkx", "string", "types",
+    }
+)  # fmt: skip
+#: Attributes that are no tensors whatever they are read from.
+_NO_TENSORS = frozenset({"shape", "dtype", "device", "ndim", "name", "size", "requires_grad", "training", "config"})
+
+
+def is_guess(value: Value) -> bool:
+    return value.kind == "unknown" and value.type_name == GUESS
+
+
+def guess(device: Device, origin: Origin) -> Value:
+    return Value("unknown", device, type_name=GUESS, because=(origin,))
+
+
+def result(callee: ast.expr, given: Iterable[Value], origin_of: Origin) -> Value:
+    """What an unknown function is guessed to give: something on the one device of the tensors it is given, or nothing."""
+    name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
+    if _ELSEWHERE.search(name.lower()):
+        return NOTHING
+    device = common_device(given)
+    return guess(device, origin_of) if device else NOTHING
+
+
+def common_device(given: Iterable[Value]) -> Device:
+    """The one device of all tensors and guesses among some values, where it may be an accelerator; else UNKNOWN."""
+    found: Device | None = None
+    for value in opened(given):
+        if value.kind == "module":
+            continue
+        if not (value.is_tensor or is_guess(value)) or value.zero_dim is True:
+            continue
+        if not value.device or value.type_name == BATCH or value.made or value.attribute is not None:
+            return UNKNOWN
+        if found is not None and value.device != found:
+            return UNKNOWN
+        found = value.device
+    return found if found is not None and len(found) == 1 and may_be_accelerator(found) else UNKNOWN
+
+
+def opened(given: Iterable[Value]) -> Iterable[Value]:
+    for value in given:
+        if isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
+            yield from value.elements
+        elif isinstance(value.elements, dict) and value.kind == "dict":
+            yield from value.elements.values()
+        else:
+            yield value
+
+
+def of_import(qualname: str, guessed: Value) -> Value:
+    """What a function imported from elsewhere is guessed to give: nothing by a class or by a library about other things."""
+    package, _, name = qualname.partition(".")[0], "", qualname.rsplit(".", 1)[-1]
+    return NOTHING if package in _NO_TORCH or name[:1].isupper() else guessed
+
+
+def settle(record: Function, values: list[Value]) -> None:
+    """Guesses given where a torch function takes nothing but tensors are tensors."""
+    for index in record.tensor_params:
+        if index < len(values):
+            values[index] = tensor(values[index])
+    for index in record.sequence_params:
+        if index < len(values):
+            given = values[index]
+            if isinstance(given.elements, tuple) and given.kind in ("list", "tuple"):
+                values[index] = replace(given, elements=tuple(map(tensor, given.elements)))
+
+
+def part(value: Value, name: str | None = None) -> Value:
+    """An attribute or an element of a guess: a guess as well, except what is never a tensor. Else nothing."""
+    if not is_guess(value) or name in _NO_TENSORS or (name or "").startswith("is_"):
+        return NOTHING
+    return value
+
+
+def tensor(value: Value) -> Value:
+    """A guess that is used as a tensor is one."""
+    return replace(value, kind="tensor") if is_guess(value) else value
+
+
+def shows_tensor(method: str) -> bool:
+    """Whether a method that is called on a guess shows that it is a tensor."""
+    return method in TENSOR_ONLY or (method in _LIKELY and knowledge.method("Tensor", method) is not None)
+
+
+#: Methods of tensors that a structure of tensors, a distribution or a number has not; arrays may have them.
+_LIKELY = frozenset(
+    {
+        "view", "reshape", "flatten", "squeeze", "sum", "mean", "max", "min", "argmax", "argmin", "cumsum", "clamp", "topk",
+        "softmax", "norm", "float", "half", "double", "bool", "byte", "int", "t", "permute", "transpose", "pow", "exp", "log",
+        "sqrt", "abs", "eq", "ne", "ge", "le", "gt", "lt", "nonzero", "flip", "repeat", "sort", "unique", "split", "any",
+        "all", "clone", "masked_scatter", "type", "size", "round", "floor", "ceil", "tanh", "relu", "square", "std", "var",
+    }
+)  # fmt: skip
