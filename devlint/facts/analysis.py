@@ -154,7 +154,9 @@ def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
             if not flow.muted:
                 flow.adopt_bases(class_)
         else:
-            flow.functions.setdefault(node.name, Function(node, node.name))
+            key = node.name if node.name not in flow.functions else f"{node.name}@{node.lineno}"
+            flow.functions[key] = Function(node, node.name)
+            flow.defined[id(node)] = key
 
 
 def own_classes(flow: Flow) -> list[ClassFacts]:

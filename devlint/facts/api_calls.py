@@ -80,6 +80,8 @@ def describe(qualname: str) -> Api | None:
             return None
         return Api(False, tuple(knowledge.nearest(qualname)), None, None, None, None, None, "", False)
     since, removed = life
+    if removed is not None and knowledge.cls(namespace) is not None:
+        removed = None  # a base that is chosen when torch is imported may have it
     record = knowledge.function(qualname)
     class_ = knowledge.cls(qualname)
     deprecated = (record.deprecated if record else None) or (class_.deprecated if class_ else None)

@@ -116,7 +116,7 @@ class Callers:
     def on_host(self, function: Function) -> bool:
         """Whether a function is only reached from items of data sets, collate functions, or the making of modules.
 
-        Also what prepares data, by the name of its file, where nothing in the file handles devices.
+        Also what prepares data, by the name of its file, and does not handle devices itself.
         """
         known = self._host.get(id(function.node))
         if known is None:
@@ -127,8 +127,8 @@ class Callers:
     def _only_from_host(self, function: Function) -> bool:
         name = function.name.rsplit(".", 1)[-1]
         in_module = function.owner is not None and function.owner.is_module
-        if not in_module and prepares_data(self.path) and not self.signs[1]:
-            return True  # nothing in the file handles devices, and what it prepares is moved later
+        if not in_module and prepares_data(self.path) and id(function.node) not in self.signs[0]:
+            return True  # it does not handle devices, and what it prepares is moved later
         if name in self.scan.handed or (name.startswith("__") and name.endswith("__")):
             return False
         is_method = self.is_method(function)
@@ -212,9 +212,11 @@ class Callers:
         own, whole = self.signs
         if not whole:
             return False
+        if name.startswith("_") and name not in self.scan.handed:
+            return False
         if annotated:
             return True
-        if name in self.scan.handed or name.startswith("_"):
+        if name in self.scan.handed:
             return False
         return id(function.node) in own or parameter in self.placed
 

@@ -100,6 +100,9 @@ _INDICES = frozenset(
         "torch.combinations",
     }
 )  # fmt: skip
+_SIZED = frozenset(
+    {"expand", "view", "reshape", "repeat", "permute", "narrow", "tile", "unfold", "unflatten", "new_zeros", "roll"}
+)
 #: Factories whose results have one dimension: what a loop takes from them has none.
 _ONE_DIMENSION = frozenset(
     {"torch.arange", "torch.randperm", "torch.range", "torch.linspace", "torch.logspace", "torch.hann_window"}
@@ -369,6 +372,8 @@ class Calls(Devices):
         if record.qualname in FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
             operands = []  # a list of tensors is read value by value
         if receiver is not None:
+            if operation in _SIZED:
+                operands = []  # sizes, as 0-dim tensors, are read as numbers
             operands.insert(0, receiver)
         if "generator" in record.accepts:
             randomness.note_draw(self, node, record, arguments, operands)

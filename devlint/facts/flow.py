@@ -380,14 +380,27 @@ class Flow(Imported):
         holds = True
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, holds = test.operand, not holds
+        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1:
+            known = self.state.env.get(test.left.id)
+            right = test.comparators[0]
+            if known is None or known.kind != "none" or not isinstance(right, ast.Constant) or right.value is not None:
+                return None
+            is_parameter = self.function is not None and self.is_parameter(test.left.id)
+            asks = isinstance(test.ops[0], (ast.Is, ast.Eq))
+            if not is_parameter or not (asks or isinstance(test.ops[0], (ast.IsNot, ast.NotEq))):
+                return None
+            return asks is holds
         if self.function is None or not isinstance(test, ast.Name):
             return None
         value = self.state.env.get(test.id)
-        spec = self.function.node.args
         if value is None or value.kind != "bool" or not isinstance(value.constant, bool):
             return None
-        is_parameter = any(a.arg == test.id for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
-        return (value.constant is holds) if is_parameter else None
+        return (value.constant is holds) if self.is_parameter(test.id) else None
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether a name is a parameter of the function that is run."""
+        spec = self.function.node.args if self.function is not None else None
+        return spec is not None and any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
 
     def remember(self, key: str, test: ast.expr) -> bool:
         """Whether an equal condition later has the same answer as long as its names are not rebound."""

@@ -47,7 +47,7 @@ class Functions(Registration):
         self.defaults(node)
         self.decorators(node)
         if self.function is None:
-            self.bind(node.name, Value("function", type_name=node.name))
+            self.bind(node.name, Value("function", type_name=self.defined.get(id(node), node.name)))
             return
         name = f"{self.name}.{node.name}"
         known = self.functions.get(name)

@@ -160,6 +160,7 @@ class Machine:
         self.assume = assume_accelerator
         self.events: dict[tuple[object, ...], Event] = {}
         self.functions: dict[str, Function] = {}
+        self.defined: dict[int, str] = {}  # the keys of module-level functions in `functions`, by identity of the node
         self.classes: dict[str, ClassFacts] = {}
         self.globals: dict[str, Value] = {}
         self.rebound: set[str] = set()  # module-level names that some function declares global

@@ -365,6 +365,9 @@ class Methods(Calls):
         if receiver.kind in ("module", "packed"):
             return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
         if receiver.kind == "unknown":
+            function = operand.node.func if isinstance(operand.node, ast.Call) else None
+            if isinstance(function, ast.Attribute) and function.attr in ("eval", "train"):
+                return Value("module", target.device, type_name="moved", because=(origin,), moved=True)
             made = self.span(operand.node) if is_construction(operand.node) else None
             return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True, ident=made)
         return replace(receiver, moved=True)

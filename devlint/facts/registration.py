@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TypeGuard
 
 from devlint.facts import aliases
 from devlint.facts.calls import Arguments
@@ -163,9 +164,9 @@ class Registration(Expressions):
     def call_register(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
         given = arguments.get("name", 0)
         tensor = arguments.get("tensor" if name == "register_buffer" else "param", 1)
-        if given is None or not isinstance(given[1].constant, str) or self.owner is None:
+        if given is None or not is_text(given[0]) or self.owner is None:
             return NONE
-        attribute = given[1].constant
+        attribute = str(given[0].value)
         kind: Kind = "buffer" if name == "register_buffer" else "parameter"
         value = tensor[1] if tensor is not None else NOTHING
         if kind == "buffer":
@@ -176,6 +177,11 @@ class Registration(Expressions):
             self.built.setdefault(self.owner.name, []).append(value.device)
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
         return NONE
+
+
+def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
+    """Whether an expression is a text as it stands."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def container_of(value: Value) -> Container:

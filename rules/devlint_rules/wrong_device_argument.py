@@ -85,7 +85,11 @@ class WrongDeviceArgument(Rule[Event]):
     def suspects(self, event: Event, facts: Facts) -> bool:
         if isinstance(event, CudaMethod):
             return _flag(event) is not None
-        return isinstance(event, ApiCall) and event.is_call and not event.under.excepts and self._what(event) != ""
+        if not isinstance(event, ApiCall) or not event.is_call or event.under.excepts:
+            return False
+        what = self._what(event)
+        # under another default tensor type the legacy constructors are those of that type's device
+        return what != "" and not (what == "old" and "set_default_tensor_type" in facts.text)
 
     def _what(self, event: ApiCall) -> str:
         """Which of the mistakes it is, "" for none."""
