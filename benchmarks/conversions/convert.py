@@ -95,14 +95,20 @@ def main() -> int:
             result = convert(program, arguments.clones, work)
         results.append(result)
         print(row(result), flush=True)
-    if arguments.json:
-        known = json.loads(arguments.json.read_text(encoding="utf-8")) if arguments.json.exists() else []
-        merged = {**{r["name"]: Result(**r) for r in known}, **{r.name: r for r in results}}
-        results = [merged[program["name"]] for program in table["program"] if program["name"] in merged]
-        arguments.json.write_text(json.dumps([asdict(r) for r in results], indent=1) + "\n", encoding="utf-8")
+        if arguments.json:
+            store(arguments.json, result, [program["name"] for program in table["program"]])
     if arguments.markdown:
-        write_table(arguments.markdown, results)
+        stored = [Result(**r) for r in json.loads(arguments.json.read_text(encoding="utf-8"))] if arguments.json else []
+        write_table(arguments.markdown, stored or results)
     return 0 if all(result.sound for result in results) else 1
+
+
+def store(path: Path, result: Result, order: list[str]) -> None:
+    """Put one result among those that the file has."""
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    merged = {r["name"]: r for r in known} | {result.name: asdict(result)}
+    text = json.dumps([merged[name] for name in order if name in merged], indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def convert(program: dict[str, Any], clones: Path, work: Path) -> Result:

@@ -178,7 +178,8 @@ def unpinned(o: Outline) -> Iterator[UnpinnedCopy]:
         if not value.is_tensor or value.device != CPU or value.moved:
             continue
         if value.made:
-            if "pin" in flow.text(o.scope(call)):
+            scope = o.scope(call)
+            if "pin" in (flow.source.text if scope is o.tree else flow.text(scope)):
                 continue
             if any(k.arg in ("pin_memory", None) for made in value.made for k in made.node.keywords):
                 continue

@@ -26,6 +26,10 @@ def test_fix_that_touches_another_waits() -> None:
     assert apply("abcd", [fix((0, 2, "x")), fix((2, 3, "y"))]) == ("xcd", [0])
 
 
+def test_fix_whose_end_touches_an_edit_further_down_waits() -> None:
+    assert apply("abcdef", [fix((0, 1, "A"), (4, 5, "E")), fix((2, 4, "x"))]) == ("AbcdEf", [0])
+
+
 def test_fix_is_applied_with_all_its_edits_or_not_at_all() -> None:
     assert apply("abcdef", [fix((0, 1, "A")), fix((0, 1, "B"), (5, 6, "F"))]) == ("Abcdef", [0])
 

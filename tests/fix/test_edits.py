@@ -89,6 +89,9 @@ def test_middle_is_widened_to_whole_words() -> None:
     assert middle("x.cuda()", "x.cpu()") == (2, 6, "cpu")
     assert middle("f(a)", "f(a, b)") == (3, 3, ", b")
     assert middle("same", "same") == (4, 4, "")
+    assert middle("x.abc", "x.abd") == (2, 5, "abd")
+    assert middle("abc()", "xbc()") == (0, 3, "xbc")
+    assert middle("f(a)", "f(a)(b)") == (4, 4, "(b)")
 
 
 @given(st.text("ab(,) .", max_size=12), st.text("ab(,) .", max_size=12))

@@ -127,6 +127,26 @@ def test_nested_findings_are_fixed_over_rounds() -> None:
     assert len(outcome.fixed) == 3
 
 
+class Clashing(Named):
+    """A finding without a fix for `first` in a file that calls `second` as well."""
+
+    meta = RuleMeta("DEV187", "clashing", "x", "0.1.0", "certain", Severity.ERROR, "always", ())
+    event = Event
+    function = "first"
+
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        return super().suspects(event, facts) and "second(" in facts.text
+
+    def fix(self, event: Event, call: cst.Call, site: Site) -> Fix | None:
+        return None
+
+
+def test_of_fixes_that_only_fail_together_the_first_is_applied() -> None:
+    outcome = fix("a()\n-b()\n", renaming("DEV191", "a", "first"), renaming("DEV192", "b", "second"), Clashing())
+    assert outcome.text == "first()\n-b()\n"
+    assert [r.diagnostic.code for r in outcome.rejected] == ["DEV192"]
+
+
 def test_fix_of_a_level_that_is_not_allowed_is_left() -> None:
     rule = renaming("DEV191", "old", "new", Safety.UNSAFE)
     assert fix("old(1)\n", rule).text == "old(1)\n"
