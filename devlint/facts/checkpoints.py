@@ -12,7 +12,22 @@ from devlint.facts.outline import Outline, dotted, method, own_nodes
 #: What reads arrays and numbers of the host, and no tensor of another device.
 _FROM_HOST = frozenset({"torch.from_numpy"})
 _HOST_CALLS = frozenset({"int", "float", "bool", "str", "len", "round", "repr", "range", "sorted"})
-_HOST_METHODS = frozenset({"item", "tolist", "numpy", "isoformat", "strftime", "lower", "upper", "format"})
+_HOST_METHODS = frozenset(
+    {
+        "item",
+        "tolist",
+        "numpy",
+        "isoformat",
+        "strftime",
+        "lower",
+        "upper",
+        "format",
+        "strip",
+        "split",
+        "join",
+        "replace",
+    }
+)
 _DEPTH = 4
 
 
@@ -24,7 +39,9 @@ def loads_of_host_data(o: Outline) -> Iterator[Load]:
     saves = [c for c in o.calls if o.qualname(c.func) == "torch.save" and c.args]
     for call in o.calls:
         event = events.get(call)
-        if event is not None and (feeds_arrays(o, call) or writes_host_data(o, call, saves)):
+        if event is not None and (
+            feeds_arrays(o, call) or writes_host_data(o, call, saves) or keeps_samples(o, call, saves)
+        ):
             yield replace(event, tensors=False)
 
 
@@ -58,6 +75,19 @@ def writes_host_data(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
     return bool(own or saves) and all(is_host(o, save.args[0], 0) for save in own or saves)
 
 
+def keeps_samples(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
+    """Whether a method of a data set reads the very file that it writes otherwise: its samples are on the host."""
+    class_ = o.nearest(load, ast.ClassDef)
+    known = o.flow.classes.get(class_.name) if class_ is not None else None
+    if known is None or known.family not in ("Dataset", "Sampler") or not load.args:
+        return False
+    path = ast.unparse(load.args[0])
+    return any(
+        o.function(save) is o.function(load) and len(save.args) > 1 and ast.unparse(save.args[1]) == path
+        for save in saves
+    )
+
+
 def is_host(o: Outline, node: ast.expr | None, depth: int) -> bool:
     """Whether an expression surely holds no tensor: numbers, text, arrays, and containers of those."""
     if node is None or depth > _DEPTH:
@@ -72,6 +102,12 @@ def is_host(o: Outline, node: ast.expr | None, depth: int) -> bool:
         return is_host(o, node.left, depth) and is_host(o, node.right, depth)
     if isinstance(node, ast.UnaryOp):
         return is_host(o, node.operand, depth)
+    if isinstance(node, ast.DictComp):
+        return is_count(o, node.value, node.generators) or is_host(o, node.value, depth)
+    if isinstance(node, ast.Subscript):  # what the same class read back
+        held = dotted(node.value)
+        loaded = o.assignments(held, node) if held is not None else []
+        return bool(loaded) and all(isinstance(v, ast.Call) and o.qualname(v.func) == "torch.load" for v in loaded)
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Name):
             if node.func.id == "dict":
@@ -84,7 +120,21 @@ def is_host(o: Outline, node: ast.expr | None, depth: int) -> bool:
     if path.startswith("self.") and path.count(".") == 1 and knows_no_tensors(o, node):
         return True
     known = o.assignments(path, node)
-    return bool(known) and all(is_host(o, value, depth + 1) for value in known)
+    added = [c.args[0] for c in o.calls if method(c) == "append" and c.args and dotted(c.func.value) == path]  # type: ignore[attr-defined]
+    return bool(known) and all(is_host(o, value, depth + 1) for value in (*known, *added))
+
+
+def is_count(o: Outline, node: ast.expr, generators: list[ast.comprehension]) -> bool:
+    """Whether a name is the number of an element: `{x: i for i, x in enumerate(xs)}`."""
+    return any(
+        isinstance(g.iter, ast.Call)
+        and isinstance(g.iter.func, ast.Name)
+        and g.iter.func.id == "enumerate"
+        and isinstance(g.target, ast.Tuple)
+        and isinstance(node, ast.Name)
+        and ast.unparse(g.target.elts[0]) == node.id
+        for g in generators
+    )
 
 
 def knows_no_tensors(o: Outline, node: ast.expr) -> bool:

@@ -62,6 +62,10 @@ class Flow(Imported):
             # two names for one container: what one of them changes the other sees
             value = replace(value, elements=None)
             self.bind(self.text(node.value), value)
+        if isinstance(node.value, (ast.BoolOp, ast.Compare)) and value.type_name is None and not value.is_tensor:
+            condition = conditions.read(node.value, self.qualify, self.evaluate, self.text)
+            if condition.when:  # `wait = step > 0 and device.type == "cuda"`: a later `if wait` is a guard
+                value = Value("bool", type_name=conditions.FLAG + ",".join(sorted(condition.when)))
         if self.function is None and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "pytestmark":
             marks = self.text(node.value).lower()
             self.file_holds |= {type for type in ("cuda", "xpu", "mps", "npu") if type in marks}

@@ -31,6 +31,8 @@ _AVAILABLE = {
     "torch.accelerator.current_accelerator": "accelerator",
 }
 
+#: Start of the type name of a flag that only holds where the device types behind it are available.
+FLAG = "holds:"
 _GET_BACKEND = frozenset({"torch.distributed.get_backend", "torch.distributed.distributed_c10d.get_backend"})
 _NCCL_IS_THERE = frozenset(
     {"torch.distributed.is_nccl_available", "torch.distributed.distributed_c10d.is_nccl_available"}
@@ -122,6 +124,8 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
     if value.type_name in _AVAILABLE:  # a flag that holds the answer: `use_cuda = torch.cuda.is_available()`
         condition.when.add(_AVAILABLE[value.type_name])
         condition.unless_not.add(_AVAILABLE[value.type_name])
+    elif (value.type_name or "").startswith(FLAG):
+        condition.when |= set((value.type_name or "").removeprefix(FLAG).split(","))
     return condition
 
 

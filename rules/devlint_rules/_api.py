@@ -38,7 +38,10 @@ _DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Byte": "uint8",
     "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Bool": "bool",
 }  # fmt: skip
-_WORDS = {"cuda": re.compile(r"(?i)cuda|gpu|nvidia|device_ids?\b"), "xpu": re.compile(r"(?i)xpu|ipex")}
+_WORDS = {
+    "cuda": re.compile(r"(?i)cuda|gpu|nvidia|device_ids?\b|\bstreams?\s+is\s+not\s+None"),
+    "xpu": re.compile(r"(?i)xpu|ipex"),
+}
 _ASKS_VERSION = re.compile(
     r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch|sys\.modules"
 )

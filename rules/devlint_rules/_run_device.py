@@ -27,8 +27,13 @@ _COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
 _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
 
-# What no other accelerator has: captured graphs, memory shared between processes by handle, the driver's own interface.
-_ONLY_CUDA = re.compile(r"\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b")
+# Folders of sources that are compiled for CUDA, and of what tries them out.
+_KERNEL_FOLDERS = frozenset({"csrc", "cuda"})
+# What no other accelerator has: captured graphs, memory shared between processes by handle, the driver's own interface,
+# operators that a project compiles.
+_ONLY_CUDA = re.compile(
+    r"\bext_loader\.load_ext\(|\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b"
+)
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
 )
@@ -72,6 +77,8 @@ def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
 def is_for_accelerator(facts: Facts) -> bool:
     """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
     if _occurs(_MARKED, facts.text) or _occurs(_ONLY_CUDA, facts.text):
+        return True
+    if not _KERNEL_FOLDERS.isdisjoint(facts.path.replace("\\", "/").split("/")[:-1]):
         return True
     kernels, options = (tuple(f"{name}." for name in names) for names in (_KERNELS, _OPTIONS))
     always = facts.module_imports or facts.imports

@@ -125,9 +125,9 @@ def _as_buffer(event: CudaMethod, site: Site, call: cst.Call, method: cst.Attrib
         return None
     if not isinstance(target, cst.Attribute) or site.code(target.value) != "self":
         return None
-    if not is_initialized(event.span, site.facts):
-        return None
     name = target.attr.value
+    if not is_initialized(event.span, site.facts):
+        return Fix(f'Register "{name}" as a buffer, after `super().__init__()`', Safety.HINT)
     code = f'self.register_buffer("{name}", {site.code(method.value)}, persistent=False)'
     return Fix(
         f'Register "{name}" as a buffer, which moves with the module',
