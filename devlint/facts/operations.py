@@ -79,7 +79,7 @@ class Operations(Machine):
                 if isinstance(place, Place) and place.type in fails:
                     return None
         if found == "assume":
-            if not self.assume and HOME in (a, b):
+            if not self.assume and (HOME in (a, b) or is_of_object(a) or is_of_object(b)):
                 return None
             if "cuda" in fails:
                 return None
@@ -248,6 +248,11 @@ class Operations(Machine):
             (place,) = device
             type = place.type if isinstance(place, Place) else None
         self.queue(node, what, "certain" if sure else "assume", type)
+
+
+def is_of_object(device: Device) -> bool:
+    """Whether a device is that of an object of which nothing else is known: `cameras.device`."""
+    return any(isinstance(p, Symbol) and p.name.endswith(".device") for p in device)
 
 
 def is_one_accelerator(device: Device) -> bool:
