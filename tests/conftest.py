@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from devlint.cli import main
+
+# How fast a machine makes examples says nothing about devlint.
+settings.register_profile("devlint", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("devlint")
 
 
 class Result(NamedTuple):
