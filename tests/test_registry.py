@@ -137,11 +137,11 @@ def test_rules_of_an_installed_package_are_used_when_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As pip leaves it: a package beside a `.dist-info` that declares the entry point."""
-    (tmp_path / "acme_rules.py").write_text(PACKAGE)
-    metadata = tmp_path / "acme_rules-1.0.dist-info"
+    (tmp_path / "spare_rules.py").write_text(PACKAGE)
+    metadata = tmp_path / "spare_rules-1.0.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nacme = acme_rules:RULES\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: spare-rules\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nspare = spare_rules:RULES\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert "ABC001" in {r.meta.code for r in load_rules(["acme"])}
+    assert "ABC001" in {r.meta.code for r in load_rules(["spare"])}
     assert "ABC001" not in {r.meta.code for r in load_rules()}
