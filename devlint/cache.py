@@ -42,7 +42,7 @@ KEEP_UNUSED = 14 * 86_400_000_000_000  # results for settings and versions that 
 ONE_BY_ONE = 200  # up to this number of files each is asked for by itself
 
 _OURS = 0x6465766C  # the application id of the database, "devl"
-_LAYOUT = 2
+_LAYOUT = 3
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
     " content BLOB, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
@@ -66,7 +66,7 @@ class Cache:
         self._codes: dict[tuple[str, ...], bytes] = {}
         self._stamps: dict[int, tuple[Settings, bytes]] = {}  # by identity: many tasks share their settings
         self._new: list[Row] = []
-        self._others: dict[tuple[str, FileState], bool] = {}
+        self._others: dict[str, dict[str, bool]] = {}  # by directory and line: whether that file is as it was
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...] | None:
         """The metadata of the rules as an earlier run saw it; None when the code has changed since."""
@@ -170,9 +170,9 @@ class Cache:
             self._add(task, replace(seen, content=content), data)
         try:
             result: FileResult = load(FileResult, data, task.name)
+            if result.others and not self._others_hold(task, result):
+                return None
         except ValueError:
-            return None
-        if result.others and not self._others_hold(task, result):
             return None
         report = FileReport(result, None, (), task.applied)
         if task.fix and any(report.is_fixable(each) for each in result.diagnostics):
@@ -189,16 +189,20 @@ class Cache:
 
     def _others_hold(self, task: Task, result: FileResult) -> bool:
         """Whether the other files that a result follows from are as they were, and named as from the current directory."""
-        folder = os.path.dirname(os.path.abspath(task.path))
-        others = {os.path.normpath(os.path.join(folder, path)): state for path, state in result.others.items()}
-        for path, state in others.items():
-            key = (path, state)
-            if key not in self._others:
-                self._others[key] = state.holds(path)
-            if not self._others[key]:
+        folder, _ = os.path.split(task.path)
+        known = self._others.setdefault(folder, {})
+        for line in result.others:
+            holds = known.get(line)
+            if holds is None:
+                path, state = FileState.of_line(line)
+                holds = known[line] = state.holds(os.path.join(folder, path))
+            if not holds:
                 return False
-        shown = {each.path for d in (*result.diagnostics, *result.suppressed) for each in d.related}
-        return all(path == task.name or os.path.abspath(path) in others for path in shown)
+        shown = {each.path for d in (*result.diagnostics, *result.suppressed) for each in d.related} - {task.name}
+        if not shown:
+            return True
+        others = {os.path.abspath(os.path.join(folder, FileState.of_line(line)[0])) for line in result.others}
+        return all(os.path.abspath(path) in others for path in shown)
 
     def _keep(self, task: Task, outcome: Outcome) -> None:
         """Remember an outcome that follows from the file's content alone."""

@@ -235,7 +235,7 @@ class _Check:
         self.result.statistics.budget_hits = facts.budget_hits
         if facts.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
-            self.result.others = relatives(facts.read, folder)
+            self.result.others = lines_of(facts.read, folder)
         for span in facts.too_deep:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
@@ -364,10 +364,10 @@ class _Check:
         self.result.crashes.append(str(RuleCrash(what, self.source.path, row, error)) + _raised_at(error))
 
 
-def relatives(states: Mapping[str, FileState], folder: str) -> dict[str, FileState]:
-    """Absolute paths from a folder, where there is a way (there is none to another drive)."""
+def lines_of(states: Mapping[str, FileState], folder: str) -> list[str]:
+    """States of files by absolute path, as lines with the path from a folder where there is a way (none to another drive)."""
     ways: dict[str, str] = {}  # many paths share a directory
-    found = {}
+    found = []
     for path, state in states.items():
         above, name = os.path.split(path)
         way = ways.get(above)
@@ -377,7 +377,7 @@ def relatives(states: Mapping[str, FileState], folder: str) -> dict[str, FileSta
             except ValueError:
                 way = above
             ways[above] = way
-        found[name if way == os.curdir else os.path.join(way, name)] = state
+        found.append(state.line(name if way == os.curdir else os.path.join(way, name)))
     return found
 
 

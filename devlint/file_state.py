@@ -42,6 +42,16 @@ class FileState(NamedTuple):
         """Whether the metadata stand for the content: a file system's clock may not tell two changes of one tick apart."""
         return not self.exists or self.when - self.mtime >= SETTLED
 
+    def line(self, path: str) -> str:
+        """The state and the path it is of as one line of text, which `of_line` reads."""
+        return f"{self.size} {self.mtime} {self.inode} {self.when} {self.content or '-'} {path}"
+
+    @classmethod
+    def of_line(cls, line: str) -> tuple[str, FileState]:
+        """Path and state of a `line`. Raises ValueError for what is none."""
+        size, mtime, inode, when, content, path = line.split(" ", 5)
+        return path, cls(int(size), int(mtime), int(inode), int(when), "" if content == "-" else content)
+
     def same_metadata(self, other: FileState) -> bool:
         return (self.size, self.mtime, self.inode) == (other.size, other.mtime, other.inode)
 

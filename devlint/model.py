@@ -9,8 +9,6 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from devlint.file_state import FileState
-
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -207,7 +205,8 @@ class Statistics:
 class FileResult:
     """What the engine says about one file. `crashes` are internal errors (exit code 2), already formatted.
 
-    `others`: the other files that the findings follow from, by path relative to the file's directory, as they were.
+    `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
+    directory. There are many of them in a project, and few different ones.
     """
 
     path: str
@@ -215,7 +214,7 @@ class FileResult:
     suppressed: list[Diagnostic] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
-    others: dict[str, FileState] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
 
 
 # The engine's own findings; rules in packages have codes from their own modules.

@@ -109,7 +109,7 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
             ours += [each for each in theirs if block.start <= each.span.start and each.span.end <= end]
         _add(result.statistics, done.result.statistics)
         result.crashes += done.result.crashes
-        result.others |= done.result.others
+        result.others += [line for line in done.result.others if line not in result.others]
         outcome.warnings += [withdrawn(task, each.diagnostic, each.reason) for each in done.rejected]
         fixed += done.fixed
         hidden |= left_out or set()
