@@ -25,6 +25,7 @@ from devlint.facts.values import NOTHING, Device, Symbol, Value
 if TYPE_CHECKING:
     from devlint.facts.project import Found, Reach
 
+SMALL = 150  # nodes of a method of a module that is followed whatever it is given
 VISIT = 3_000  # steps of one look into another file
 _NAMED = frozenset({"function", "class"})
 _QUESTIONS = ("is_", "has_")
@@ -85,7 +86,8 @@ class Imported(Functions):
             return NOTHING
         name = function.name[len(owner.name) + 1 :]
         there = home.method_function(owner.original, name, function.node)
-        if not (owner.is_module or home.is_worth(there, [*arguments[on_self:], *keywords.values()])):
+        small = owner.is_module and home.size_of(there.node) <= SMALL
+        if not (small or home.is_worth(there, [*arguments[on_self:], *keywords.values()])):
             return NOTHING
         return self.call_abroad(home, there, arguments, keywords, node, on_self)
 
