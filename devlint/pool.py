@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from devlint import worker
 from devlint.model import FileResult, Statistics
 from devlint.report import FileReport
-from devlint.worker import Outcome, Task, run_each, run_task, run_tasks
+from devlint.worker import Outcome, Task
 
 FILES_PER_JOB = 50  # below this number of files a worker process costs more than it saves
 CHUNK = 16
@@ -26,7 +27,7 @@ def run_all(tasks: Sequence[Task], wanted: int = 0) -> Iterator[Outcome]:
     """The outcome of each task, in order."""
     jobs = jobs_for(len(tasks), wanted)
     if jobs == 1:
-        yield from run_each(tasks)
+        yield from worker.run_each(tasks)
     else:
         yield from _in_processes(tasks, jobs)
 
@@ -40,7 +41,7 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     executor = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
     done = 0
     try:
-        for future in [executor.submit(run_tasks, chunk) for chunk in chunks]:
+        for future in [executor.submit(worker.run_tasks, chunk) for chunk in chunks]:
             yield from future.result()
             done += 1
     except BrokenProcessPool:
@@ -62,7 +63,7 @@ def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
     try:
         for task in tasks:
             try:
-                yield executor.submit(run_task, task).result()
+                yield executor.submit(worker.run_task, task).result()
             except BrokenProcessPool:
                 message = f"{task.name}:1: internal error: the process that checked this file ended abruptly"
                 yield Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))), errors=[message])
