@@ -68,7 +68,6 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return really(task)
 
     monkeypatch.setattr("devlint.worker.run_task", run_task)
-    monkeypatch.setattr("devlint.pool.run_task", run_task)
     return names
 
 
