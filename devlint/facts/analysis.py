@@ -17,7 +17,7 @@ from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.project import Loaded, Project, Reach
 from devlint.facts.result import Facts
-from devlint.facts.scan import scan
+from devlint.facts.scan import Scan, scan
 from devlint.facts.survey import survey
 from devlint.facts.values import Value, merge
 from devlint.settings import Settings
@@ -66,20 +66,9 @@ def _interpret(
     if loaded is None or loaded.tree is not tree:
         loaded = None
     imports = loaded.imports if loaded is not None else collect_imports(tree)
-    facts = Facts(
-        source.path,
-        source.text,
-        imports=imports.names,
-        module_imports=imports.module_level,
-        is_test=is_test(source.path),
-        torch_version=settings.torch_version,
-    )
-    flow = interpreter(source, imports, facts, settings.assume_accelerator and not facts.is_test)
-    flow.intents = intents(source)
-    flow.helpers = dict(settings.functions)
-    flow.scan = loaded.scan if loaded is not None else scan(tree)
-    flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
-    flow.callers = Callers(flow.scan, flow.classes, flow.collators, source.path)
+    scanned = loaded.scan if loaded is not None else scan(tree)
+    flow = _interpreter(interpreter, source, imports, scanned, settings)
+    facts = flow.facts
     if project is not None and imports.mentions_torch:
         flow.reach = Reach(project, partial(_visit, settings))
         facts.read = flow.reach.read
@@ -111,16 +100,30 @@ def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
 
 
 def _muted(settings: Settings, loaded: Loaded) -> Flow:
-    source = loaded.source
-    facts = Facts(source.path, source.text, imports=loaded.imports.names, torch_version=settings.torch_version)
-    flow = Flow(source, loaded.imports, facts, settings.assume_accelerator and not is_test(source.path))
+    flow = _interpreter(Flow, loaded.source, loaded.imports, loaded.scan, settings)
     flow.muted, flow.evidence = True, loaded.evidence
+    _collect(loaded.tree, flow, loaded.imports)
+    return flow
+
+
+def _interpreter(
+    make: Callable[..., Flow], source: SourceLike, imports: Imports, scanned: Scan, settings: Settings
+) -> Flow:
+    """An interpreter for one file, checked or imported, that has run nothing yet."""
+    facts = Facts(
+        source.path,
+        source.text,
+        imports=imports.names,
+        module_imports=imports.module_level,
+        is_test=is_test(source.path),
+        torch_version=settings.torch_version,
+    )
+    flow = make(source, imports, facts, settings.assume_accelerator and not facts.is_test)
     flow.intents = intents(source)
     flow.helpers = dict(settings.functions)
-    flow.scan = loaded.scan
-    flow.collators, flow.rebound = flow.scan.collators, flow.scan.rebound
-    flow.callers = Callers(flow.scan, flow.classes, flow.collators, source.path)
-    _collect(loaded.tree, flow, loaded.imports)
+    flow.scan = scanned
+    flow.collators, flow.rebound = scanned.collators, scanned.rebound
+    flow.callers = Callers(scanned, flow.classes, flow.collators, source.path)
     return flow
 
 
