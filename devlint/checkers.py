@@ -38,7 +38,7 @@ class Confined:
             fix = diagnostic.fix
             if fix is None or not fix.edits or self.allows(source.text, fix):
                 return diagnostic
-            return replace(diagnostic, fix=TextFix(fix.title, Safety.HINT))
+            return replace(diagnostic, fix=TextFix(fix.title, Safety.HINT, why="it reaches beyond its cell or block"))
 
         return replace(
             result,

@@ -104,8 +104,13 @@ class Linter:
     """Lints files with the rules that the settings select. Holds no state of a file; one serves many files."""
 
     def __init__(
-        self, rules: Sequence[Rule[Any]], settings: Settings | None = None, analyse: Analyse | None = None
+        self,
+        rules: Sequence[Rule[Any]],
+        settings: Settings | None = None,
+        analyse: Analyse | None = None,
+        explains: bool = False,
     ) -> None:
+        self.explains = explains  # results say where rules are silent on purpose
         self.settings = settings if settings is not None else Settings()
         selects = self.settings.selects
         self.rules = tuple(rule for rule in rules if selects(rule.meta.code, rule.meta.name, rule.meta.opt_in))
@@ -213,6 +218,7 @@ class _Check:
         self.found: dict[tuple[str, Span], Diagnostic] = {}
         self.crashed: set[str] = set()
         self.others: dict[str, Source | None] = {}
+        self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
 
     def run(self) -> None:
         try:
@@ -247,15 +253,19 @@ class _Check:
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
         self.finish(tree)
         self.add_contexts(tree)
+        left = (note for place, note in self.left_alone.items() if place not in self.found)
+        self.result.left_alone = sorted(left, key=lambda d: (d.span, d.code))
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
         try:
-            if not rule.suspects(event, facts):
-                return
-            self.result.statistics.suspects += 1
-            finding = rule.judge(event, EventSite(tree, facts, event))
+            finding = None
+            if rule.suspects(event, facts):
+                self.result.statistics.suspects += 1
+                finding = rule.judge(event, EventSite(tree, facts, event))
             if finding is not None:
                 self.add(rule, finding, self.fix(finding, tree, facts))
+            elif self.linter.explains:
+                self.leave(rule, event, facts)
         except SourceError as error:  # the statement is too deep for libcst
             self.add_unreadable(error)
         except RecursionError:
@@ -271,21 +281,24 @@ class _Check:
 
         return resolve(finding.fix, tree, facts, self.linter.settings)
 
+    def leave(self, rule: Rule[Any], event: Event, facts: Facts) -> None:
+        """Note why a rule is silent about an event on purpose, if it is."""
+        left = rule.left_alone(event, facts)
+        if left is None:
+            return
+        line = "" if left.at is None else f" ({self.source.line(left.at.start)})"
+        note = self.diagnostic(rule, event.span, left.reason + line)
+        self.left_alone.setdefault((rule.meta.code, event.span), note)
+
     def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None) -> None:
-        span = finding.span
-        diagnostic = Diagnostic(
-            self.source.path,
-            rule.meta.code,
-            rule.meta.name,
-            rule.meta.severity,
-            finding.message,
-            span,
-            self.source.position(span.start),
-            self.source.position(span.end),
-            fix,
-            tuple(related for origin in finding.because for related in self.related(origin)),
-        )
-        self.found.setdefault((rule.meta.code, span), diagnostic)
+        related = tuple(related for origin in finding.because for related in self.related(origin))
+        diagnostic = replace(self.diagnostic(rule, finding.span, finding.message), fix=fix, related=related)
+        self.found.setdefault((rule.meta.code, finding.span), diagnostic)
+
+    def diagnostic(self, rule: Rule[Any], span: Span, message: str) -> Diagnostic:
+        meta, position = rule.meta, self.source.position
+        start, end = position(span.start), position(span.end)
+        return Diagnostic(self.source.path, meta.code, meta.name, meta.severity, message, span, start, end)
 
     def add_unreadable(self, error: SourceError) -> None:
         diagnostic = unreadable(self.source.path, error, self.source)

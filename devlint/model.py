@@ -119,6 +119,7 @@ class Fix:
     safety: Safety
     edits: tuple[Edit | InsertStatement | ReplaceBlock, ...] = ()  # empty for a hint
     needs: tuple[Need, ...] = ()
+    why: str = ""  # of a hint: why it is no more than that, as `--verbose` says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,16 @@ class Finding:
     because: tuple[Origin, ...] = ()
 
 
+class LeftAlone(NamedTuple):
+    """Why a rule is silent on purpose where it would report: a statement such as "the file loads a CUDA kernel".
+
+    `at`: the place in the file that says so; its line is added to the reason.
+    """
+
+    reason: str
+    at: Span | None = None
+
+
 class TextEdit(NamedTuple):
     """Replace text[start:end] by `text`; offsets in code points of the decoded original."""
 
@@ -141,12 +152,16 @@ class TextEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TextFix:
-    """A fix made concrete: `edits` belong to this finding, `shared` are needs that several fixes have in common."""
+    """A fix made concrete: `edits` belong to this finding, `shared` are needs that several fixes have in common.
+
+    `why`: why a hint is no more than that.
+    """
 
     title: str
     safety: Safety
     edits: tuple[TextEdit, ...] = ()
     shared: tuple[TextEdit, ...] = ()
+    why: str = ""
 
 
 class Position(NamedTuple):
@@ -206,7 +221,8 @@ class FileResult:
     """What the engine says about one file. `crashes` are internal errors (exit code 2), already formatted.
 
     `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
-    directory. There are many of them in a project, and few different ones.
+    directory. There are many of them in a project, and few different ones. `left_alone`: where rules are silent on
+    purpose, with the reason for a message; only when the linter explains.
     """
 
     path: str
@@ -215,6 +231,7 @@ class FileResult:
     crashes: list[str] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
     others: list[str] = field(default_factory=list)
+    left_alone: list[Diagnostic] = field(default_factory=list)
 
 
 # The engine's own findings; rules in packages have codes from their own modules.

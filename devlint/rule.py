@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from devlint.errors import RuleLoadError
 from devlint.facts.events import Event
-from devlint.model import Finding, RuleMeta, Span
+from devlint.model import Finding, LeftAlone, RuleMeta, Span
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -88,3 +88,10 @@ class Rule(ABC, Generic[E]):
     @abstractmethod
     def judge(self, event: E, site: Site) -> Finding | None:
         """The judgement, on CST nodes, with the fix. None: no finding after all."""
+
+    def left_alone(self, event: E, facts: Facts) -> LeftAlone | None:
+        """Why an event that would be a finding is none on purpose: the code means what it says. Pure, no libcst.
+
+        Asked under `--verbose` alone, about events that came to no finding. None: there was nothing to find.
+        """
+        return None

@@ -46,11 +46,12 @@ class Task:
     scope: Scope | None = None
     ignore_suppressions: bool = False
     add_ignore: str | None = None
+    explains: bool = False  # say where rules are silent on purpose
 
     @property
     def depends_on_content_alone(self) -> bool:
         """Whether the findings are those of the file under its settings, which is what a cache can keep."""
-        return self.scope is None and not self.ignore_suppressions and self.add_ignore is None
+        return not (self.scope is not None or self.ignore_suppressions or self.add_ignore is not None or self.explains)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def _report(task: Task, result: FileResult, text: str, fixed: tuple[Diagnostic, 
 
 
 def _checker(task: Task) -> Checker:
-    linter = _linter(task.settings, task.plugins)
+    linter = _linter(task.settings, task.plugins, task.explains)
     if not task.ignore_suppressions:
         return linter
     from devlint.checkers import Unsuppressed
@@ -249,11 +250,11 @@ def _checker(task: Task) -> Checker:
 
 
 @cache
-def _linter(settings: Settings, plugins: tuple[str, ...]) -> Linter:
+def _linter(settings: Settings, plugins: tuple[str, ...], explains: bool) -> Linter:
     from devlint.engine import Linter
     from devlint.rulebook import rules_of
 
-    return Linter(rules_of(plugins), settings)
+    return Linter(rules_of(plugins), settings, explains=explains)
 
 
 def _unreadable(name: str, error: SourceError) -> FileResult:

@@ -72,7 +72,9 @@ class Check:
         self._fixing = bool(args.fix or args.fix_only or args.diff or args.add_ignore is not None)
         self._from_stdin = args.paths == [STDIN]
         self._stdin = b""
-        uncached = self._from_stdin or args.no_cache or args.ignore_suppressions or args.add_ignore is not None
+        uncached = (
+            self._from_stdin or args.no_cache or args.ignore_suppressions or args.add_ignore is not None or args.verbose
+        )
         self._cache = None if uncached else self._open_cache()
 
     def _read_outputs(self, config: Config) -> list[Output]:
@@ -174,6 +176,7 @@ class Check:
             scope=self._limits.scope(target.name) if self._fixing and self._limits is not None else None,
             ignore_suppressions=self._args.ignore_suppressions,
             add_ignore=self._args.add_ignore,
+            explains=self._args.verbose,
         )
 
     def _open_cache(self) -> Cache:
@@ -208,6 +211,11 @@ class Check:
         report = outcome.report
         if self._limits is not None:
             self._limits.take(task, outcome)
+        if self._args.verbose:
+            from devlint.report.explained import lines
+
+            for text in lines(report, self._terminal.error_style):
+                self._terminal.note(text)
         if self._args.diff and outcome.after is not None:
             from devlint.report.diff import unified_diff
 

@@ -126,7 +126,8 @@ class Notebook:
             if cell.error is not None
         ]
         found = sorted([*broken, *moved(result.diagnostics)], key=lambda d: (d.cell or 0, d.span, d.code))
-        return replace(result, diagnostics=found, suppressed=moved(result.suppressed))
+        left = moved(result.left_alone)
+        return replace(result, diagnostics=found, suppressed=moved(result.suppressed), left_alone=left)
 
     def in_cell(self, diagnostic: Diagnostic, joined: Source) -> Diagnostic:
         """A finding about the joined text with places in its cell."""

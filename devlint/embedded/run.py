@@ -105,6 +105,7 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
         for ours, theirs in (
             (result.diagnostics, done.result.diagnostics),
             (result.suppressed, done.result.suppressed),
+            (result.left_alone, done.result.left_alone),
         ):
             ours += [each for each in theirs if block.start <= each.span.start and each.span.end <= end]
         _add(result.statistics, done.result.statistics)

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from devlint.tree import Chunk, Head, Tree
 if TYPE_CHECKING:
     import libcst as cst
 
+_NO_HARMLESS_EDIT = "a comment would be lost, or the statement shares its row with others"
 _WORD = re.compile(r"\w")
 _BLANK_ROW = re.compile(r"[ \t\f]*(?:\r\n|\r|\n)")
 
@@ -42,9 +44,9 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
 
     Raises LookupError for nodes that are not the file's, and ValueError for edits of one fix that overlap.
     """
-    hint = TextFix(fix.title, Safety.HINT)
     if not fix.edits or fix.safety is Safety.HINT:
-        return hint
+        return TextFix(fix.title, Safety.HINT, why=fix.why)
+    hint = TextFix(fix.title, Safety.HINT, why=_NO_HARMLESS_EDIT)
     edits: list[TextEdit] = []
     try:
         for edit in fix.edits:
@@ -61,7 +63,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):
-        return hint  # the need would come after its use
+        return replace(hint, why="what it needs would be defined after its use")
     return TextFix(fix.title, fix.safety, tuple(edits), tuple(shared))
 
 

@@ -11,13 +11,14 @@ from devlint.api import (
     Facts,
     ImportNeed,
     InsertStatement,
+    LeftAlone,
     Operand,
     Place,
     Site,
     cst,
 )
 from devlint_rules._calls import may_precede
-from devlint_rules._run_device import is_for_accelerator, is_guarded
+from devlint_rules._run_device import guard_of, purpose_of, under_condition
 
 #: How a program asks for a type of accelerator.
 AVAILABLE = {
@@ -72,21 +73,31 @@ def dtype_of(type_name: str) -> str | None:
 
 
 def serves_accelerator(event: ApiCall, facts: Facts) -> bool:
-    """Whether the place runs only where the accelerator is: under a guard, or in code that is written for it alone.
+    """Whether the place runs only where the accelerator is, see `service_of`."""
+    return service_of(event, facts) is not None
+
+
+def service_of(event: ApiCall, facts: Facts) -> LeftAlone | None:
+    """Why the place runs only where the accelerator is: under a guard, or in code that is written for it alone.
 
     Such code says so by the name of the function, class or file, or loads kernels.
     """
     if event.type == "accelerator":
         if event.under.holds & (ACCELERATORS | {"accelerator"}) or any("accel" in t for t in event.under.tests):
-            return True
-        return is_guarded(event)
-    if is_guarded(event) or is_for_accelerator(facts):
-        return True
+            return LeftAlone("it only runs where there is an accelerator")
+        return guard_of(event)
+    found = guard_of(event) or purpose_of(facts)
+    if found is not None:
+        return found
     pattern = _WORDS.get(event.type) or re.compile(rf"(?i){event.type}")
-    if any(pattern.search(test) for test in event.under.tests if not test.startswith("not ")):
-        return True
+    for test in event.under.tests:
+        if not test.startswith("not ") and pattern.search(test):
+            return under_condition(test)
+    name = NAMES.get(event.type, event.type)
+    if pattern.search(event.function):
+        return LeftAlone(f"`{event.function}` is written for {name}, as its name says")
     place = "/".join(facts.path.replace("\\", "/").split("/")[-2:])
-    return pattern.search(event.function) is not None or pattern.search(place) is not None
+    return LeftAlone(f"the file is written for {name}, as its name says") if pattern.search(place) else None
 
 
 def guarded_statement(

@@ -7,7 +7,22 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from devlint.api import HOME, ApiCall, CudaMethod, DeviceLiteral, Event, Facts, Move, Required, RunDeviceNeed, Site
+from devlint.api import (
+    HOME,
+    ApiCall,
+    CudaMethod,
+    DeviceLiteral,
+    Event,
+    Facts,
+    Fix,
+    LeftAlone,
+    Move,
+    Required,
+    RunDeviceNeed,
+    Safety,
+    Site,
+    Span,
+)
 
 # A file that imports one of these holds code that only runs on the accelerator it is written for.
 _KERNELS = (
@@ -15,6 +30,8 @@ _KERNELS = (
 )  # fmt: skip
 # These serve one accelerator as well, but a function that imports one offers it as an option.
 _OPTIONS = ("flash_attn", "apex", "transformer_engine", "tensorrt", "torch_tensorrt")
+
+_KERNEL_ROOTS, _OPTION_ROOTS = (tuple(f"{name}." for name in names) for names in (_KERNELS, _OPTIONS))
 
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
 _DENIES = re.compile(r"!=\s*[\"'](cuda|xpu|npu|mps)")
@@ -50,47 +67,108 @@ _BINDS_DEVICE = re.compile(
 )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
+def _place_of(pattern: re.Pattern[str], text: str) -> Span | None:
+    """Where a pattern occurs first in a file; asked once for all events of the file."""
+    found = pattern.search(text)
+    return None if found is None else Span(*found.span())
+
+
 def _occurs(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether a pattern occurs in a file; asked once for all events of the file."""
-    return pattern.search(text) is not None
+    return _place_of(pattern, text) is not None
 
 
 def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
-    """Whether the place only runs where the accelerator is meant to be used.
+    """Whether the place only runs where the accelerator is meant to be used, see `guard_of`."""
+    return guard_of(event) is not None
 
-    True under a proved guard for its type, and under a condition that names it: `if use_cuda`,
-    `if args.gpu is not None`, the other branch of `if args.no_cuda` or of `if device == "cpu"`. True in a function
-    that says so in its name: `cuda`, `to_cuda`.
+
+def guard_of(event: ApiCall | CudaMethod | DeviceLiteral) -> LeftAlone | None:
+    """Why the place only runs where the accelerator is meant to be used.
+
+    A proved guard for its type, or a condition that names it: `if use_cuda`, `if args.gpu is not None`, the other branch
+    of `if args.no_cuda` or of `if device == "cpu"`; or a function that says so in its name: `cuda`, `to_cuda`.
     """
-    if event.under.allow(event.type) or event.type in event.function.rpartition(".")[2].split("_"):
-        return True
+    if event.type in event.function.rpartition(".")[2].split("_"):
+        return LeftAlone(f"`{event.function}` is written for {event.type}, as its name says")
     for test in event.under.tests:
         negated = test.startswith("not ")
         if not negated and (_DENIES.search(test) or f"not {test}" in event.under.tests):
             continue  # it says the opposite, or was taken back since: a helper that both branches of its callers call
         if (_SAYS_CPU if negated else _SAYS_ACCELERATOR).search(test) or (not negated and event.type in test):
-            return True
-    return False
+            return under_condition(test)
+    if event.under.allow(event.type):
+        return asked_around(event.type)
+    return None
+
+
+def asked_around(type: str) -> LeftAlone:
+    """A guard that stands elsewhere: an early return, a decorator, the callers' conditions."""
+    return LeftAlone(f"a test or mark before it, or before all that call it, asks for {type}")
+
+
+def under_condition(test: str) -> LeftAlone:
+    line = " ".join(test.split())
+    shown = line if len(line) <= 60 else line[:57].rstrip() + "..."
+    return LeftAlone(f"it only runs under the condition `{shown}`")
 
 
 def is_for_accelerator(facts: Facts) -> bool:
-    """Whether the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
-    if _occurs(_MARKED, facts.text) or _occurs(_ONLY_CUDA, facts.text):
-        return True
-    if not _KERNEL_FOLDERS.isdisjoint(facts.path.replace("\\", "/").split("/")[:-1]):
-        return True
-    kernels, options = (tuple(f"{name}." for name in names) for names in (_KERNELS, _OPTIONS))
+    """Whether the whole file is written for one kind of accelerator, see `purpose_of`."""
+    return purpose_of(facts) is not None
+
+
+def purpose_of(facts: Facts) -> LeftAlone | None:
+    """Why the whole file is written for one kind of accelerator: kernels, their loaders, tests marked so."""
+    if (at := _place_of(_MARKED, facts.text)) is not None:
+        return LeftAlone("the tests of this file are marked for an accelerator", at)
+    if (at := _place_of(_ONLY_CUDA, facts.text)) is not None:
+        return LeftAlone(f"the file uses `{facts.source(at).rstrip('(')}`, which only CUDA has", at)
+    for folder in facts.path.replace("\\", "/").split("/")[:-1]:
+        if folder in _KERNEL_FOLDERS:
+            return LeftAlone(f"the file stands in `{folder}`, a folder of sources for CUDA")
     always = facts.module_imports or facts.imports
-    return any(n.endswith("_cuda") or f"{n}.".startswith(kernels) for n in facts.imports.values()) or any(
-        f"{n}.".startswith(options) for n in always.values()
-    )
+    for name in facts.imports.values():
+        if name.endswith("_cuda") or f"{name}.".startswith(_KERNEL_ROOTS):
+            return LeftAlone(f"the file imports `{name}`, which brings CUDA kernels", _import_of(name, facts.text))
+    for name in always.values():
+        if f"{name}.".startswith(_OPTION_ROOTS):
+            return LeftAlone(f"the file imports `{name}`, which only runs on CUDA", _import_of(name, facts.text))
+    return None
+
+
+@lru_cache(maxsize=32)
+def _import_of(name: str, text: str) -> Span | None:
+    """The statement that imports a qualified name, found by its first or last part."""
+    first, _, last = name.partition(".")
+    words = "|".join(re.escape(word) for word in (first, last.rpartition(".")[2]) if word)
+    return _place_of(re.compile(rf"^[ \t]*(from|import)\b[^\n]*\b({words})\b", re.MULTILINE), text)
 
 
 def names_several_cards(facts: Facts, type: str) -> bool:
     """Whether the file names different cards of one type, or computes them: an index is a placement then."""
-    cards = {e.index for e in facts.events if isinstance(e, DeviceLiteral | CudaMethod) and e.type == type}
-    return len(cards - {None}) > 1 or _occurs(_COMPUTED_CARD, facts.text)
+    return placement_of(facts, type) is not None
+
+
+def placement_of(facts: Facts, type: str) -> LeftAlone | None:
+    """Why an index is a placement: the file names different cards of one type, or computes them."""
+    first: DeviceLiteral | CudaMethod | None = None
+    for event in facts.events:
+        if isinstance(event, DeviceLiteral | CudaMethod) and event.type == type and event.index is not None:
+            if first is not None and first.index != event.index:
+                return LeftAlone(f"the file places work on several cards, as {type}:{event.index}", event.span)
+            first = first or event
+    at = _place_of(_COMPUTED_CARD, facts.text)
+    return None if at is None else LeftAlone("the file computes the cards that it uses", at)
+
+
+def placed(title: str, site: Site, type: str) -> Fix | None:
+    """The hint for a literal index in a file that places work on several cards; None in other files."""
+    left = placement_of(site.facts, type)
+    if left is None:
+        return None
+    line = "" if left.at is None else f" ({site.line(left.at)})"
+    return Fix(title, Safety.HINT, why=left.reason + line)
 
 
 def may_use_other_cards(facts: Facts) -> bool:

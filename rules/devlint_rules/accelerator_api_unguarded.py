@@ -35,8 +35,8 @@ A function that is only ever called under a guard is not recognised, unless its 
 
 from __future__ import annotations
 
-from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import AVAILABLE, guarded_statement, serves_accelerator, spelled
+from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Rule, RuleMeta, Safety, Severity, Site
+from devlint_rules._api import AVAILABLE, guarded_statement, service_of, spelled
 
 
 class AcceleratorApiUnguarded(Rule[ApiCall]):
@@ -53,14 +53,10 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        if event.type != "accelerator" or not (event.raises and event.is_call) or event.under.excepts:
-            return False
-        given = event.arguments.get("0")
-        if event.qualname.endswith(".device_index") and (
-            event.discarded or (given is not None and given.value.kind == "none")
-        ):
-            return False  # nothing happens before it is entered, and not for None
-        return not serves_accelerator(event, facts)
+        return _raises_without(event) and service_of(event, facts) is None
+
+    def left_alone(self, event: ApiCall, facts: Facts) -> LeftAlone | None:
+        return service_of(event, facts) if _raises_without(event) else None
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         message = f"`{spelled(event, site)}` raises without an accelerator, and nothing here asks for one"
@@ -70,3 +66,12 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         if edits is not None:
             fix = Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits))
         return Finding(event.span, message, fix, event.because)
+
+
+def _raises_without(event: ApiCall) -> bool:
+    """Whether the call raises without an accelerator."""
+    if event.type != "accelerator" or not (event.raises and event.is_call) or event.under.excepts:
+        return False
+    given = event.arguments.get("0")
+    is_none = given is not None and given.value.kind == "none"  # nothing happens for None, nor before it is entered
+    return not (event.qualname.endswith(".device_index") and (event.discarded or is_none))

@@ -41,7 +41,22 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Operand, Place, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import (
+    ApiCall,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    LeftAlone,
+    Operand,
+    Place,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
 from devlint_rules._api import (
     argument,
     asks_version,
@@ -53,7 +68,7 @@ from devlint_rules._api import (
     version,
 )
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_for_accelerator
+from devlint_rules._run_device import purpose_of
 
 _OLD = re.compile(
     r"torch\.(?P<type>cuda|cpu)\.amp\.(autocast_mode\.|grad_scaler\.)?(?P<name>autocast|GradScaler"
@@ -97,7 +112,7 @@ class AmpDeviceType(Rule[ApiCall]):
             return not asks_version(event)
         if event.qualname in _AUTOCAST:
             given = argument(event, "device_type", 0)
-            if given is None or not event.is_call or is_for_accelerator(facts):
+            if given is None or not event.is_call or purpose_of(facts) is not None:
                 return False
             if _by_availability(given.text) or _only_for_type(given, event, facts):
                 return True
@@ -107,6 +122,13 @@ class AmpDeviceType(Rule[ApiCall]):
             fixed = given is None or _is_cuda(given.value.constant)
             return fixed and _varies(event) and not _is_meant(event)
         return False
+
+    def left_alone(self, event: ApiCall, facts: Facts) -> LeftAlone | None:
+        takes = "device_type" if event.qualname in _AUTOCAST else "device" if event.qualname in _SCALER else None
+        given = argument(event, takes, 0) if takes is not None else None
+        if not event.is_call or given is None or not _is_cuda(given.value.constant) or not _varies(event):
+            return None
+        return purpose_of(facts) or (LeftAlone("CUDA is asked for around it") if _is_meant(event) else None)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):

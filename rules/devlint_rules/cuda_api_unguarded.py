@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Rule, RuleMeta, Safety, Severity, Site, Span, cst
 from devlint_rules._agnostic import replacement_call
 from devlint_rules._api import (
     AVAILABLE,
@@ -51,7 +51,7 @@ from devlint_rules._api import (
     is_legacy_type,
     is_written_out,
     needs_torch,
-    serves_accelerator,
+    service_of,
     spelled,
 )
 
@@ -74,19 +74,18 @@ class CudaApiUnguarded(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        if not (event.raises and event.is_call) or event.type in ("", "accelerator") or event.under.excepts:
-            return False
-        if is_legacy_type(event.qualname) or event.deprecated is not None:
-            return False
+        return _raises_without(event) and self.left_alone(event, facts) is None
+
+    def left_alone(self, event: ApiCall, facts: Facts) -> LeftAlone | None:
+        if not _raises_without(event):
+            return None
         if "CUDAGraph" in facts.text:
-            return False  # a file that captures graphs is written for CUDA
-        if event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)):
-            return False
-        if event.qualname == "torch.cuda.set_device" and _NCCL.search(facts.text):
-            return False  # the processes of this program talk through NCCL, so it runs on CUDA alone
+            return LeftAlone("the file captures CUDA graphs", _place(facts, "CUDAGraph"))
+        if event.qualname == "torch.cuda.set_device" and (found := _NCCL.search(facts.text)):
+            return LeftAlone("the processes talk through NCCL, which only CUDA has", Span(*found.span()))
         if event.type in ("npu", "hpu") and any(event.type in name for name in facts.imports.values()):
-            return False
-        return not serves_accelerator(event, facts)
+            return LeftAlone(f"the file imports {NAMES[event.type]}")
+        return service_of(event, facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not is_written_out(event, site):
@@ -104,6 +103,20 @@ class CudaApiUnguarded(Rule[ApiCall]):
         if edits is None:
             return hint
         return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+
+
+def _raises_without(event: ApiCall) -> bool:
+    """Whether the call raises without the accelerator, and no other rule reports it."""
+    if not (event.raises and event.is_call) or event.type in ("", "accelerator") or event.under.excepts:
+        return False
+    if is_legacy_type(event.qualname) or event.deprecated is not None:
+        return False
+    return not (event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)))
+
+
+def _place(facts: Facts, word: str) -> Span:
+    start = facts.text.index(word)
+    return Span(start, start + len(word))
 
 
 def _names_card(event: ApiCall) -> bool:

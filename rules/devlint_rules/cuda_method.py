@@ -40,12 +40,26 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import ApiCall, CudaMethod, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import (
+    ApiCall,
+    CudaMethod,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    LeftAlone,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
 from devlint_rules._run_device import (
-    is_for_accelerator,
-    is_guarded,
+    guard_of,
     may_use_other_cards,
-    names_several_cards,
+    placed,
+    purpose_of,
     run_device,
 )
 from devlint_rules._shared import is_initialized
@@ -67,9 +81,10 @@ class CudaMethodCall(Rule[CudaMethod]):
     event = CudaMethod
 
     def suspects(self, event: CudaMethod, facts: Facts) -> bool:
-        if is_guarded(event) or event.receiver.text.startswith("super("):
-            return False
-        return not is_for_accelerator(facts)
+        return not event.receiver.text.startswith("super(") and self.left_alone(event, facts) is None
+
+    def left_alone(self, event: CudaMethod, facts: Facts) -> LeftAlone | None:
+        return guard_of(event) or purpose_of(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call = site.node
@@ -81,16 +96,16 @@ class CudaMethodCall(Rule[CudaMethod]):
         return Finding(event.span, message, self._fix(event, site, call, call.func), event.because)
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
-        if event.index is not None and names_several_cards(site.facts, event.type):
-            return Fix("Take the cards from a setting", Safety.HINT)
+        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+            return hint
         if any(a.star for a in call.args):
-            return Fix("Use `.to` with the run's device", Safety.HINT)
+            return Fix("Use `.to` with the run's device", Safety.HINT, why="`*` may carry a device")
         if isinstance(event.argument, ast.Constant) and isinstance(event.argument.value, bool):
             return Fix("Say `non_blocking=True`: the first argument is the device", Safety.HINT)
         given = _given_device(event)
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         if computed and given is None and not _is_current(event, site.facts):
-            return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT)
+            return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT, why="the index is computed")
         buffer = _as_buffer(event, site, call, method) if event.run_device is None and given is None else None
         if buffer is not None:
             return buffer

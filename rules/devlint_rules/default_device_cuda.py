@@ -51,6 +51,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    LeftAlone,
     Rule,
     RuleMeta,
     Safety,
@@ -60,7 +61,7 @@ from devlint.api import (
 )
 from devlint_rules._api import AVAILABLE, needs_torch
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_for_accelerator
+from devlint_rules._run_device import purpose_of
 
 _SINCE = (2, 7)  # current_accelerator(check_available=True)
 
@@ -80,7 +81,10 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
     event = DeviceLiteral
 
     def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
-        return event.role == "default" and event.type in ACCELERATORS and not is_for_accelerator(facts)
+        return event.role == "default" and event.type in ACCELERATORS and purpose_of(facts) is None
+
+    def left_alone(self, event: DeviceLiteral, facts: Facts) -> LeftAlone | None:
+        return purpose_of(facts) if event.role == "default" and event.type in ACCELERATORS else None
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         place = event.type if event.index is None else f"{event.type}:{event.index}"

@@ -48,6 +48,7 @@ from devlint.api import (
     Finding,
     Fix,
     Followed,
+    LeftAlone,
     Operand,
     Place,
     ReplaceBlock,
@@ -60,7 +61,7 @@ from devlint.api import (
 )
 from devlint_rules._api import is_device_object
 from devlint_rules._calls import path_to
-from devlint_rules._run_device import is_for_accelerator
+from devlint_rules._run_device import purpose_of
 from devlint_rules._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
@@ -81,12 +82,15 @@ class DeviceComparison(Rule[Event]):
 
     def suspects(self, event: Event, facts: Facts) -> bool:
         if isinstance(event, Followed):
-            return not is_for_accelerator(facts)
+            return purpose_of(facts) is None
         if not isinstance(event, Compare):
             return False
         if event.operator == "truth":
             return True
         return event.operator in _EQUALITY and _sides(event) is not None
+
+    def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
+        return purpose_of(facts) if isinstance(event, Followed) else None
 
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, Followed):

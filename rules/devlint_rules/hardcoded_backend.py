@@ -40,9 +40,9 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, LeftAlone, Rule, RuleMeta, Safety, Severity, Site
 from devlint_rules._api import argument, needs_torch
-from devlint_rules._run_device import is_for_accelerator
+from devlint_rules._run_device import asked_around, purpose_of, under_condition
 
 _VARIES = re.compile(
     r"""[\"'](gloo|GLOO|mpi|xccl|hccl)[\"'] | is_available\(\)\s*else\s*\(?\s*(torch\.device\(\s*)?[\"']cpu[\"']
@@ -68,17 +68,15 @@ class HardcodedBackend(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        if not event.qualname.endswith(".init_process_group") or event.under.excepts or event.under.allow("cuda"):
-            return False
-        given = argument(event, "backend", 0)
-        if given is None or not given.text.strip("rb").startswith(("'", '"')):
-            return False
-        if str(given.value.constant).lower() != "nccl" or _VARIES.search(facts.text) is None:
-            return False
-        asks = ("cuda", "nccl", "gpu")
-        return not any(word in test.lower() for test in event.under.tests for word in asks) and not is_for_accelerator(
-            facts
-        )
+        return _names_nccl(event, facts) and self.left_alone(event, facts) is None
+
+    def left_alone(self, event: ApiCall, facts: Facts) -> LeftAlone | None:
+        if not _names_nccl(event, facts):
+            return None
+        for test in event.under.tests:
+            if any(word in test.lower() for word in ("cuda", "nccl", "gpu")):
+                return under_condition(test)
+        return asked_around("cuda") if event.under.allow("cuda") else purpose_of(facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         given = argument(event, "backend", 0)
@@ -91,3 +89,13 @@ class HardcodedBackend(Rule[ApiCall]):
         edit = Edit(site.at(given.span), site.expression(text))
         fix = Fix(f"Use `{text}`", Safety.UNSAFE, (edit,), needs_torch(site.facts))
         return Finding(given.span, "the process group is fixed to NCCL, which only CUDA has", fix, event.because)
+
+
+def _names_nccl(event: ApiCall, facts: Facts) -> bool:
+    """Whether a process group is made with NCCL by name, in a file whose device varies."""
+    if not event.qualname.endswith(".init_process_group") or event.under.excepts:
+        return False
+    given = argument(event, "backend", 0)
+    if given is None or not given.text.strip("rb").startswith(("'", '"')):
+        return False
+    return str(given.value.constant).lower() == "nccl" and _VARIES.search(facts.text) is not None

@@ -52,6 +52,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    LeftAlone,
     Rule,
     RuleMeta,
     Safety,
@@ -61,10 +62,10 @@ from devlint.api import (
 )
 from devlint_rules._calls import path_to
 from devlint_rules._run_device import (
-    is_for_accelerator,
-    is_guarded,
+    guard_of,
     may_use_other_cards,
-    names_several_cards,
+    placed,
+    purpose_of,
     run_device,
 )
 
@@ -97,10 +98,10 @@ class HardcodedDevice(Rule[DeviceLiteral]):
     event = DeviceLiteral
 
     def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
-        if event.role not in _ROLES or event.type not in ACCELERATORS or is_guarded(event):
-            return False
-        own = ("torch.cuda.", "torch.accelerator.", f"torch.{event.type}.")
-        return not (event.call or "").startswith(own) and not is_for_accelerator(facts)
+        return _names_device(event) and guard_of(event) is None and purpose_of(facts) is None
+
+    def left_alone(self, event: DeviceLiteral, facts: Facts) -> LeftAlone | None:
+        return (guard_of(event) or purpose_of(facts)) if _names_device(event) else None
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):
@@ -113,10 +114,14 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         whole = _device_call(event, site)
-        if event.index is not None and names_several_cards(site.facts, event.type):
-            return Fix("Take the cards from a setting", Safety.HINT)
+        if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
+            return hint
         if isinstance(whole, cst.Call) and not all(_is_literal(a.value) for a in whole.args):
-            return Fix("Build the device from the type of the run's device and this index", Safety.HINT)
+            return Fix(
+                "Build the device from the type of the run's device and this index",
+                Safety.HINT,
+                why="the index is computed",
+            )
         if event.role == "assigned" or (event.run_device is None and _is_assigned(site, whole)):
             new = site.facts.torch_version >= _ACCELERATOR_SINCE
             as_text = not isinstance(whole, cst.Call) and (not new or _is_used_as_text(site))
@@ -137,6 +142,13 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             (Edit(whole, site.expression(text)),),
             device.needs,
         )
+
+
+def _names_device(event: DeviceLiteral) -> bool:
+    """Whether the literal makes an accelerator the device of something, outside the accelerator's own module."""
+    if event.role not in _ROLES or event.type not in ACCELERATORS:
+        return False
+    return not (event.call or "").startswith(("torch.cuda.", "torch.accelerator.", f"torch.{event.type}."))
 
 
 def _is_quiet(event: DeviceLiteral, site: Site) -> bool:

@@ -47,6 +47,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    LeftAlone,
     Move,
     Rule,
     RuleMeta,
@@ -56,10 +57,10 @@ from devlint.api import (
     TypeTest,
     cst,
 )
-from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, serves_accelerator, spelled
+from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
 from devlint_rules._calls import path_to
 from devlint_rules._legacy import modern_tensor
-from devlint_rules._run_device import is_for_accelerator, run_device
+from devlint_rules._run_device import asked_around, purpose_of, run_device, under_condition
 from devlint_rules._shared import parenthesized
 
 _ASKED_DTYPES = frozenset({"torch.float16", "torch.bfloat16", "torch.float64"})
@@ -82,17 +83,22 @@ class LegacyCudaType(Rule[Event]):
     event = Event
 
     def suspects(self, event: Event, facts: Facts) -> bool:
+        return _names_type(event) and self.left_alone(event, facts) is None
+
+    def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
+        if not _names_type(event):
+            return None
         if isinstance(event, ApiCall):
-            return is_legacy_type(event.qualname) and not serves_accelerator(event, facts) and not event.under.excepts
-        if isinstance(event, Move) and event.method == "type":
-            text = _given_text(event)
-            if text is None or not is_legacy_type(text) or event.under.excepts or event.under.allow("cuda"):
-                return False
-            asks = any(re.search(r"(?i)cuda|gpu", test) for test in event.under.tests)
-            return not asks and "cuda" not in event.function.lower() and not is_for_accelerator(facts)
-        if isinstance(event, TypeTest):  # a test of float tensors asks where they are
-            return dtype_of(event.type_name) in _ASKED_DTYPES and not is_for_accelerator(facts)
-        return False
+            return service_of(event, facts)
+        if isinstance(event, Move):
+            for test in event.under.tests:
+                if re.search(r"(?i)cuda|gpu", test):
+                    return under_condition(test)
+            if event.under.allow("cuda"):
+                return asked_around("cuda")
+            if "cuda" in event.function.lower():
+                return LeftAlone(f"`{event.function}` is written for CUDA, as its name says")
+        return purpose_of(facts)
 
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, TypeTest):
@@ -135,6 +141,17 @@ class LegacyCudaType(Rule[Event]):
             (Edit(outer if site.code(new.func) == site.spell(filled or "") else site.node, new),),
             device.needs,
         )
+
+
+def _names_type(event: Event) -> bool:
+    """Whether a tensor type of CUDA is named: called or read, moved to, or compared with."""
+    if isinstance(event, ApiCall):
+        return is_legacy_type(event.qualname) and not event.under.excepts
+    if isinstance(event, Move) and event.method == "type":
+        text = _given_text(event)
+        return text is not None and is_legacy_type(text) and not event.under.excepts
+    # a test of float tensors asks where they are
+    return isinstance(event, TypeTest) and dtype_of(event.type_name) in _ASKED_DTYPES
 
 
 def _filled(site: Site) -> tuple[cst.CSTNode, str | None]:
