@@ -30,6 +30,10 @@ def test_fix_whose_end_touches_an_edit_further_down_waits() -> None:
     assert apply("abcdef", [fix((0, 1, "A"), (4, 5, "E")), fix((2, 4, "x"))]) == ("AbcdEf", [0])
 
 
+def test_fix_whose_end_only_touches_an_edit_further_down_waits_too() -> None:
+    assert apply("abcdef", [fix((0, 1, "A"), (4, 4, "-")), fix((2, 4, "x"))]) == ("Abcd-ef", [0])
+
+
 def test_fix_is_applied_with_all_its_edits_or_not_at_all() -> None:
     assert apply("abcdef", [fix((0, 1, "A")), fix((0, 1, "B"), (5, 6, "F"))]) == ("Abcdef", [0])
 

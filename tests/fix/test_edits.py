@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import libcst as cst
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from devlint.facts import Facts
@@ -100,10 +100,46 @@ def test_middle_turns_the_old_text_into_the_new(old: str, new: str) -> None:
     assert old[:start] + text + old[end:] == new
 
 
+@given(st.text("ab(,) .", max_size=12), st.text("ab(,) .", max_size=12))
+@example("ab.cd()", "ab.ce()")
+@example("abc", "abd")
+@example("a(bc)", "a(xc)")
+@example("ab", "a")
+@example("ba", "a")
+@example("a", "ab")
+def test_middle_begins_and_ends_between_words(old: str, new: str) -> None:
+    start, end, text = middle(old, new)
+
+    def is_cut(code: str, place: int) -> bool:
+        return 0 < place < len(code) and code[place - 1].isalpha() and code[place].isalpha()
+
+    assert old == new or not (is_cut(old, start) or is_cut(old, end))
+    assert old == new or not (is_cut(new, start) or is_cut(new, start + len(text)))
+
+
 def test_children_that_stay_keep_their_text_and_comments() -> None:
     text = "y = f(\n    a,   # first\n    b  +  c,\n)\n"
     rename = replaced(text, text[4:-1], lambda call: call.with_changes(func=cst.Name("g")))
     assert rename == text.replace("f(", "g(")
+
+
+def test_decorator_with_a_comment_stays() -> None:
+    tree = tree_of("@old  # why\ndef f(a): pass\n")
+    function = tree.statement_at(span_of(tree, "def f"))
+    assert isinstance(function, cst.FunctionDef)
+    assert made(tree, Edit(function.decorators[0], None)).safety is Safety.HINT
+
+
+def test_fix_that_reaches_over_what_stands_between_a_decorator_and_its_function_is_a_hint() -> None:
+    tree = tree_of("@old  # first\n\n# second\ndef f(a): pass\n")
+
+    def renamed(function: cst.CSTNode) -> cst.CSTNode:
+        assert isinstance(function, cst.FunctionDef)
+        decorator = function.decorators[0].with_changes(decorator=cst.Name("new"))
+        return function.with_changes(decorators=[decorator], name=cst.Name("g"))
+
+    node = tree.statement_at(span_of(tree, "def f"))
+    assert made(tree, Edit(node, renamed(node))).safety is Safety.HINT
 
 
 def test_fix_that_would_lose_a_comment_is_a_hint() -> None:
@@ -409,6 +445,12 @@ def test_device_of_the_run_for_an_older_torch_asks_for_cuda() -> None:
 def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
     tree = tree_of("__all__ = x\nimport torch\n")
     fix = made(tree, Edit(tree.at(span_of(tree, "x")), cst.Name("y")), needs=(RunDeviceNeed(),))
+    assert fix.safety is Safety.HINT
+
+
+def test_need_after_a_statement_that_shares_its_row_makes_the_fix_a_hint() -> None:
+    tree = tree_of("import torch; y = 1\nx = y\n")
+    fix = made(tree, Edit(tree.at(Span(24, 25)), cst.Name("z")), needs=(RunDeviceNeed(),))
     assert fix.safety is Safety.HINT
 
 

@@ -27,6 +27,7 @@ from devlint.engine import Linter
 from devlint.facts import Facts
 from devlint.facts.events import NO_GUARDS
 from devlint.fix.rounds import FixOutcome, fix_source
+from devlint.model import FileResult
 from devlint.settings import Settings
 from devlint.source import Source, decode
 
@@ -188,6 +189,32 @@ def test_two_fixes_that_undo_each_other_come_to_rest() -> None:
     outcome = fix("a()\n", renaming("DEV191", "a", "b"), renaming("DEV192", "b", "a"))
     assert outcome.text == "a()\n"
     assert len(outcome.rejected) == 1
+
+
+class Unwrapping(Named):
+    """The fix leaves the argument alone: `wrap(x)` becomes `x`."""
+
+    meta = RuleMeta("DEV186", "unwrapping", "x", "0.1.0", "certain", Severity.ERROR, "always", ())
+    event = Event
+    function = "wrap"
+
+    def fix(self, event: Event, call: cst.Call, site: Site) -> Fix | None:
+        return Fix("Unwrap", Safety.SAFE, (Edit(call, call.args[0].value),))
+
+
+def test_fix_that_undoes_one_of_an_earlier_round_is_known_at_its_first_step() -> None:
+    seen: list[str] = []
+
+    class Watched(Linter):
+        def check(self, source: Source) -> FileResult:
+            seen.append(source.text)
+            return super().check(source)
+
+    rules = (Unwrapping(), renaming("DEV191", "a", "b"), renaming("DEV192", "b", "a"))
+    outcome = fix_source(Watched(rules, None, calls), decode(b"wrap(a())\n", "a.py"))
+    assert outcome.text == "a()\n"
+    assert [r.reason for r in outcome.rejected] == ["the fix undoes another one"]
+    assert seen == ["wrap(a())\n", "a()\n", "b()\n"]
 
 
 def test_withdrawn_fix_is_not_tried_again_when_other_fixes_move_it() -> None:
