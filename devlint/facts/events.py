@@ -143,6 +143,7 @@ class Meet(Event):
     level: Conflict
     loop: Span | None = None  # `off` is a name bound by the target of an enclosing `for`: its body's first statement
     loop_scope: Scope = field(default_factory=dict, repr=False)  # what is in scope there
+    branch: Span | None = None  # the move of one of both operands in a branch that does not move the other one
 
 
 @dataclass(frozen=True, slots=True)

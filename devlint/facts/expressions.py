@@ -289,6 +289,7 @@ class Expressions(Methods):
     ) -> Value:
         if isinstance(op, ast.MatMult):
             left, right = guesses.tensor(left), guesses.tensor(right)
+        left, right = self.beside(left, right), self.beside(right, left)
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
             for one, other in ((left, right), (right, left)):
@@ -347,6 +348,14 @@ class Expressions(Methods):
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
 
+    def beside(self, value: Value, other: Value) -> Value:
+        """The input of a `forward` in arithmetic with a tensor is one."""
+        if guesses.is_guess(value) and other.is_tensor and value.because and value.because[0].span in self.assumed:
+            function, _ = self.assumed[value.because[0].span]
+            if function.name.endswith(".forward") and not value.made:
+                return guesses.tensor(value)
+        return value
+
     def argument_tensor(self, node: ast.expr) -> Value | None:
         """An argument of the function, or a view of one, that an operation shows to be a tensor."""
         while isinstance(node, (ast.Call, ast.Attribute)):
@@ -401,6 +410,7 @@ class Expressions(Methods):
             left, right = values[index], values[index + 1]
             if symbol_ is None:
                 continue
+            left, right = self.beside(left, right), self.beside(right, left)
             if left.is_tensor and right.is_tensor and not symbol_.endswith("in"):
                 operands = [self.operand(nodes[index], left), self.operand(nodes[index + 1], right)]
                 self.meet(node, operands, "operator", symbol_, "scalar")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from devlint.facts import callers, reads, turns
+from devlint.facts import batches, callers, reads, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
@@ -158,9 +158,13 @@ class Flow(Imported):
             self.give(source, value)
         if value.is_tensor or value.kind == "module":
             self.spoil_owners(path, value)
+        again = path in self.state.env
         self.bind(path, value)
         if path.startswith("self.") and path.count(".") == 1 and self.owner is not None:
             self.register(self.owner, target.attr, value, target, source, statement)
+            entry = self.owner.unregistered.get(target.attr)
+            if again and self.in_init and entry is not None:
+                entry.reassigned = True
 
     def assign_data(self, node: ast.expr, value: Value) -> bool:
         """`x.data = y`: a tensor takes over y's memory, and with it y's device. False: x is known to be no tensor."""
@@ -444,6 +448,8 @@ class Flow(Imported):
         element = self.turns(node.iter, iterated)
         if iterated.kind == "module" and iterated.elements is None:
             element = NOTHING  # what is in it is not shown
+        if self.assume and not self.host:
+            element = batches.element_of_loop(self, node, element)
 
         outer = self.loop_names
 

@@ -18,7 +18,7 @@ from devlint.facts.machine import Function, State, Summary, root
 from devlint.facts.methods import MOVES
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
-from devlint.facts.registration import Registration
+from devlint.facts.registration import Registration, is_made_here, is_self_attribute, reads
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -36,6 +36,8 @@ from devlint.model import Origin
 
 DEPTH = 4  # calls of the file's own functions followed into each other
 _MOVE = re.compile(rf"\.(?:{'|'.join(sorted(MOVES))})\(")
+_LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
+_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
 
 
@@ -132,16 +134,33 @@ class Functions(Registration):
         host, self.host = self.host, class_.is_module  # a module is built on one device
         try:
             self.run(self.method_function(class_, "__init__", init), None)
+            self.settle_attributes(class_, self.ended.env)
         finally:
             self.in_init, self.host = saved, host
         self.spoil_reassigned(class_)
 
+    def settle_attributes(self, class_: ClassFacts, at_end: dict[str, Value]) -> None:
+        """What `__init__` leaves in an attribute that it sets on several paths: a plain tensor, if on one of them."""
+        for name, entry in class_.unregistered.items():
+            known, value = class_.attributes.get(name), at_end.get(f"self.{name}")
+            if entry.what != "tensor" or known is None or known.is_tensor or value is None:
+                continue
+            if is_made_here(value):
+                class_.attributes[name] = replace(entry.value, device=CPU)
+
     def spoil_reassigned(self, class_: ClassFacts) -> None:
-        """Attributes that other methods assign are known only inside the method that does."""
+        """Attributes that other methods assign are known only inside the method that does.
+
+        Unless all of them make the new value of the old one (`self.mean = 0.9 * self.mean + x`), which was made in
+        `__init__` the first time.
+        """
+        spoiled: set[str] = set()
+        kept: set[str] = set()
         for name, method in class_.methods.items():
             if name == "__init__":
                 continue
             own = self.scan.functions.get(id(method))
+            again = made_of_themselves(method)
             for child in own.nodes if own is not None else ():
                 if (
                     isinstance(child, ast.Attribute)
@@ -154,9 +173,31 @@ class Functions(Registration):
                         continue  # a helper of `__init__` sets it
                     if entry is not None:
                         entry.reassigned = True
-                    known = class_.attributes.get(child.attr)
-                    if known is not None and known.kind != "module":
-                        class_.attributes[child.attr] = NOTHING
+                    if entry is not None and entry.what in ("tensor", "tensors") and id(child) in again:
+                        kept.add(child.attr)
+                    else:
+                        spoiled.add(child.attr)
+        if kept:
+            spoiled |= kept & self.set_from_outside()
+        for attribute in spoiled:
+            known = class_.attributes.get(attribute)
+            if known is not None and known.kind != "module":
+                class_.attributes[attribute] = NOTHING
+
+    def set_from_outside(self) -> set[str]:
+        """The attributes that some code of the file sets on other objects than `self`."""
+        if self._set_outside is None:
+            nodes = ast.walk(self.scan.tree) if self.scan.tree is not None else ()
+            self._set_outside = {
+                n.attr
+                for n in nodes
+                if isinstance(n, ast.Attribute)
+                and isinstance(n.ctx, ast.Store)
+                and not (isinstance(n.value, ast.Name) and n.value.id == "self")
+            }
+        return self._set_outside
+
+    _set_outside: set[str] | None = None
 
     def method_function(self, class_: ClassFacts, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
         qualname = f"{class_.name}.{name}"
@@ -255,8 +296,23 @@ class Functions(Registration):
             # something that was moved and is now called: a module
             module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))
             return self.call_module(node, module, arguments)
+        if callee.kind == "unknown":
+            self.note_loss(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
+
+    def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
+        """`criterion(output, target)`: a loss that is not known needs what it compares on one device all the same."""
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if len(arguments.values) < 2 or arguments.star or _LOSS.search(name.lower()) is None:
+            return
+        output, target = (
+            self.operand(n, guesses.tensor(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
+        )
+        if output.value.is_tensor and target.value.is_tensor:
+            left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
+            if left or self.parted(output.value, target.value) is not None:
+                self.meet(node, [output, target], "module", name, "exact")
 
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""
@@ -529,7 +585,9 @@ class Functions(Registration):
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
-        return replace(result, attribute=None, split=None) if result.split or result.attribute else result
+        if result.attribute and (self.owner is None or self.owner.attribute(result.attribute) is None):
+            return replace(result, attribute=None, split=None)  # another object's
+        return replace(result, split=None) if result.split else result
 
     def default_at_start(self, function: Function, default: Value | None) -> Value | None:
         """The default device when nobody is seen to call a function: torch's, when it alone changes that."""
@@ -661,11 +719,28 @@ class Functions(Registration):
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
             elif name in evidence.modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
+            elif argument.annotation is None and _LOADER.search(name) and self.assume and self.knows_torch:
+                text = Origin(origin.span, "its batches come from host memory")
+                self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
+            elif index == 1 and self.is_input(function, argument, evidence):
+                self.state.env[name] = guesses.guess(home, origin)
+                self.assumed[origin.span] = (function, name)
             else:
                 self.state.env[name] = NOTHING
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
                 self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
+
+    def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
+        """Whether an argument is the input of a module's `forward`: a tensor, or a structure of tensors, wherever it is."""
+        if not self.callers.is_method_of_module(function) or not function.name.endswith(".forward"):
+            return False
+        spec, name = function.node.args, argument.arg
+        needed = len(spec.posonlyargs) + len(spec.args) - len(spec.defaults) > 1
+        named = name in evidence.narrowed | evidence.converted | evidence.modules
+        return (
+            needed and argument.annotation is None and not named and self.assume and self.knows_torch and not self.host
+        )
 
     def evidence_of(self, function: Function) -> Evidence:
         """The uses of a function's parameters, read once."""
@@ -724,6 +799,38 @@ class Functions(Registration):
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)
         return None
+
+
+def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
+    """The attributes of `self` that a method binds to something computed from what they held, by identity of the target.
+
+    `self.mean += x`, `out, self.hidden = self.rnn(x, self.hidden)`; not where it may be moved.
+    """
+    found: set[int] = set()
+    for child in ast.walk(method):
+        if isinstance(child, ast.AugAssign) and is_self_attribute(child.target):
+            found.add(id(child.target))
+        elif isinstance(child, ast.Assign) and not may_move(child.value):
+            for target in child.targets:
+                for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+                    if isinstance(part, ast.Attribute) and is_self_attribute(part) and reads(child.value, part.attr):
+                        found.add(id(part))
+    return found
+
+
+def may_move(node: ast.expr) -> bool:
+    """Whether an expression moves something, or calls a function that is not known to leave it where it is."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.keyword) and child.arg == "device":
+            return True
+        if isinstance(child, ast.Call):
+            function = child.func
+            if isinstance(function, ast.Name) and function.id not in ("tuple", "list", "zip"):
+                return True
+            name = function.attr if isinstance(function, ast.Attribute) else ""
+            if name in MOVES or "device" in name or name.startswith(("to_", "_to")):
+                return True
+    return False
 
 
 def component(value: Value, position: int) -> Value | None:

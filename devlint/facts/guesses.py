@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.operations import BATCH
 from devlint.facts.parameters import TENSOR_ONLY
-from devlint.facts.values import GUESS, NOTHING, UNKNOWN, Device, Value, may_be_accelerator
+from devlint.facts.values import GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -52,8 +52,29 @@ def result(callee: ast.expr, given: Iterable[Value], origin_of: Origin) -> Value
     name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
     if _ELSEWHERE.search(name.lower()):
         return NOTHING
+    given = list(given)
     device = common_device(given)
-    return guess(device, origin_of) if device else NOTHING
+    if device:
+        return guess(device, origin_of)
+    moved = moved_on_a_path(given)
+    if moved is None:
+        return NOTHING
+    sides = (replace(guess(side.device, origin_of), because=side.because[:1], moved=side.moved) for side in moved[1:])
+    first, second = sides
+    return replace(guess(join(first.device, second.device), origin_of), split=(moved[0], first, second))
+
+
+def moved_on_a_path(given: Iterable[Value]) -> tuple[str, Value, Value] | None:
+    """The condition under which the only tensor among some values was moved, and what it is on both paths."""
+    tensors = [v for v in opened(given) if v.kind != "module" and (v.is_tensor or is_guess(v))]
+    if len(tensors) != 1 or tensors[0].split is None or tensors[0].made or tensors[0].zero_dim is True:
+        return None
+    key, first, second = tensors[0].split
+    if not (first.device and second.device) or not any(
+        v.moved and may_be_accelerator(v.device) for v in (first, second)
+    ):
+        return None
+    return key, first, second
 
 
 def common_device(given: Iterable[Value]) -> Device:

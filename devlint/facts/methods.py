@@ -277,6 +277,9 @@ class Methods(Calls):
             self.move_in_place(path, result)
             if self.in_init and self.owner is not None and path is not None and path.split(".", 1)[0] == "self":
                 self.built.setdefault(self.owner.name, []).append(target.device)
+        if discarded and path is not None and result.type_name == "moved" and receiver.kind == "unknown":
+            if self.is_called(path):  # a module, which moves in place
+                self.state.env[path] = replace(result, kind="module")
         if receiver.type_name == "moved" and discarded:
             # it moved before and may be a module, which moves in place
             if path is not None:
@@ -295,6 +298,16 @@ class Methods(Calls):
             )
         )  # fmt: skip
         return result
+
+    def is_called(self, path: str) -> bool:
+        """Whether the function under analysis, or the file at its module level, calls what stands at an access path."""
+        name = path.rsplit(".", 1)[-1]
+        around = self.function.node if self.function is not None else None
+        return any(
+            self.path(site.call.func) == path
+            and (around is None or (site.caller is not None and site.caller.node is around))
+            for site in self.scan.calls.get(name, ())
+        )
 
     def unknown_move(self, receiver: Value) -> Value:
         return replace(receiver, device=UNKNOWN, made=(), attribute=None)
@@ -520,6 +533,8 @@ class Methods(Calls):
         """`module(x, y)`: inputs meet the parameters; a loss's inputs meet each other."""
         value = module.value
         home = value.type_name or ""
+        if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
+            arguments.values = [guesses.tensor(given) for given in arguments.values]
         operands = self.tensors(arguments)
         name = home.rsplit(".", 1)[-1] or "module"
         if home == "torch.nn.CTCLoss":
@@ -546,6 +561,9 @@ class Methods(Calls):
         device: Device = value.device
         if not device and operands:
             device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
+        elif device == HOME and class_ is None and operands and operands[0].value.moved:
+            if may_be_accelerator(operands[0].value.device):
+                device = operands[0].value.device  # where the first input is put, the module of a caller must be
         self.work(node, f"`{short(self.text(node.func))}` runs on the device", device)
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             reduced = "reduction" not in self.text(node)

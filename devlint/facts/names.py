@@ -12,8 +12,9 @@ class Imports:
 
     `names` maps a local name to what it stands for ("F" to "torch.nn.functional"). A name imported as two different
     things stands for nothing. Relative imports get a leading dot per level (".utils.move"). `stars` lists the modules
-    of star imports. `tried` are the local names that are imported under a `try` with a handler: where the name is
-    missing the program goes on without it.
+    of star imports; a file that reads `torch` and imports it nowhere has it, and `nn`, `F`, `np`, from one of those.
+    `tried` are the local names that are imported under a `try` with a handler: where the name is missing the program
+    goes on without it.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -78,4 +79,26 @@ def collect_imports(tree: ast.Module) -> Imports:
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.
         if not targets.startswith("torch"):
             del found.names[local]
+    if "torch" not in found.names and any(not star.startswith("torch") for star in found.stars):
+        for local, target in _handed_on(tree).items():
+            bind(local, target, True)
     return found
+
+
+#: The names under which nearly every file of the field imports torch and numpy.
+_CUSTOMARY = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "np": "numpy"}
+
+
+def _handed_on(tree: ast.Module) -> dict[str, str]:
+    """Customary names that a file reads and binds nowhere: a star import brings them. Only together with `torch` itself."""
+    read: set[str] = set()
+    bound: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+    found = {local: target for local, target in _CUSTOMARY.items() if local in read and local not in bound}
+    return found if "torch" in found else {}

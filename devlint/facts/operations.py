@@ -146,8 +146,24 @@ class Operations(Machine):
                 Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
                 *other.value.because[:2],
             )
-            self.emit_meet(node, how, operation, off, other, level, because)
+            branch = self.parted(off.value, other.value)
+            if branch is not None:
+                because = (
+                    Origin(self.span(node), f"`{short(off.text)}` meets `{short(other.text)}` here"),
+                    *because[:2],
+                )
+            self.emit_meet(node, how, operation, off, other, level, because, branch)
         return culprits[0][0]
+
+    def parted(self, off: Value, other: Value) -> Span | None:
+        """The move of one of two values in a branch of a condition that leaves the other one where it was."""
+        if off.split is None or other.split is None or off.split[0] != other.split[0]:
+            return None
+        for pair in zip(off.split[1:], other.split[1:], strict=True):
+            if self.conflict_of(*pair) is not None:
+                moved = [v.because[0].span for v in pair if v.moved and v.because]
+                return moved[0] if len(moved) == 1 else None
+        return None
 
     def emit_meet(
         self,
@@ -158,6 +174,7 @@ class Operations(Machine):
         other: Operand,
         level: Conflict,
         because: tuple[Origin, ...],
+        branch: Span | None = None,
     ) -> None:
         dropped = off.value.discarded
         if dropped is not None:
@@ -167,7 +184,7 @@ class Operations(Machine):
         first, scope = self.loop_of(off.node)
         event = Meet(
             self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level,
-            first, scope,
+            first, scope, branch,
         )  # fmt: skip
         self.emit(event, off.span)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -116,7 +116,7 @@ class Evidence:
         names: dict[str, str],
         forward: bool,
         own_methods: Container[str] = (),
-        assigns: Iterable[ast.Assign | ast.For] = (),
+        assigns: Iterable[ast.Assign | ast.For | ast.comprehension] = (),
         of_module: bool = False,
     ) -> None:
         self.own_methods = own_methods
@@ -165,11 +165,15 @@ class Evidence:
                 key = child.slice
                 if child.value.id in open_ and isinstance(key, ast.Tuple):
                     self.weak.add(child.value.id)
+        assigns = list(assigns)
         for assign in assigns:
             if isinstance(assign, ast.Assign):
                 self._assigned(assign, open_, arguments, names)
             else:
                 self._iterated(assign, open_)
+        for name, parameter in aliases_of(assigns, open_):
+            if name in self.used_as_tensors:
+                self.tensors.add(parameter)
         self.weak -= self.tensors
         self.tensors |= self.weak
         self.tensors -= self.modules | (self.converted & open_)
@@ -196,16 +200,21 @@ class Evidence:
             if not self.in_init and none_by_default(arguments, target.id) and _makes_tensor(value, names):
                 self.tensors.add(target.id)
 
-    def _iterated(self, node: ast.For, open_: Container[str]) -> None:
-        """`for row in rows`, `for i, row in enumerate(rows)` and what they show of `rows`."""
+    def _iterated(self, node: ast.For | ast.comprehension, open_: Container[str]) -> None:
+        """`for row in rows`, also below `enumerate` and `zip`, and what they show of `rows`."""
         target, iterated = node.target, node.iter
         if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "enumerate":
             if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and iterated.args):
                 return
             target, iterated = target.elts[1], iterated.args[0]
-        if isinstance(target, ast.Name) and isinstance(iterated, ast.Name) and iterated.id in open_:
-            if target.id in self.used_as_tensors:
-                self.containers.add(iterated.id)
+        pairs = [(target, iterated)]
+        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "zip":
+            if isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
+                pairs = list(zip(target.elts, iterated.args, strict=True))
+        for part, source in pairs:
+            if isinstance(part, ast.Name) and isinstance(source, ast.Name) and source.id in open_:
+                if part.id in self.used_as_tensors:
+                    self.containers.add(source.id)
 
     def settled(self, name: str, value: Value) -> Value:
         """What `name` is bound to: a guess becomes a tensor when the function uses the name as one."""
@@ -288,6 +297,35 @@ def fits_others(call: ast.Call) -> bool:
         named = any(k.arg in ("dim", "index") for k in call.keywords)
         return not (is_dimension or named or (isinstance(first, ast.Name) and "dim" in first.id))
     return name == "backward" and bool(call.args)
+
+
+def aliases_of(
+    assigns: Iterable[ast.Assign | ast.For | ast.comprehension], open_: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """Second names of parameters: `x_ = x`, `a, b = x, y`; what is bound again must be made of the name itself.
+
+    `x_ = x_.index_select(...)` is; `out = x` and then `out = torch.cat(out)` says nothing of `x`.
+    """
+    found: dict[str, str] = {}
+    spoiled: set[str] = set()
+    for assign in assigns:
+        if not isinstance(assign, ast.Assign):
+            spoiled.update(n.id for n in ast.walk(assign.target) if isinstance(n, ast.Name))
+            continue
+        for target in assign.targets:
+            pairs = [(target, assign.value)]
+            if isinstance(target, ast.Tuple) and isinstance(assign.value, ast.Tuple):
+                if len(target.elts) == len(assign.value.elts):
+                    pairs = list(zip(target.elts, assign.value.elts, strict=True))
+            for name, value in pairs:
+                if not isinstance(name, ast.Name):
+                    spoiled.update(n.id for n in ast.walk(name) if isinstance(n, ast.Name))
+                elif isinstance(value, ast.Name) and value.id in open_ and name.id not in open_:
+                    spoiled.update({name.id} if found.get(name.id, value.id) != value.id else ())
+                    found[name.id] = value.id
+                elif _method_chain(value) != name.id:
+                    spoiled.add(name.id)
+    return ((name, parameter) for name, parameter in found.items() if name not in spoiled)
 
 
 def none_by_default(arguments: ast.arguments, name: str) -> bool:

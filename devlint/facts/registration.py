@@ -11,14 +11,17 @@ from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.expressions import Expressions
+from devlint.facts.operations import CPU_PLACE
 from devlint.facts.values import (
     CPU,
     HOME,
+    MAYBE_CPU,
     NONE,
     NOTHING,
     UNKNOWN,
     Kind,
     Value,
+    grown,
     is_surely_accelerator,
 )
 from devlint.model import Origin
@@ -78,18 +81,20 @@ class Registration(Expressions):
             return
         what = holds(value)
         if value.is_tensor:
-            if value.device == CPU and value.made and statement is not None and source is not None:
+            if is_made_here(value) and statement is not None and source is not None:
                 origin = Origin(
                     self.span(target), "kept as a plain attribute here, which does not move with the module"
                 )
                 kept = replace(value, attribute=name, because=(origin, *value.because[:1]))
                 owner.unregistered.setdefault(name, Unregistered(statement, target, source, kept, "tensor", None))
-                owner.set_attribute(name, kept)
+                # what else it may be is not known, and does not move either
+                owner.set_attribute(name, replace(kept, device=CPU))
             else:
                 owner.set_attribute(name, replace(value, device=UNKNOWN, made=(), because=()))
             return
         if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_below_self, source.elts)):
-            what = None
+            owner.set_attribute(name, self.contained(value, None))  # second names of what moves with the module
+            return
         if what == "modules" and all(is_argument(v) for v in contents(value) if v.kind == "module"):
             owner.set_attribute(name, self.contained(value, None))  # whoever made them moves them
             return
@@ -144,7 +149,12 @@ class Registration(Expressions):
         kind: Container = "dict" if container.kind == "dict" else "list"
         entry = Unregistered(statement, attribute, source, container, what, kind, appended=True)
         owner.unregistered[name] = entry
-        owner.set_attribute(name, Value(container.kind))
+        holding = Value(container.kind)
+        if what == "tensors":
+            origin = Origin(self.span(attribute), f"kept in a plain {kind} here, which does not move with the module")
+            kept = replace(value, attribute=name, because=(origin, *value.because[:1]))
+            holding = grown([kept]) if kind == "list" else Value("dict", elements={"*": kept})
+        owner.attributes[name] = holding
 
     def append(self, path: str, container: Value, given: Value) -> None:
         super().append(path, container, given)
@@ -177,6 +187,11 @@ class Registration(Expressions):
             self.built.setdefault(self.owner.name, []).append(value.device)
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
         return NONE
+
+
+def is_made_here(value: Value) -> bool:
+    """Whether a value is a new tensor of the CPU, on one path at least, and on no other one that is known to be moved."""
+    return value.is_tensor and bool(value.made) and CPU_PLACE in value.device and value.device <= MAYBE_CPU
 
 
 def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:

@@ -19,8 +19,8 @@ class FunctionScan:
     """What one function's text holds, nested functions included.
 
     `nodes`: its attributes, calls and subscripts, in no order. `size`: number of nodes. `bound`: how often each name is
-    bound. `nonlocals`: names that a nested function rebinds. `assigns`: its own
-    assignments and `for` loops. `node`: the function; `owner`: the class around it.
+    bound. `nonlocals`: names that a nested function rebinds. `assigns`: its own assignments, `for` loops and
+    comprehensions. `node`: the function; `owner`: the class around it.
     """
 
     node: ast.AST
@@ -29,7 +29,7 @@ class FunctionScan:
     nodes: list[ast.Attribute | ast.Call | ast.Subscript] = field(default_factory=list)
     bound: dict[str, int] = field(default_factory=dict)
     nonlocals: set[str] = field(default_factory=set)
-    assigns: list[ast.Assign | ast.For] = field(default_factory=list)
+    assigns: list[ast.Assign | ast.For | ast.comprehension] = field(default_factory=list)
 
 
 class Site(NamedTuple):
@@ -96,7 +96,7 @@ def scan(tree: ast.Module) -> Scan:
             continue
         if isinstance(node, ast.Subscript):
             inside.nodes.append(node)
-        elif isinstance(node, (ast.Assign, ast.For)):
+        elif isinstance(node, (ast.Assign, ast.For, ast.comprehension)):
             inside.assigns.append(node)
         elif isinstance(node, ast.Global):
             found.rebound.update(node.names)

@@ -15,6 +15,7 @@ from devlint.api import (
     Edit,
     Event,
     Facts,
+    Finding,
     Fix,
     InsertStatement,
     Meet,
@@ -272,6 +273,18 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
     if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
         return None
     return Fix(title, safety(meet), (Edit(node, moved(node, site.expression(device))),))
+
+
+def parted(meet: Meet, site: Site) -> Finding | None:
+    """The finding at a move in a branch that leaves behind what the moved value meets later."""
+    assert meet.branch is not None
+    both = f"{name(meet.off)} and {name(meet.other)}"
+    message = (
+        f"only one is moved on this path: {both} are on different devices in {operation(meet)} "
+        f"on {site.line(meet.span)}"
+    )
+    fix = Fix(f"Move what {both} are made of under one condition", Safety.HINT)
+    return Finding(meet.branch, message, fix, trail(meet, meet.branch))
 
 
 def trail(event: Event, span: Span) -> tuple[Origin, ...]:

@@ -62,6 +62,8 @@ class MixedDeviceOperands(Rule[Meet]):
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
         off, other = event.off, event.other
+        if event.branch is not None:
+            return shared.parted(event, site)
         message = (
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: {self._refusal(event)}"

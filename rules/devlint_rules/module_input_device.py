@@ -76,6 +76,8 @@ class ModuleInputDevice(Rule[Meet]):
                 f"{shared.whereabouts(other.value)}: the module was never moved"
             )
             return Finding(event.span, message, self._move_module(event, site), shared.trail(event, event.span))
+        if event.branch is not None:
+            return shared.parted(event, site)
         message = (
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one device"

@@ -38,7 +38,8 @@ Use instead:
 ## Fix safety
 Unsafe: the attribute becomes a non-persistent buffer, so that checkpoints stay as they are; but it then also follows
 `.half()` and `.double()`, and shows in `buffers()`. A hint where the attribute is set more than once, since
-`register_buffer` refuses a name that exists, and for containers of tensors, which need a buffer each.
+`register_buffer` refuses a name that exists, where it may hold something other than a tensor, and for containers of
+tensors, which need a buffer each.
 
 ## Known limits
 Silent when every use moves the tensor first, when the attribute is used alone, and when the base class is not known
@@ -47,7 +48,7 @@ to be a module.
 
 from __future__ import annotations
 
-from devlint.api import Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import CPU, Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
 
 
@@ -68,7 +69,8 @@ class UnregisteredTensor(Rule[Register]):
         return event.what in ("tensor", "tensors") and bool(event.uses) and not event.moved_at_use
 
     def judge(self, event: Register, site: Site) -> Finding | None:
-        what = "a plain tensor" if event.what == "tensor" else f"a plain {event.container or 'container'} of tensors"
+        held = {None: "container", "comprehension": "list"}.get(event.container, event.container)
+        what = "a plain tensor" if event.what == "tensor" else f"a plain {held} of tensors"
         line = site.line(event.uses[0].span)
         message = (
             f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, "
@@ -81,7 +83,13 @@ class UnregisteredTensor(Rule[Register]):
             return Fix("Register each tensor as a non-persistent buffer", Safety.HINT)
         title = f'Register "{event.attribute}" as a non-persistent buffer'
         statement = site.statement
-        if event.reassigned or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        surely_a_tensor = event.value.value.device == CPU
+        if (
+            not surely_a_tensor
+            or event.reassigned
+            or not isinstance(statement, cst.Assign)
+            or len(statement.targets) != 1
+        ):
             return Fix(title, Safety.HINT)
         target = statement.targets[0].target
         if not isinstance(target, cst.Attribute) or not isinstance(target.value, cst.Name):

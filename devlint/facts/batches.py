@@ -1,0 +1,121 @@
+"""What a loop over data shows of where the data is: what it moves to a device came from the host, and its siblings too.
+
+for x, y in loader:          # nothing is known of `loader`
+    out = model(x.to(device))
+    loss = criterion(out, y)  # so `y` is on the host here
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.operations import BATCH
+from devlint.facts.parameters import reads_like_device
+from devlint.facts.values import ACCELERATORS, CPU, NOTHING, NUMBER, Value
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.facts.machine import Machine
+
+#: What shows the progress of a loop, or cuts it short, and hands on what it is given.
+_WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_tqdm", "prange"})
+#: Names of what counts turns or names things, which no loader makes a tensor of.
+_COUNTER = re.compile(
+    r"^(_|[ijkn]|it)$|(idx|index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
+)
+
+
+def element_of_loop(machine: Machine, node: ast.For | ast.AsyncFor, element: Value) -> Value:
+    """What a loop over something unknown gives: batches of the host where its body moves a part of them, else `element`."""
+    found = _part(machine, node.iter, node.target, node.body, element)
+    return element if found is None else found
+
+
+def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast.stmt], element: Value) -> Value | None:
+    if isinstance(iterated, ast.Call) and iterated.args:
+        name = iterated.func.id if isinstance(iterated.func, ast.Name) else getattr(iterated.func, "attr", "")
+        if name in _WRAPPERS:
+            return _part(machine, iterated.args[0], target, body, element)
+        parts = iterated.args if name == "zip" else iterated.args[:1] if name == "enumerate" else []
+        targets = target.elts if isinstance(target, ast.Tuple) else []
+        first = 1 if name == "enumerate" else 0
+        if not parts or len(targets) != len(parts) + first:
+            return None
+        known = element.elements if isinstance(element.elements, tuple) else (element,) * len(targets)
+        if len(known) != len(targets):
+            return None
+        found = [_part(machine, p, t, body, k) for p, t, k in zip(parts, targets[first:], known[first:], strict=True)]
+        if not any(found):
+            return None
+        given = [f if f is not None else k for f, k in zip(found, known[first:], strict=True)]
+        return Value("tuple", elements=(*((NUMBER,) * first), *given))
+    if not isinstance(iterated, (ast.Name, ast.Attribute)) or element.kind != "unknown" or element.device:
+        return None
+    batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
+    if batch is None:
+        return None
+    origin = Origin(machine.span(iterated), "its batches come from host memory, as a part of each is moved here")
+    return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def _batch(target: ast.expr, moved: set[str]) -> ast.expr | None:
+    """The part of a loop's target that holds the batch: the name that is moved, or the tuple around it."""
+    if isinstance(target, ast.Name):
+        return target if target.id in moved else None
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    if any(isinstance(part, ast.Name) and part.id in moved for part in target.elts):
+        return target
+    return next((found for part in target.elts if (found := _batch(part, moved)) is not None), None)
+
+
+def _value_of(target: ast.expr, batch: ast.expr, whole: Value) -> Value:
+    """The value of the target, of which `batch` is a part; what counts the turns, or names things, is no tensor."""
+    if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in target.elts):
+        parts = [
+            whole if target is batch and not _counts(part) else _value_of(part, batch, whole) for part in target.elts
+        ]
+        return Value("tuple", elements=tuple(parts))
+    return whole if target is batch else NOTHING
+
+
+def _counts(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and _COUNTER.search(node.id) is not None
+
+
+def _moves(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
+    """The moves in a loop, with the name that what is moved is read from."""
+    stack: list[ast.AST] = list(reversed(body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            stack.extend(
+                reversed(list(ast.iter_child_nodes(node.value)))
+            )  # a move whose result is dropped: in place, perhaps
+            continue
+        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr != "to" and node.func.attr not in ACCELERATORS:
+            continue
+        root: ast.expr = node.func.value
+        while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        if isinstance(root, ast.Name):
+            yield root.id, node
+
+
+def _goes_somewhere(machine: Machine, call: ast.Call) -> bool:
+    """Whether a move names a device, as `.to(torch.float32)` does not."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ACCELERATORS:
+        return True
+    given = [k.value for k in call.keywords if k.arg == "device"] or call.args[:1]
+    if not given:
+        return False
+    name = given[0].id if isinstance(given[0], ast.Name) else getattr(given[0], "attr", "")
+    return reads_like_device(name) or machine.evaluate(given[0]).kind == "device"
