@@ -164,7 +164,7 @@ def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
 
 def own_classes(flow: Flow) -> list[ClassFacts]:
     """The classes of the file itself, without those of other files that it knows."""
-    return [class_ for class_ in flow.classes.values() if class_.home is None]
+    return [class_ for class_ in flow.classes.values() if not class_.abroad]
 
 
 def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
@@ -213,7 +213,7 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
 
 def is_own(function: Function) -> bool:
     """Whether a function is defined in the file itself."""
-    return function.owner is None or function.owner.home is None
+    return function.owner is None or not function.owner.abroad
 
 
 def _under_callers(function: Function) -> Guards:
@@ -233,9 +233,9 @@ def _join_over_subclasses(flow: Flow) -> None:
         ancestors = list(class_.local_bases)
         while ancestors:
             base = ancestors.pop()
-            ancestors += base.local_bases
-            if base.home is not None:
+            if base.abroad:
                 continue  # what it binds elsewhere is another file's
+            ancestors += base.local_bases
             for name, value in class_.attributes.items():
                 known = base.attributes.get(name)
                 if known is not None and known is not value:
@@ -257,7 +257,7 @@ def _guarded(flow: Flow, facts: Facts, node: ast.AST, action: Callable[[], objec
 def moved_along(flow: Flow) -> set[str]:
     """Attributes that some `_apply`, `to` or `cuda` of the file's classes moves itself, on whatever object."""
     found: set[str] = set()
-    for class_ in flow.classes.values():
+    for class_ in own_classes(flow):
         for name in ("_apply", "to", "cuda"):
             own = flow.scan.functions.get(id(class_.methods.get(name)))
             for child in own.nodes if own is not None else ():

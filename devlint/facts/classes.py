@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from devlint.facts.values import Value, merge
 from devlint.model import Origin, Span
-
-if TYPE_CHECKING:
-    from devlint.facts.machine import Machine
 
 What = Literal["tensor", "tensors", "modules", "parameters"]
 Container = Literal["list", "tuple", "dict", "comprehension"]
@@ -53,11 +50,13 @@ class ClassFacts:
     properties: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
     moving: dict[str, bool] = field(default_factory=dict)  # by method: whether it puts its inputs somewhere itself
-    home: Machine | None = None  # the interpreter of the other file that defines it, None for a class of this file
-    original: ClassFacts | None = None  # the class as that file knows it
     extended: bool = False  # bases from other files were looked up
     followed: frozenset[str] = frozenset()  # those that were found
-    demand: Callable[[], None] | None = None  # of another file: fills in `attributes` and `buffers`
+
+    @property
+    def abroad(self) -> bool:
+        """Whether another file defines it."""
+        return False
 
     @property
     def is_module(self) -> bool:
@@ -68,14 +67,12 @@ class ClassFacts:
         """Whether its methods run on the host by contract: data sets, samplers, collators, transforms."""
         return self.family in ("Dataset", "Sampler")
 
-    def fill(self) -> None:
-        """See to it that the attributes of a class of another file are there."""
-        if self.demand is not None:
-            demand, self.demand = self.demand, None
-            demand()
+    @property
+    def method_names(self) -> Collection[str]:
+        """The methods that the class itself defines."""
+        return self.methods.keys()
 
     def attribute(self, name: str) -> Value | None:
-        self.fill()
         found = self.attributes.get(name)
         if found is not None:
             return found
@@ -86,8 +83,7 @@ class ClassFacts:
         return None
 
     def has_buffer(self, name: str) -> bool:
-        """Whether `register_buffer` was called with that name, here or in a base of this file."""
-        self.fill()
+        """Whether `register_buffer` was called with that name, here or in a base that is known."""
         return name in self.buffers or any(base.has_buffer(name) for base in self.local_bases)
 
     def method(self, name: str) -> tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef] | None:

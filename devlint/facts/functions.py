@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from devlint import knowledge
 from devlint.facts import guesses
+from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
 from devlint.facts.calls import FAMILY_KIND, FROM_DATA, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Creation, Guards, Operand
+from devlint.facts.exports import MOVE
 from devlint.facts.machine import Function, State, Summary, root
 from devlint.facts.methods import MOVES
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
@@ -35,7 +37,6 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 DEPTH = 4  # calls of the file's own functions followed into each other
-_MOVE = re.compile(rf"\.(?:{'|'.join(sorted(MOVES))})\(")
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
@@ -355,24 +356,24 @@ class Functions(Registration):
             return Value("module", device, type_name=class_.name, because=because, ident=because[0].span)
         if class_.family == "Dataset":
             # one of another file has bases there, and transforms, that may move what it gives
-            device = UNKNOWN if class_.home is not None or mentions_devices(class_) else CPU
+            device = UNKNOWN if class_.abroad or mentions_devices(class_) else CPU
             return Value("dataset", device, type_name=class_.name, because=because)
         if class_.family == "Optimizer":
             return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
         stated = {k: v for k, (_, v) in arguments.keywords.items() if v.kind in ("string", "device") and v.device}
-        plain = "__init__" not in class_.methods and stated and not arguments.star
+        plain = "__init__" not in class_.method_names and stated and not arguments.star
         # a dataclass: what it is given is what its fields hold
         return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
 
     def moves_anything(self, class_: ClassFacts) -> bool:
         """Whether some method of a class, or of a base of it, moves something."""
-        home = class_.home or self
-        return _MOVE.search(home.text(class_.node)) is not None or any(map(self.moves_anything, class_.local_bases))
+        moves = class_.moves if isinstance(class_, AdoptedClass) else MOVE.search(self.text(class_.node)) is not None
+        return moves or any(map(self.moves_anything, class_.local_bases))
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
-        if isinstance(class_.home, Functions) and class_.original is not None:
-            class_.fill()
-            return class_.home.built_devices(class_.original)
+        if isinstance(class_, AdoptedClass):
+            there = class_.parts()
+            return there[0].built_devices(there[1]) if there is not None else None
         devices = list(self.built.get(class_.name, ()))
         for base in class_.local_bases:
             inherited = self.built_devices(base)
@@ -761,7 +762,7 @@ class Functions(Registration):
         """The methods of a class and of its bases in this file."""
         if owner is None:
             return set()
-        return set(owner.methods).union(*(self.method_names(base) for base in owner.local_bases))
+        return set(owner.method_names).union(*(self.method_names(base) for base in owner.local_bases))
 
     def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""

@@ -8,36 +8,28 @@ clocks, names of local classes. What explains a value keeps its place, with the 
 from __future__ import annotations
 
 import ast
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property, partial
+from typing import TypeVar
 
+from devlint.facts.adopted import AdoptedClass, Sources
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
+from devlint.facts.exports import PLACES
 from devlint.facts.functions import SIGNATURES, Functions, is_stub, signature
 from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
+from devlint.facts.project import Found, Reach, is_imported
 from devlint.facts.values import NOTHING, Device, Symbol, Value
-
-if TYPE_CHECKING:
-    from devlint.facts.project import Found, Reach
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
 VISIT = 3_000  # steps of one look into another file
 _NAMED = frozenset({"function", "class"})
-_QUESTIONS = ("is_", "has_")
-#: What a function calls that puts a tensor somewhere, whatever it is given.
-_PLACES = frozenset(
-    {
-        "zeros", "ones", "empty", "full", "eye", "arange", "linspace", "logspace", "range", "rand", "randn", "randint",
-        "randperm", "tensor", "as_tensor", "from_numpy", "asarray", "load", "Tensor", "FloatTensor", "LongTensor",
-        "device", "to", "cpu", "cuda", "Generator", "tril_indices", "triu_indices", "normal", "bernoulli", "multinomial",
-        "hann_window", "hamming_window", "kaiser_window", "blackman_window", "bartlett_window",
-    }
-)  # fmt: skip
+_QUESTIONS = ("is_", "has_")  # how the names of functions start that answer a question
 _T = TypeVar("_T")
 
 
@@ -46,6 +38,11 @@ class Imported(Functions):
 
     reach: Reach | None = None
     muted = False
+
+    @cached_property
+    def abroad(self) -> dict[tuple[str, str], AdoptedClass]:
+        """The classes of other files that this one has met, by path and name."""
+        return {}
 
     def find(self, qualname: str) -> Found | None:
         reach = self.reach
@@ -56,19 +53,26 @@ class Imported(Functions):
     def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
         """Call a function or class of another file; None when it is not found or not followed."""
         assert isinstance(arguments, Arguments)
+        if qualname.rpartition(".")[2].startswith(_QUESTIONS):
+            return None
         found = self.find(qualname)
         if found is None:
             return None
-        if found.class_ is not None:
-            return self.construct_own(node, self.adopted(found.flow, found.class_, found.name), arguments)
+        if found.kind == "class":
+            return self.construct_own(node, self.adopted(found), arguments)
         values = [value for _, value in arguments.every()]
-        if found.function is None or arguments.star or not found.flow.is_worth(found.function, values):
+        exported = found.exports
+        says = found.short in exported.placing or any(map(has_device, values))
+        if found.kind != "function" or arguments.star or not exported.knows_torch or not says:
+            return None
+        home, function = found.flow, found.function
+        if home is None or function is None or not home.is_worth(function, values):
             return None
         for argument, given in arguments.every():
             if given.kind in ("list", "dict"):
                 self.give(argument, given)
         keywords = {k: v for k, (_, v) in arguments.keywords.items()}
-        return self.call_abroad(found.flow, found.function, arguments.values, keywords, node)
+        return self.call_abroad(home, function, arguments.values, keywords, node)
 
     def call_function(
         self,
@@ -79,10 +83,10 @@ class Imported(Functions):
         on_self: bool = False,
     ) -> Value:
         owner = function.owner
-        if owner is None or owner.home is None or owner.original is None:
+        if not isinstance(owner, AdoptedClass):
             return super().call_function(function, arguments, keywords, node, on_self)
         home = owner.home
-        if isinstance(function.node, ast.Lambda) or not isinstance(home, Imported):
+        if isinstance(function.node, ast.Lambda) or home is None or owner.original is None:
             return NOTHING
         name = function.name[len(owner.name) + 1 :]
         there = home.method_function(owner.original, name, function.node)
@@ -145,10 +149,10 @@ class Imported(Functions):
         own = self.scan.functions.get(id(node))
         for child in own.nodes if own is not None else ():
             if isinstance(child, ast.Attribute):
-                if child.attr in _PLACES:
+                if child.attr in PLACES:
                     return True
             elif isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
-                if self.imports.names.get(child.func.id, "").rpartition(".")[2] in _PLACES:
+                if self.imports.names.get(child.func.id, "").rpartition(".")[2] in PLACES:
                     return True
         return False
 
@@ -207,49 +211,45 @@ class Imported(Functions):
         if class_.extended or self.reach is None:
             return
         class_.extended = True
+        own = (os.path.abspath(self.source.path), class_.name)
         for base in class_.bases:
-            if "." not in base or base in self.classes or base.startswith("torch."):
+            if base in self.classes or not is_imported(base):
                 continue
             found = self.find(base)
-            if found is not None and found.class_ is not None and found.class_ is not class_:
-                name = (found.flow.source.path, found.class_.name)
-                if name in self.reach.adopting:
-                    continue  # classes that are bases of each other
-                self.reach.adopting.add(name)
-                adopted = self.adopted(found.flow, found.class_, found.name)
-                self.reach.adopting.discard(name)
-                class_.local_bases = (*class_.local_bases, adopted)
-                class_.followed = class_.followed | {base}
-                class_.family = adopted.family or class_.family
+            if found is None or found.kind != "class" or own in self.reach.ancestors(found):
+                continue  # classes that are bases of each other
+            class_.local_bases = (*class_.local_bases, self.adopted(found))
+            class_.followed = class_.followed | {base}
+            class_.family = self.reach.family(found) or class_.family
 
-    def adopted(self, home: Imported, class_: ClassFacts, name: str) -> ClassFacts:
+    def adopted(self, found: Found) -> ClassFacts:
         """A class of another file as this file sees it."""
-        if class_.home is not None and class_.original is not None and isinstance(class_.home, Imported):
-            home, class_ = class_.home, class_.original
-        if home is self:
-            return class_
-        while name in self.classes and self.classes[name].original is not class_:
-            name = f"{name}'"
-        known = self.classes.get(name)
-        if known is not None:
-            return known
-        home.adopt_bases(class_)
-        bases = tuple(self.adopted(home, base, base_name(home, base)) for base in class_.local_bases)
-        known = self.classes[name] = ClassFacts(
-            class_.node, name, class_.family, class_.bases, bases, class_.methods,
-            properties=class_.properties, home=home, original=class_, extended=True,
-        )  # fmt: skip
-        known.demand = partial(self.fetch, known)
+        if self.muted and found.path == os.path.abspath(self.source.path):
+            return self.classes[found.short]
+        key = (found.path, found.short)
+        known = self.abroad.get(key)
+        if known is None:
+            name = found.name
+            while name in self.classes:
+                name = f"{name}'"
+            sources = Sources(partial(self.bases_of, found), partial(definition, found), self.fetch)
+            known = AdoptedClass(name, found, found.reach.family(found), sources)
+            self.abroad[key] = self.classes[name] = known
         return known
 
+    def bases_of(self, found: Found) -> tuple[ClassFacts, ...]:
+        """The bases of a class of another file; none that is derived from the class itself."""
+        own, reach = (found.path, found.short), found.reach
+        return tuple(self.adopted(base) for base in reach.bases(found) if own not in reach.ancestors(base))
+
     def prepare(self, class_: ClassFacts) -> None:
-        if class_.home is None:
+        if not class_.abroad:
             super().prepare(class_)
 
-    def fetch(self, class_: ClassFacts) -> None:
+    def fetch(self, class_: AdoptedClass) -> None:
         """Have the `__init__` of a class of another file run there, and take over what it leaves on `self`."""
         home, original = class_.home, class_.original
-        if isinstance(home, Imported) and original is not None:
+        if home is not None and original is not None:
             home.visit(lambda: home.prepare(original))
             class_.attributes = {name: self.inherited(name, value, home) for name, value in original.attributes.items()}
             class_.buffers = original.buffers
@@ -266,7 +266,7 @@ class Imported(Functions):
     def imported_value(self, qualname: str) -> Value | None:
         """A module-level value of another file; None when it is not known."""
         found = self.find(qualname)
-        if found is None or found.value is None:
+        if found is None or found.value is None or found.flow is None:
             return None
         return self.taken_over(found.value, found.flow)
 
@@ -285,9 +285,8 @@ class Imported(Functions):
         name = value.type_name
         class_ = home.classes.get(name) if name is not None else None
         if class_ is not None:
-            # a class of the file under analysis stays there: others do not look into it
-            known = class_.home is not None or home.muted
-            name = self.adopted(home, class_, base_name(home, class_)).name if known else None
+            there = home.class_found(class_)
+            name = self.adopted(there).name if there is not None else None
         return replace(
             value,
             device=abroad(value.device, path),
@@ -300,6 +299,21 @@ class Imported(Functions):
             reading=None,
             discarded=None,
         )
+
+    def class_found(self, class_: ClassFacts) -> Found | None:
+        """Where a class that this file knows is defined; None for one that others cannot see.
+
+        Those of the file under analysis stay there: others do not look into it.
+        """
+        if isinstance(class_, AdoptedClass):
+            return class_.found
+        if not self.muted or self.reach is None:
+            return None
+        path = os.path.abspath(self.source.path)
+        offered = self.reach.exports(path)
+        if offered is None or class_.name not in offered.classes:
+            return None
+        return Found(self.reach, path, class_.name, "class", offered)
 
     def emit(self, event: object, *key: object) -> None:
         if not self.muted:
@@ -336,10 +350,11 @@ def abroad(device: Device, path: str) -> Device:
     )
 
 
-def base_name(home: Imported, class_: ClassFacts) -> str:
-    """The qualified name of a class of another file."""
-    from devlint.facts.project import module_name
-
-    if class_.original is not None and class_.home is not None:
-        return f"{module_name(class_.home.source.path)}.{class_.original.name}"
-    return f"{module_name(home.source.path)}.{class_.name}"
+def definition(found: Found) -> tuple[Imported, ClassFacts] | None:
+    """The interpreter of the file that defines a class, and the class there; None when no more files are looked into."""
+    home = found.flow
+    original = home.classes.get(found.short) if home is not None else None
+    if home is None or original is None:
+        return None
+    home.adopt_bases(original)
+    return home, original

@@ -497,7 +497,7 @@ class Methods(Calls):
         if class_ is not None:
             found = class_.method(name)
             if found is not None and name != "forward":
-                if class_.home is None and not moves_inputs(class_, name):
+                if not class_.abroad and not moves_inputs(class_, name):
                     for given in self.tensors(arguments):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")

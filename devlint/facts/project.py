@@ -13,9 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from devlint.errors import SourceError
+from devlint.facts.exports import ExportedClass, Exports, exports
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.scan import Scan, scan
 from devlint.facts.values import Value
@@ -23,14 +24,15 @@ from devlint.file_state import FileState
 from devlint.source import Source, parse, read_source
 
 if TYPE_CHECKING:
-    from devlint.facts.classes import ClassFacts
     from devlint.facts.flow import Flow
     from devlint.facts.machine import Function
     from devlint.facts.parameters import Evidence
 
 HELD = 2_000_000  # characters of source that a process keeps parsed
 LARGEST = 600_000  # characters of one file
+EXPORTS = 4_000  # files whose exports a process keeps
 FILES = 12  # other files that one checked file may look into
+NAMED = 48  # other files whose exports it may ask for
 HOPS = 6  # re-exports that one name is followed through
 DEPTH = 3  # calls followed from file to file
 STEPS = 12_000  # steps that one checked file may cause in others
@@ -46,34 +48,64 @@ class Loaded:
     source: Source
     tree: ast.Module
     imports: Imports
-    scan: Scan
     evidence: dict[int, Evidence] = field(default_factory=dict)  # of parameters, by the identity of a function's node
     globals: Mapping[str, Value] | None = None
     default: Value | None = None
+    _scan: Scan | None = None
+
+    @property
+    def scan(self) -> Scan:
+        if self._scan is None:
+            self._scan = scan(self.tree)
+        return self._scan
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a qualified name stands for: a function, a class or a value of the file that `flow` interprets.
+    """What a qualified name stands for: a function, a class or a value at the module level of the file at `path`.
 
-    `name`: the qualified name of the definition, whichever way it was imported.
+    `short`: how that file calls it. Its interpreter is made when it is asked for.
     """
 
-    flow: Flow
-    name: str
-    function: Function | None = None
-    class_: ClassFacts | None = None
+    reach: Reach
+    path: str
+    short: str
+    kind: Literal["function", "class", "value"]
+    exports: Exports
     value: Value | None = None
+
+    @property
+    def name(self) -> str:
+        """The qualified name of the definition, whichever way it was imported."""
+        return f"{module_name(self.path)}.{self.short}"
+
+    @property
+    def flow(self) -> Flow | None:
+        """The interpreter for the file; None when too many files were looked into."""
+        return self.reach.flow(self.path)
+
+    @property
+    def function(self) -> Function | None:
+        flow = self.flow
+        return flow.functions.get(self.short) if flow is not None else None
+
+    @property
+    def exported_class(self) -> ExportedClass:
+        return self.exports.classes[self.short]
 
 
 Visit = Callable[[Loaded, "Reach"], "Flow"]
 
 
 class Project:
-    """The files that were looked into lately, by absolute path. A file that changed on disk is read anew."""
+    """The files that were looked into lately, by absolute path. A file that changed on disk is read anew.
+
+    What a file exports is known of many more files than are held parsed.
+    """
 
     def __init__(self) -> None:
         self._held: OrderedDict[str, tuple[FileState, Loaded | None]] = OrderedDict()
+        self._exports: OrderedDict[str, tuple[FileState, Exports | None]] = OrderedDict()
         self._size = 0
         self._last: Loaded | None = None
 
@@ -96,6 +128,19 @@ class Project:
         self._hold(path, state, loaded)
         return state, loaded
 
+    def exports(self, path: str) -> tuple[FileState, Exports | None]:
+        """The state of a file and what it exports; None for what `load` does not give either."""
+        state = FileState.of(path)
+        known = self._exports.get(path)
+        if known is not None and state.same_metadata(known[0]) and known[0].settled:
+            return known
+        state, loaded = self.load(path)
+        exported = exports(loaded.tree, loaded.source, loaded.imports) if loaded is not None else None
+        if len(self._exports) >= EXPORTS:
+            self._exports.popitem(last=False)
+        self._exports[path] = (state, exported)
+        return self._exports[path]
+
     def parsed(self, source: Source) -> Loaded:
         """A source with its tree: what is held of the file when it is the same. Raises SourceError for a syntax error."""
         known = self._held.get(os.path.abspath(source.path))
@@ -104,7 +149,7 @@ class Project:
                 if loaded.source.path == source.path:
                     return loaded
         tree = parse(source)
-        self._last = Loaded(source, tree, collect_imports(tree), scan(tree))
+        self._last = Loaded(source, tree, collect_imports(tree))
         return self._last
 
     def offer(self, loaded: Loaded) -> None:
@@ -145,9 +190,10 @@ class Reach:
         self.read: dict[str, FileState] = {}
         self.depth = 0
         self.steps = 0
-        self.adopting: set[tuple[str, str]] = set()
         self._visit = visit
         self._flows: dict[str, Flow | None] = {}
+        self._exports: dict[str, Exports | None] = {}
+        self._ancestors: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         self._found: dict[tuple[str, str], Found | None] = {}
         self._roots: dict[str, list[str]] = {}
         self._named: dict[tuple[str, str], Found | None] = {}
@@ -184,26 +230,26 @@ class Reach:
         return self._named[key]
 
     def _look(self, path: str, rest: tuple[str, ...], hops: int) -> Found | None:
-        flow = self.flow(path)
-        if flow is None:
+        offered = self.exports(path)
+        if offered is None:
             return None
         name = rest[0]
         if len(rest) == 1:
-            full = f"{module_name(path)}.{name}"
-            function, class_ = flow.functions.get(name), flow.classes.get(name)
-            if function is not None:
-                return Found(flow, full, function=function)
-            if class_ is not None and class_.home is None:
-                return Found(flow, full, class_=class_)
-            value = flow.globals.get(name)
-            if value is not None and value.kind != "namespace":
-                return Found(flow, full, value=value)
+            if name in offered.functions:
+                return Found(self, path, name, "function", offered)
+            if name in offered.classes:
+                return Found(self, path, name, "class", offered)
+            if name in offered.values:
+                flow = self.flow(path)
+                value = flow.globals.get(name) if flow is not None else None
+                if value is not None and value.kind != "namespace":
+                    return Found(self, path, name, "value", offered, value)
         if hops >= HOPS:
             return None
-        target = flow.imports.module_level.get(name)
+        target = offered.imports.get(name)
         if target is not None:
             return self.find(path, ".".join([target, *rest[1:]]), hops + 1)
-        for star in flow.imports.stars:
+        for star in offered.stars:
             module = self._star(path, star)
             found = self._inside(module, rest, hops + 1) if module is not None else None
             if found is not None:
@@ -217,6 +263,45 @@ class Reach:
             found = self._module(os.path.dirname(path), star)
             self._stars[key] = found[0] if found is not None and not found[1] else None
         return self._stars[key]
+
+    def exports(self, path: str) -> Exports | None:
+        """What another file exports, None when the bounds are reached or it cannot be understood."""
+        if path not in self._exports:
+            self._exports[path] = None
+            if len(self._exports) <= NAMED:
+                state, self._exports[path] = self.project.exports(path)
+                self.read[path] = state
+        return self._exports[path]
+
+    def bases(self, found: Found) -> list[Found]:
+        """The bases of a class that are defined in files of the project: first those of its own file."""
+        class_ = found.exported_class
+        near = [Found(self, found.path, name, "class", found.exports) for name in class_.near]
+        far = [self.find(found.path, name) for name in class_.bases if is_imported(name)]
+        return near + [each for each in far if each is not None and each.kind == "class"]
+
+    def ancestors(self, found: Found) -> frozenset[tuple[str, str]]:
+        """A class and all its bases, as path and name."""
+        key = (found.path, found.short)
+        if key not in self._ancestors:
+            seen = {key}
+            pending = [found]
+            while pending:
+                for base in self.bases(pending.pop()):
+                    if (base.path, base.short) not in seen:
+                        seen.add((base.path, base.short))
+                        pending.append(base)
+            self._ancestors[key] = frozenset(seen)
+        return self._ancestors[key]
+
+    def family(self, found: Found, seen: frozenset[tuple[str, str]] = frozenset()) -> str | None:
+        """What a class is by its bases, in whichever file these are."""
+        class_, key = found.exported_class, (found.path, found.short)
+        if key in seen:
+            return None
+        of_bases = [self.family(base, seen | {key}) for base in self.bases(found)]
+        near, far = of_bases[: len(class_.near)], of_bases[len(class_.near) :]
+        return next(filter(None, (*reversed(far), class_.family, *near)), None)
 
     def flow(self, path: str) -> Flow | None:
         """The interpreter for another file, None when the bounds are reached or the file says nothing."""
@@ -299,6 +384,11 @@ class Reach:
                 found.append(here)
             self._roots[folder] = found
         return self._roots[folder]
+
+
+def is_imported(base: str) -> bool:
+    """Whether the qualified name of a base class may lead to another file of the project."""
+    return "." in base and not base.startswith("torch.")
 
 
 def module_name(path: str) -> str:
