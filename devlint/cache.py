@@ -25,6 +25,7 @@ from devlint.errors import SourceError
 from devlint.file_state import SETTLED, FileState
 from devlint.fingerprint import code_stamp, content_digest, settings_stamp
 from devlint.model import FileResult, RuleMeta
+from devlint.project_files import ProjectFiles, Search
 from devlint.report import FileReport
 from devlint.settings import Settings
 from devlint.worker import Outcome, Seen, Task
@@ -42,7 +43,7 @@ KEEP_UNUSED = 14 * 86_400_000_000_000  # results for settings and versions that 
 ONE_BY_ONE = 200  # up to this number of files each is asked for by itself
 
 _OURS = 0x6465766C  # the application id of the database, "devl"
-_LAYOUT = 3
+_LAYOUT = 4
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
     " content BLOB, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
@@ -66,6 +67,7 @@ class Cache:
         self._codes: dict[tuple[str, ...], bytes] = {}
         self._stamps: dict[int, tuple[Settings, bytes]] = {}  # by identity: many tasks share their settings
         self._new: list[Row] = []
+        self._files = ProjectFiles()
         self._others: dict[str, dict[str, bool]] = {}  # by directory and line: whether that file is as it was
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...] | None:
@@ -174,6 +176,13 @@ class Cache:
                 return None
         except ValueError:
             return None
+        if result.searched is not None:
+            search = self._search_now(task, result.searched)
+            if search is None:
+                return None
+            if search is not result.searched:
+                result.searched = search
+                self._add(task, Seen(size, mtime, inode, stored, content), dump(result, task.name))
         report = FileReport(result, None, (), task.applied)
         if task.fix and any(report.is_fixable(each) for each in result.diagnostics):
             return None
@@ -203,6 +212,18 @@ class Cache:
             return True
         others = {os.path.abspath(os.path.join(folder, FileState.of_line(line)[0])) for line in result.others}
         return all(os.path.abspath(path) in others for path in shown)
+
+    def _search_now(self, task: Task, search: Search) -> Search | None:
+        """A search in the files of the project as it would be now, when it finds what it found; else None."""
+        folder, _ = os.path.split(task.path)
+        files = self._files.around(folder)
+        if files is None or os.path.normpath(os.path.join(folder, search.root)) != files.root:
+            return None
+        if files.listing == search.listing:
+            return search
+        if any(files.mentioning(word) != paths for word, paths in search.words.items()):
+            return None
+        return search._replace(listing=files.listing)
 
     def _keep(self, task: Task, outcome: Outcome) -> None:
         """Remember an outcome that follows from the file's content alone."""

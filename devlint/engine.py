@@ -239,9 +239,6 @@ class _Check:
             self.crash("the analysis", _row_in(error, 1), error)
             return
         self.result.statistics.budget_hits = facts.budget_hits
-        if facts.read:
-            folder = os.path.dirname(os.path.abspath(self.source.path))
-            self.result.others = lines_of(facts.read, folder)
         for span in facts.too_deep:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
@@ -251,6 +248,10 @@ class _Check:
                     tree.forget()
                     self.ask(rule, event, facts, tree)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
+        if facts.read:
+            folder = os.path.dirname(os.path.abspath(self.source.path))
+            self.result.others = lines_of(facts.read, folder)
+        self.result.searched = facts.searched()
         self.finish(tree)
         self.add_contexts(tree)
         left = (note for place, note in self.left_alone.items() if place not in self.found)
@@ -263,7 +264,15 @@ class _Check:
                 self.result.statistics.suspects += 1
                 finding = rule.judge(event, EventSite(tree, facts, event))
             if finding is not None:
-                self.add(rule, finding, self.fix(finding, tree, facts))
+                shown = facts.holds(event)
+                if shown is not None:
+                    finding = replace(finding, because=(*finding.because, *shown)) if shown else finding
+                    self.add(rule, finding, self.fix(finding, tree, facts))
+                elif self.linter.explains:
+                    note = self.diagnostic(
+                        rule, finding.span, f"{finding.message}: every call that says where hands it host data"
+                    )
+                    self.left_alone.setdefault((rule.meta.code, finding.span), note)
             elif self.linter.explains:
                 self.leave(rule, event, facts)
         except SourceError as error:  # the statement is too deep for libcst

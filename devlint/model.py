@@ -9,6 +9,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from devlint.project_files import Search
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -221,8 +223,9 @@ class FileResult:
     """What the engine says about one file. `crashes` are internal errors (exit code 2), already formatted.
 
     `others`: the other files that the findings follow from, as they were: `FileState.line` with the path from the file's
-    directory. There are many of them in a project, and few different ones. `left_alone`: where rules are silent on
-    purpose, with the reason for a message; only when the linter explains.
+    directory. There are many of them in a project, and few different ones. `searched`: the names that were looked for
+    in the files of the project. `left_alone`: where rules are silent on purpose, with the reason for a message; only when
+    the linter explains.
     """
 
     path: str
@@ -231,6 +234,7 @@ class FileResult:
     crashes: list[str] = field(default_factory=list)
     statistics: Statistics = field(default_factory=Statistics)
     others: list[str] = field(default_factory=list)
+    searched: Search | None = None
     left_alone: list[Diagnostic] = field(default_factory=list)
 
 

@@ -512,6 +512,55 @@ def test_result_that_follows_from_another_file_is_remembered(check: Check, tmp_p
     assert checked == ["main.py"]
 
 
+HELPER = "import torch\n\n\ndef mask(x: torch.Tensor):\n    return x.numpy(), x.device\n"
+CALLER = "import torch\nfrom tools import mask\n\n\ndef f(x):\n    return mask(x.cpu())\n"
+
+
+@pytest.fixture
+def searching(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
+    """`check` of a rule that asks for callers, in a directory whose files are listed anew each time."""
+    monkeypatch.setattr("devlint.project_files.FRESH", -1.0)
+    (tmp_path / "devlint.toml").write_text('select = ["DEV109"]\n')
+    (tmp_path / "tools.py").write_text(HELPER)
+    return check
+
+
+def test_result_is_made_anew_when_a_caller_appears_changes_or_goes(searching: Check, tmp_path: Path) -> None:
+    assert searching("tools.py")[0] == 1
+    caller = write("main.py", CALLER)
+    assert searching("tools.py")[0] == 0
+    write("main.py", CALLER.replace(".cpu()", ".cuda()"))
+    assert searching("tools.py")[0] == 1
+    write("main.py", CALLER)
+    assert searching("tools.py")[0] == 0
+    caller.unlink()
+    assert searching("tools.py")[0] == 1
+
+
+def test_result_outlives_changes_of_files_that_do_not_call(
+    searching: Check, tmp_path: Path, checked: list[str]
+) -> None:
+    write("main.py", CALLER)
+    write("other.py", "def g(): ...\n")
+    first = searching("tools.py")
+    write("other.py", "def other(): ...\n")
+    write("more.py", "def more(): ...\n")
+    assert searching("tools.py") == first
+    assert searching("tools.py") == first
+    assert checked == ["tools.py"]
+
+
+def test_result_that_searched_does_not_serve_another_project(
+    searching: Check, tmp_path: Path, checked: list[str]
+) -> None:
+    write("main.py", CALLER)
+    searching("tools.py")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "setup.py").write_text("")
+    (tmp_path / "sub" / "tools.py").write_text(HELPER)
+    assert searching("sub/tools.py")[0] == 1
+
+
 def test_reason_in_another_file_is_named_from_the_directory_of_the_run(
     check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

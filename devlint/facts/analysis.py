@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers
 from devlint.facts.classes import ClassFacts
@@ -20,8 +21,13 @@ from devlint.facts.result import Facts
 from devlint.facts.scan import Scan, scan
 from devlint.facts.survey import survey
 from devlint.facts.values import Value, merge
+from devlint.model import Origin
+from devlint.project_files import Search
 from devlint.settings import Settings
 from devlint.source import Source
+
+if TYPE_CHECKING:
+    from devlint.facts.callsites import CallSites, Listener
 
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
 BUDGET_FACTOR = 60
@@ -79,9 +85,67 @@ def _interpret(
     survey(tree, flow, facts.is_test)
     if project is not None and loaded is not None:
         project.offer(loaded)
+        ask = _Ask(flow, loaded, settings, project)
+        facts.holds, facts.searched = ask.holds, ask.searched
     facts.events = sorted(_kept(flow), key=lambda event: event.span)
     facts.probes.sort(key=lambda probe: probe[0])
     return facts
+
+
+class _Ask:
+    """Looks at the calls of the project when a finding rests on what was assumed of an argument, and not before."""
+
+    def __init__(self, flow: Flow, loaded: Loaded, settings: Settings, project: Project) -> None:
+        self._flow = flow
+        self._loaded = loaded
+        self._settings = settings
+        self._project = project
+        self._sites: CallSites | None = None
+
+    def holds(self, event: Event) -> tuple[Origin, ...] | None:
+        if not self._flow.assumed or self._flow.reach is None:
+            return ()
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, RECURSION))
+        try:
+            return self._call_sites().holds(event)
+        except RecursionError:
+            return ()
+        finally:
+            sys.setrecursionlimit(limit)
+
+    def searched(self) -> Search | None:
+        return self._sites.search() if self._sites is not None else None
+
+    def _call_sites(self) -> CallSites:
+        if self._sites is None:
+            from devlint.facts.callsites import CallSites
+
+            assert self._flow.reach is not None
+            reach = Reach(self._project, partial(_visit, self._settings), self._flow.reach.read)
+            self._sites = CallSites(self._flow, self._loaded, reach, self._listener, _run_one)
+        return self._sites
+
+    def _listener(self, loaded: Loaded, reach: Reach) -> Listener:
+        from devlint.facts.callsites import Listener
+
+        flow = _muted(self._settings, loaded, Listener)
+        assert isinstance(flow, Listener)
+        flow.wanted, flow.heard = set(), {}
+        if loaded.globals is None:
+            _visit(self._settings, loaded, reach)
+        flow.globals, flow.default, flow.reach = dict(loaded.globals or {}), loaded.default, reach
+        return flow
+
+
+def _run_one(flow: Flow, node: ast.AST, function: Function | None) -> None:
+    """Interpret one function by itself, or the module level, for what a listener hears of it."""
+    if function is None:
+        _run_module(flow.scan.tree or ast.Module([], []), flow, flow.facts)
+    else:
+        if function.owner is not None:
+            _guarded(flow, flow.facts, function.owner.node, partial(flow.prepare, function.owner))
+        _guarded(flow, flow.facts, node, partial(flow.run, function, None))
 
 
 def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
@@ -99,8 +163,8 @@ def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
     return flow
 
 
-def _muted(settings: Settings, loaded: Loaded) -> Flow:
-    flow = _interpreter(Flow, loaded.source, loaded.imports, loaded.scan, settings)
+def _muted(settings: Settings, loaded: Loaded, make: Callable[..., Flow] = Flow) -> Flow:
+    flow = _interpreter(make, loaded.source, loaded.imports, loaded.scan, settings)
     flow.muted, flow.evidence = True, loaded.evidence
     _collect(loaded.tree, flow, loaded.imports)
     return flow

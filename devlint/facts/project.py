@@ -21,6 +21,7 @@ from devlint.facts.names import Imports, collect_imports
 from devlint.facts.scan import Scan, scan
 from devlint.facts.values import Value
 from devlint.file_state import FileState
+from devlint.project_files import ProjectFiles
 from devlint.source import Source, parse, read_source
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Project:
     """
 
     def __init__(self) -> None:
+        self.files = ProjectFiles()
         self._held: OrderedDict[str, tuple[FileState, Loaded | None]] = OrderedDict()
         self._exports: OrderedDict[str, tuple[FileState, Exports | None]] = OrderedDict()
         self._size = 0
@@ -185,9 +187,9 @@ def shown(path: str) -> str:
 class Reach:
     """What one checked file may see of its project. `read`: the paths that its answers follow from, with their states."""
 
-    def __init__(self, project: Project, visit: Visit) -> None:
+    def __init__(self, project: Project, visit: Visit, read: dict[str, FileState] | None = None) -> None:
         self.project = project
-        self.read: dict[str, FileState] = {}
+        self.read: dict[str, FileState] = {} if read is None else read
         self.depth = 0
         self.steps = 0
         self._visit = visit

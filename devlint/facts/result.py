@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from devlint.facts.events import Event, Scope
 from devlint.facts.values import TENSOR_KINDS, Device, Value
 from devlint.file_state import FileState
-from devlint.model import Span
+from devlint.model import Origin, Span
+from devlint.project_files import Search
 
 
 @dataclass(slots=True)
@@ -32,6 +33,9 @@ class Facts:
     cpu_generators: set[Span] = field(default_factory=set)  # calls of `torch.Generator()` that draws on the CPU rely on
     too_deep: list[Span] = field(default_factory=list)
     read: Mapping[str, FileState] = field(default_factory=dict)  # other files that the facts follow from, by path
+    #: Asked before an event is reported: what shows in the project's calls that it holds; None when they refute it.
+    holds: Callable[[Event], tuple[Origin, ...] | None] = field(default=lambda event: ())
+    searched: Callable[[], Search | None] = field(default=lambda: None)  # what was looked for to answer that
     is_test: bool = False  # the file is a test by its name or folder
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
 

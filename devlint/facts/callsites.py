@@ -1,0 +1,483 @@
+"""What the calls of a function in the whole project hand it: asked when a finding rests on what was assumed of an argument.
+
+The default assumption is that a tensor argument may be on an accelerator. Who calls the function knows better: a helper
+of a data set's transforms gets host data in every call, and what a training loop hands over was moved before. The calls
+are looked for in the file itself and, by name first, in the other files of the project. The functions around them are
+interpreted; where they pass on an argument of their own, their callers are asked in turn. Bounded, and silent on bad input.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, NamedTuple
+
+from devlint.facts.callers import Callers, chain, given
+from devlint.facts.classes import ClassFacts
+from devlint.facts.events import Event, Meet, Use
+from devlint.facts.flow import Flow
+from devlint.facts.machine import Function
+from devlint.facts.operations import BATCH, CPU_PLACE
+from devlint.facts.project import Loaded, Reach
+from devlint.facts.scan import FunctionScan, Site
+from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
+from devlint.model import Origin
+from devlint.project_files import Files, Search
+
+DEPTH = 3  # functions that pass an argument on to the next
+CANDIDATES = 10  # other files that are read for one function
+LOADED = 24  # other files that are read for one checked file
+RUNS = 60  # functions that are interpreted for one checked file
+#: What turns into host data whatever is given it.
+_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+_HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})
+#: What applies the functions and objects that it is given to items of data sets, or in another process on the host.
+_HOST_RUNNERS = frozenset(
+    {
+        "Compose", "Lambda", "RandomApply", "RandomChoice", "RandomOrder", "ApplyTransformToKey", "DataLoader", "submit",
+        "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process",
+    }
+)  # fmt: skip
+#: Factories of made-up data: at module level their results show how something is used, not what it gets in use.
+_MADE_UP = frozenset(
+    f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
+)
+
+Answer = Literal["host", "device", "argument", "unknown"]
+
+
+class Said(NamedTuple):
+    """What one call says of one argument. "argument": it passes on the parameter `name` of `function`."""
+
+    answer: Answer
+    function: Function | None = None
+    name: str = ""
+    where: Origin | None = None
+
+
+UNKNOWN = Said("unknown")
+HOST = Said("host")
+
+
+class Listener(Flow):
+    """The interpreter, noting what some expressions say of where they are."""
+
+    wanted: set[int]
+    heard: dict[int, list[Said]]
+
+    def evaluate(self, node: ast.expr) -> Value:
+        value = super().evaluate(node)
+        if id(node) in self.wanted:
+            self.heard.setdefault(id(node), []).append(self.said(node, value))
+        return value
+
+    def said(self, node: ast.expr, value: Value) -> Said:
+        if self.host and not is_surely_accelerator(value.device):
+            return HOST
+        if value.kind in _HOST_KINDS:
+            return HOST
+        if value.kind in ("list", "tuple") and isinstance(value.elements, tuple):
+            parts = [self.said(node, element) for element in value.elements]
+            return next((p for p in parts if p.answer == "device"), parts[0] if len(set(parts)) == 1 else UNKNOWN)
+        if (value.is_tensor or value.type_name == GUESS) and value.device:
+            return self.placed(node, value)
+        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
+            return HOST
+        if value.kind == "unknown":
+            return self.passed_on(node)
+        return UNKNOWN
+
+    def placed(self, node: ast.expr, value: Value) -> Said:
+        """What a tensor says whose device is known, or assumed."""
+        if value.device == CPU:
+            made_up = bool(value.made) and all(c.function in _MADE_UP for c in value.made) and self.function is None
+            return UNKNOWN if made_up or value.type_name == BATCH else HOST
+        if CPU_PLACE in value.device or not may_be_accelerator(value.device):
+            return UNKNOWN
+        assumed = self.assumed.get(value.because[0].span) if value.because else None
+        if assumed is not None:
+            return Said("argument", *assumed)
+        if value.type_name == GUESS:
+            return UNKNOWN
+        return Said("device", where=Origin(self.span(node), "", self.source.path))
+
+    def passed_on(self, node: ast.expr) -> Said:
+        """A parameter that is passed on as it is, whatever it is."""
+        *_, start = chain(node)
+        function = self.function
+        if (
+            function is None
+            or not isinstance(start, ast.Name)
+            or any(isinstance(c, ast.Attribute) for c in chain(node))
+        ):
+            return UNKNOWN
+        own = self.scan.functions.get(id(function.node))
+        if own is None or own.bound.get(start.id) or start.id not in parameters(function):
+            return UNKNOWN
+        return Said("argument", function, start.id)
+
+
+def parameters(function: Function) -> set[str]:
+    spec = function.node.args
+    return {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}
+
+
+@dataclass(slots=True, eq=False)
+class Looked:
+    """A file in which calls are looked at, with its interpreter."""
+
+    path: str  # absolute
+    loaded: Loaded
+    flow: Listener
+    module_ran: bool = False
+    bases: dict[str, bool] = field(default_factory=dict)
+
+
+Make = Callable[[Loaded, Reach], Listener]
+
+
+class CallSites:
+    """Answers for one checked file. `words`: the names that were looked for, with the files that mention them."""
+
+    def __init__(self, flow: Flow, loaded: Loaded, reach: Reach, make: Make, run: Callable[..., object]) -> None:
+        self.reach = reach
+        self.words: dict[str, list[str]] = {}
+        self.files: Files | None = None
+        self._checked = flow
+        self._make = make
+        self._run = run
+        self._path = os.path.abspath(loaded.source.path)
+        self._looked: dict[str, Looked | None] = {}
+        self._own = loaded
+        self._answers: dict[tuple[int, str], Said] = {}
+        self._runs = 0
+        self._is_searched = False
+
+    # -- findings -----------------------------------------------------------------------------------------------------
+
+    def holds(self, event: Event) -> tuple[Origin, ...] | None:
+        """Whether what an event assumes of arguments agrees with the calls of the project: None when it does not.
+
+        The origins show a call that hands over what may be on an accelerator.
+        """
+        if not isinstance(event, (Meet, Use)) or event.level != "assume":
+            return ()
+        operand = event.other if isinstance(event, Meet) else event.operand
+        shown: list[Origin] = []
+        for origin in operand.value.because:
+            assumed = self._checked.assumed.get(origin.span) if origin.path is None else None
+            if assumed is None:
+                continue
+            said = self.asked(*assumed)
+            if said.answer == "host":
+                return None
+            if said.where is not None and said.where.path != self._checked.source.path:
+                name = assumed[0].name
+                shown.append(said.where._replace(text=f"`{name}` is called with this here"))
+        return tuple(shown[:1])
+
+    def asked(self, function: Function, name: str) -> Said:
+        """What the calls of a function of the checked file say of a parameter."""
+        own = self._look(self._path)
+        if own is None:
+            return UNKNOWN
+        class_ = own.flow.classes.get(function.owner.name) if function.owner is not None else None
+        return self._weigh(own, Function(function.node, function.name, class_), name, 0)
+
+    def search(self) -> Search | None:
+        """What was looked for in the files of the project; None when nothing was."""
+        if self.files is None:
+            return None
+        root = os.path.relpath(self.files.root, os.path.dirname(self._path))
+        return Search(root, self.files.listing, dict(self.words))
+
+    # -- one parameter ------------------------------------------------------------------------------------------------
+
+    def _weigh(self, home: Looked, function: Function, name: str, depth: int) -> Said:
+        key = (id(function.node), name)
+        if key not in self._answers:
+            self._answers[key] = UNKNOWN  # a function that calls itself adds nothing
+            self._answers[key] = self._weighed(home, function, name, depth)
+        return self._answers[key]
+
+    def _weighed(self, home: Looked, function: Function, name: str, depth: int) -> Said:
+        if depth > DEPTH or isinstance(function.node, ast.Lambda):
+            return UNKNOWN
+        position = Callers.position(function, name)
+        asked: dict[str, list[tuple[Site, ast.expr]]] = {}
+        found: list[Said] = []
+        for looked, site in self._sites(home, function):
+            if any(isinstance(a, ast.Starred) for a in site.call.args):
+                continue
+            for argument in given(site.call, name, position):
+                asked.setdefault(looked.path, []).append((site, argument))
+        if self._is_run_by_loading(home, function):
+            found.append(HOST)
+        for path, sites in asked.items():
+            looked_at = self._look(path)
+            if looked_at is not None:
+                found += self._listen(looked_at, sites, depth)
+        return next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
+
+    def _listen(self, looked: Looked, sites: list[tuple[Site, ast.expr]], depth: int) -> Iterator[Said]:
+        """What some calls in one file say, by interpreting the functions around them."""
+        flow = looked.flow
+        flow.wanted.update(id(argument) for _, argument in sites)
+        callers = {id(s.caller.node): s.caller for s, _ in sites if s.caller is not None}
+        if any(site.caller is None for site, _ in sites) and not looked.module_ran:
+            looked.module_ran = True
+            self._run(flow, looked.loaded.tree, None)
+        for caller in callers.values():
+            self._interpret(looked, caller, [site.call for site, _ in sites if site.caller is caller])
+        for _, argument in sites:
+            for said in dict.fromkeys(flow.heard.get(id(argument), ())):
+                if said.answer == "argument" and said.function is not None:
+                    yield self._weigh(looked, said.function, said.name, depth + 1)
+                else:
+                    yield said
+
+    def _interpret(self, looked: Looked, caller: FunctionScan, calls: list[ast.Call]) -> None:
+        """Run the outermost function around some calls, then those inside it that hold them."""
+        flow, node = looked.flow, caller.node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if caller.owner is not None:
+            class_ = flow.classes.get(caller.owner.name)
+            if class_ is None or class_.methods.get(node.name) is not node:
+                return
+            function = flow.method_function(class_, node.name, node)
+        else:
+            key = flow.defined.get(id(node))
+            if key is None:
+                return
+            function = flow.functions[key]
+        done: set[int] = set()
+        pending = [function]
+        while pending and self._runs < RUNS:
+            current = pending.pop()
+            done.add(id(current))
+            self._runs += 1
+            self._run(flow, current.node, current)
+            pending += [
+                inner
+                for name, inner in flow.functions.items()
+                if name.startswith(function.name + ".") and id(inner) not in done and inner not in pending
+                if any(holds(inner.node, call) for call in calls)
+            ]
+
+    # -- who calls ----------------------------------------------------------------------------------------------------
+
+    def _sites(self, home: Looked, function: Function) -> Iterator[tuple[Looked, Site]]:
+        """The calls of a function, in its own file and in the others."""
+        for site in home.flow.callers.sites(function):
+            yield home, site
+        owner = function.owner
+        is_method = Callers.is_method(function)
+        if owner is not None and not is_method:
+            return
+        name = function.name.rsplit(".", 1)[-1]
+        if "." in function.name and owner is None:
+            return  # a nested function
+        if owner is None:
+            for looked in self._candidates(home, name):
+                yield from ((looked, site) for site in self._calls_of(looked, home.path, name))
+            return
+        if is_method and owner.is_module and name == "forward":
+            name = "__call__"
+        for looked in self._candidates(home, owner.name):
+            yield from ((looked, site) for site in self._calls_of_method(looked, home.path, owner, name))
+
+    def _calls_of(self, looked: Looked, path: str, name: str) -> Iterator[Site]:
+        """The calls, in one file, of what another file defines under a name at module level."""
+        for local in self._locals(looked, path, name):
+            for site in looked.loaded.scan.calls.get(local, ()):
+                if isinstance(site.call.func, ast.Name):
+                    yield site
+        for site in looked.loaded.scan.calls.get(name, ()):
+            if isinstance(site.call.func, ast.Attribute) and self._names(looked, site.call.func, path, name):
+                yield site
+
+    def _calls_of_method(self, looked: Looked, path: str, owner: ClassFacts, name: str) -> Iterator[Site]:
+        """The calls, in one file, of a method of a class that another one defines."""
+        calls = looked.loaded.scan.calls
+        if name == "__init__":
+            yield from self._calls_of(looked, path, owner.name)
+            return
+        objects = self._instances(looked, path, owner.name)
+        if name == "__call__":
+            for made in objects:
+                yield from calls.get(made, ())
+            return
+        classes = self._locals(looked, path, owner.name)
+        for site in calls.get(name, ()):
+            target = site.call.func
+            if not isinstance(target, ast.Attribute):
+                continue
+            receiver = target.value.id if isinstance(target.value, ast.Name) else getattr(target.value, "attr", "")
+            if receiver in ("self", "cls"):
+                inside = site.caller.owner if site.caller is not None else None
+                if inside is not None and self._derives(looked, inside, path, owner.name):
+                    yield site
+            elif receiver in objects or receiver in classes:
+                yield site
+
+    def _instances(self, looked: Looked, path: str, class_name: str) -> set[str]:
+        """The last names that objects of a class of another file are bound to in a file."""
+        made = {id(site.call) for site in self._calls_of(looked, path, class_name)}
+        found: set[str] = set()
+        for node in ast.walk(looked.loaded.tree):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and id(node.value) in made:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found |= {t.id if isinstance(t, ast.Name) else getattr(t, "attr", "") for t in targets}
+            elif isinstance(node, ast.arg) and node.annotation is not None:
+                if self._names(looked, node.annotation, path, class_name):
+                    found.add(node.arg)
+        return found - {""}
+
+    def _derives(self, looked: Looked, class_: ast.ClassDef, path: str, name: str) -> bool:
+        """Whether a class of a file names a class of another one among its bases, or a base of it here does."""
+        known = looked.bases.get(class_.name)
+        if known is None:
+            looked.bases[class_.name] = False
+            known = any(self._names(looked, base, path, name) for base in class_.bases)
+            facts = looked.flow.classes.get(class_.name)
+            known = known or any(
+                self._derives(looked, base.node, path, name) for base in (facts.local_bases if facts else ())
+            )
+            looked.bases[class_.name] = known
+        return known
+
+    def _locals(self, looked: Looked, path: str, name: str) -> set[str]:
+        """What a file calls something that another file defines at module level."""
+        imports = looked.loaded.imports
+        found = {
+            local
+            for local, target in imports.names.items()
+            if (target.rsplit(".", 1)[-1] == name or local == name) and self._place(looked.path, target) == (path, name)
+        }
+        if name not in imports.names and name in looked.loaded.scan.handed | looked.loaded.scan.calls.keys():
+            if any(self._place(looked.path, f"{star}.{name}") == (path, name) for star in imports.stars):
+                found.add(name)
+        return found
+
+    def _place(self, path: str, qualname: str) -> tuple[str, str] | None:
+        """The file, and the name in it, of the function or class that a qualified name in a file leads to."""
+        found = self.reach.find(path, qualname)
+        return (found.path, found.short) if found is not None and found.kind in ("function", "class") else None
+
+    def _names(self, looked: Looked, node: ast.expr, path: str, name: str) -> bool:
+        """Whether an expression names what another file defines at module level."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return False
+        if not parts:
+            return node.id in self._locals(looked, path, name)
+        target = looked.loaded.imports.names.get(node.id)
+        return target is not None and self._place(looked.path, ".".join([target, *reversed(parts)])) == (
+            path,
+            name,
+        )
+
+    def _is_run_by_loading(self, home: Looked, function: Function) -> bool:
+        """Whether a function, or an object that it is the call of, is handed to what applies it to items of data sets."""
+        name = function.name.rsplit(".", 1)[-1]
+        owner = function.owner
+        if owner is not None and name not in ("__call__", "forward"):
+            return False
+        wanted = owner.name if owner is not None else name
+        if owner is None and "." in function.name:
+            return False
+        if handed_to_loading(home.loaded.tree, lambda node: isinstance(node, ast.Name) and node.id == wanted):
+            return True
+        for looked in self._candidates(home, wanted):
+            means = partial(self._names, looked, path=home.path, name=wanted)
+            if handed_to_loading(looked.loaded.tree, means):
+                return True
+        return False
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def _candidates(self, home: Looked, word: str) -> list[Looked]:
+        """The other files of the project that mention a name, the likeliest first."""
+        if not self._is_searched:
+            self._is_searched = True
+            self.files = self.reach.project.files.around(os.path.dirname(self._path))
+        files = self.files
+        if files is None or word.startswith("__"):
+            return []
+        mentioned = self.words.setdefault(word, files.mentioning(word))
+        paths = [os.path.normpath(os.path.join(files.root, way)) for way in mentioned]
+        near = os.path.dirname(home.path)
+        paths.sort(key=lambda path: (-len(os.path.commonpath([os.path.dirname(path), near])), path))
+        found = []
+        for path in [p for p in paths if p not in (home.path, self._path)][:CANDIDATES]:
+            looked = self._look(path)
+            if looked is not None:
+                found.append(looked)
+        if home.path != self._path and self._path in paths:
+            own = self._look(self._path)
+            found += [own] if own is not None else []
+        return found
+
+    def _look(self, path: str) -> Looked | None:
+        """A file with an interpreter for it; None when it cannot be read, or the bounds are reached."""
+        if path not in self._looked and len(self._looked) <= LOADED:
+            loaded: Loaded | None = self._own
+            if path != self._path:
+                self.reach.read[path], loaded = self.reach.project.load(path)
+            self._looked[path] = Looked(path, loaded, self._make(loaded, self.reach)) if loaded is not None else None
+        return self._looked.get(path)
+
+
+def holds(outer: ast.AST, inner: ast.AST) -> bool:
+    """Whether a node's rows are within those of another."""
+    first, last = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
+    return bool(first <= getattr(inner, "lineno", -1) <= last)
+
+
+def handed_to_loading(tree: ast.AST, is_it: Callable[[ast.expr], bool]) -> bool:
+    """Whether a tree hands something, or an object of it, to what applies it to items of data sets."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            parts = list(node.args) if name in _HOST_RUNNERS else []
+            parts += [k.value for k in node.keywords if k.arg is not None and is_loading(k.arg)]
+            if any(map(is_it, handed(parts))):
+                return True
+        elif isinstance(node, ast.Assign) and any(is_loading(assigned_name(t)) for t in node.targets):
+            if any(map(is_it, handed([node.value]))):
+                return True
+    return False
+
+
+def is_loading(name: str) -> bool:
+    """Whether something of this name is applied to items while they are loaded: `collate_fn`, `train_transforms`."""
+    return name in ("collate_fn", "worker_init_fn") or name.rstrip("s").endswith(("transform", "augmentation"))
+
+
+def assigned_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
+
+
+def handed(parts: list[ast.expr]) -> Iterator[ast.expr]:
+    """The expressions in some lists, and what the objects made there are of."""
+    pending = list(parts)
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, (ast.List, ast.Tuple)):
+            pending += node.elts
+        elif isinstance(node, ast.Call):
+            yield node.func
+            if getattr(node.func, "attr", getattr(node.func, "id", "")) in _HOST_RUNNERS | {"partial"}:
+                pending += [*node.args, *(k.value for k in node.keywords)]
+        elif isinstance(node, ast.IfExp):
+            pending += [node.body, node.orelse]
+        elif isinstance(node, ast.BinOp):
+            pending += [node.left, node.right]

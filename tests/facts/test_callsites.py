@@ -1,0 +1,237 @@
+"""What the callers of a function say of its arguments: asked when a finding rests on an assumption about them."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from devlint.engine import Linter
+from devlint.model import FileResult
+from devlint.settings import Settings
+from devlint_rules.host_conversion import HostConversion
+from devlint_rules.new_tensor_default_device import NewTensorDefaultDevice
+
+MASK = """
+    import torch
+    def mask(x: torch.Tensor):
+        return x + torch.zeros(3)
+"""
+
+
+def checked(folder: Path, files: dict[str, str], name: str = "tools.py") -> FileResult:
+    """The result of checking one of some files."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(textwrap.dedent(text))
+    rules = (NewTensorDefaultDevice(), HostConversion())
+    return Linter(rules, Settings(select=("ALL",))).check_file(folder / name)
+
+
+def codes(result: FileResult) -> list[str]:
+    return [each.code for each in result.diagnostics]
+
+
+def test_without_callers_an_argument_may_be_on_an_accelerator(tmp_path: Path) -> None:
+    assert codes(checked(tmp_path, {"tools.py": MASK})) == ["DEV102"]
+
+
+@pytest.mark.parametrize(
+    "caller",
+    {
+        "of a data set": """
+            import torch
+            from tools import mask
+            class Images(torch.utils.data.Dataset):
+                def __getitem__(self, index):
+                    return mask(self.images[index])
+        """,
+        "with an array": """
+            import numpy as np, torch, tools
+            def prepare(path):
+                return tools.mask(torch.from_numpy(np.load(path)))
+        """,
+        "with a copy on the host": """
+            import torch
+            from tools import mask
+            def report(model, x):
+                return mask(model(x).cpu())
+        """,
+        "that passes on what it gets from a collate function": """
+            import torch
+            from tools import mask
+            def pad(x):
+                return mask(x)
+            def collate_fn(batch):
+                return [pad(x) for x in batch]
+        """,
+        "by a star import": """
+            import torch
+            from tools import *
+            def prepare(values):
+                return mask(torch.tensor([float(v) for v in values]))
+        """,
+        "as a transform": """
+            import torch
+            from torchvision import transforms
+            from tools import mask
+            load = transforms.Compose([transforms.ToTensor(), transforms.Lambda(mask)])
+        """,
+    }.values(),
+    ids=lambda text: text.split("\n")[-2].strip(),
+)
+def test_callers_that_hand_over_host_data_silence_it(tmp_path: Path, caller: str) -> None:
+    assert codes(checked(tmp_path, {"tools.py": MASK, "main.py": caller})) == []
+
+
+def test_caller_with_data_of_an_accelerator_is_named(tmp_path: Path) -> None:
+    caller = """
+        import torch
+        from tools import mask
+        def step(x, device):
+            return mask(x.to(device))
+    """
+    (found,) = checked(tmp_path, {"tools.py": MASK, "main.py": caller}).diagnostics
+    assert [(Path(each.path).name, each.start.row, each.message) for each in found.related][-1] == (
+        "main.py", 5, "`mask` is called with this here",
+    )  # fmt: skip
+
+
+def test_one_caller_with_data_of_an_accelerator_is_enough(tmp_path: Path) -> None:
+    host = """
+        import torch
+        from tools import mask
+        def report(x):
+            return mask(x.cpu())
+    """
+    device = """
+        import torch
+        from tools import mask
+        def step(model: torch.nn.Module, x: torch.Tensor):
+            return mask(model.cuda()(x.cuda()))
+    """
+    assert codes(checked(tmp_path, {"tools.py": MASK, "a.py": host, "b.py": device})) == ["DEV102"]
+
+
+def test_callers_of_which_nothing_is_known_change_nothing(tmp_path: Path) -> None:
+    caller = """
+        from tools import mask
+        def step(batch):
+            return mask(batch["x"])
+    """
+    assert codes(checked(tmp_path, {"tools.py": MASK, "main.py": caller})) == ["DEV102"]
+
+
+def test_tests_and_examples_of_made_up_data_are_no_callers(tmp_path: Path) -> None:
+    test = """
+        import torch
+        from tools import mask
+        def test_mask():
+            assert mask(torch.tensor([1.0, 2.0, 3.0])).sum() == 6
+    """
+    example = """
+        import torch
+        from tools import mask
+        print(mask(torch.rand(3)))
+    """
+    files = {"tools.py": MASK, "tests/test_tools.py": test, "test_more.py": test, "example.py": example}
+    assert codes(checked(tmp_path, files)) == ["DEV102"]
+
+
+def test_function_of_the_same_name_elsewhere_is_another_one(tmp_path: Path) -> None:
+    caller = """
+        import torch
+        from other import mask
+        def report(x):
+            return mask(x.cpu())
+    """
+    other = "def mask(x):\n    return x\n"
+    assert codes(checked(tmp_path, {"tools.py": MASK, "other.py": other, "main.py": caller})) == ["DEV102"]
+
+
+def test_package_that_hands_a_name_on_leads_to_its_callers(tmp_path: Path) -> None:
+    caller = """
+        import torch
+        from pack import mask
+        def report(x):
+            return mask(x.cpu())
+    """
+    files = {"pack/__init__.py": "from .tools import mask\n", "pack/tools.py": MASK, "main.py": caller}
+    assert codes(checked(tmp_path, files, "pack/tools.py")) == []
+
+
+METHODS = """
+    import torch
+    class Scores:
+        def __init__(self, device):
+            self.device = torch.device(device)
+        def update(self, values: torch.Tensor):
+            self.total = values.to(self.device).sum()
+            return values.numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("caller", "expected"),
+    [
+        ("scores.update(torch.as_tensor([1.0]))", []),
+        ("scores.update(model(x).cpu())", []),
+        ("scores.update(x.cuda())", ["DEV109"]),
+    ],
+)
+def test_method_is_called_on_objects_of_its_class(tmp_path: Path, caller: str, expected: list[str]) -> None:
+    text = f"""
+        import torch
+        from tools import Scores
+        def evaluate(model, x):
+            scores = Scores("cuda")
+            {caller}
+    """
+    assert codes(checked(tmp_path, {"tools.py": METHODS, "main.py": text})) == expected
+
+
+def test_method_is_called_by_a_subclass_in_another_file(tmp_path: Path) -> None:
+    text = """
+        import torch
+        from tools import Scores
+        class Means(Scores):
+            def add(self, values):
+                self.update(torch.tensor([float(v) for v in values]))
+    """
+    assert codes(checked(tmp_path, {"tools.py": METHODS, "main.py": text})) == []
+
+
+def test_functions_that_call_each_other_across_files_end(tmp_path: Path) -> None:
+    a = """
+        import torch
+        from b import other
+        def mask(x: torch.Tensor):
+            other(x)
+            return x + torch.zeros(3)
+    """
+    b = """
+        from a import mask
+        def other(x):
+            return mask(x)
+    """
+    assert codes(checked(tmp_path, {"a.py": a, "b.py": b}, "a.py")) == ["DEV102"]
+
+
+def test_files_that_cannot_be_parsed_or_read_say_nothing(tmp_path: Path) -> None:
+    files = {"tools.py": MASK, "broken.py": "from tools import mask\nmask(", "nul.py": "mask\0(x)"}
+    result = checked(tmp_path, files)
+    assert codes(result) == ["DEV102"]
+    assert result.crashes == []
+
+
+def test_what_was_searched_is_told(tmp_path: Path) -> None:
+    caller = "from tools import mask\ndef f(x):\n    return mask(x.cpu())\n"
+    result = checked(tmp_path, {"tools.py": MASK, "main.py": caller})
+    assert result.searched is not None
+    assert result.searched.words == {"mask": ["main.py", "tools.py"]}
+
+
+def test_nothing_is_searched_for_a_file_without_findings(tmp_path: Path) -> None:
+    clean = "import torch\ndef mask(x: torch.Tensor):\n    return x + torch.zeros_like(x)\n"
+    assert checked(tmp_path, {"tools.py": clean}).searched is None
