@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from devlint.facts.classes import ClassFacts
-from devlint.facts.values import Value
+from devlint.facts.values import Device, Value
 
 if TYPE_CHECKING:
     from devlint.facts.imported import Imported
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _OPENED = frozenset({"node", "methods", "properties", "home", "original"})
-_FILLED = frozenset({"attributes", "buffers"})
+_FILLED = frozenset({"attributes", "buffers", "devices"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,14 @@ class Sources:
 class AdoptedClass(ClassFacts):
     """A class of another file as this file sees it.
 
-    The slots for what is expensive to know are empty until they are read. `home` is the interpreter of the other file
+    The slots for what is expensive to know are empty until they are read. `devices`: those of the parts that it makes, see
+    `Instance`. `home` is the interpreter of the other file
     and `original` the class as that file knows it; both are None when too many files were looked into already.
     """
 
-    __slots__ = ("_sources", "found", "home", "original")
+    __slots__ = ("_sources", "devices", "found", "home", "original")
 
+    devices: tuple[Device, ...] | None
     home: Imported | None
     original: ClassFacts | None
 
@@ -60,7 +62,7 @@ class AdoptedClass(ClassFacts):
                 self.node, self.methods = self.original.node, self.original.methods
                 self.properties = self.original.properties
         elif name in _FILLED:
-            self.attributes, self.buffers = {}, set()
+            self.attributes, self.buffers, self.devices = {}, set(), None
             self._sources.attributes(self)
         else:
             raise AttributeError(name)
@@ -74,11 +76,6 @@ class AdoptedClass(ClassFacts):
     def moves(self) -> bool:
         """Whether the text of one of its methods moves something."""
         return self.found.exported_class.moves
-
-    def parts(self) -> tuple[Imported, ClassFacts] | None:
-        """The other file's interpreter and its class, after `__init__` was run there; None when it is not looked into."""
-        _ = self.attributes
-        return (self.home, self.original) if self.home is not None and self.original is not None else None
 
     @property
     def method_names(self) -> Collection[str]:

@@ -161,7 +161,7 @@ class Functions(Registration):
             if name == "__init__":
                 continue
             own = self.scan.functions.get(id(method))
-            again = made_of_themselves(method)
+            again: set[int] | None = None
             for child in own.nodes if own is not None else ():
                 if (
                     isinstance(child, ast.Attribute)
@@ -174,10 +174,12 @@ class Functions(Registration):
                         continue  # a helper of `__init__` sets it
                     if entry is not None:
                         entry.reassigned = True
-                    if entry is not None and entry.what in ("tensor", "tensors") and id(child) in again:
-                        kept.add(child.attr)
-                    else:
-                        spoiled.add(child.attr)
+                    if entry is not None and entry.what in ("tensor", "tensors"):
+                        again = made_of_themselves(method) if again is None else again
+                        if id(child) in again:
+                            kept.add(child.attr)
+                            continue
+                    spoiled.add(child.attr)
         if kept:
             spoiled |= kept & self.set_from_outside()
         for attribute in spoiled:
@@ -372,8 +374,7 @@ class Functions(Registration):
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         if isinstance(class_, AdoptedClass):
-            there = class_.parts()
-            return there[0].built_devices(there[1]) if there is not None else None
+            return list(class_.devices) if class_.devices is not None else None
         devices = list(self.built.get(class_.name, ()))
         for base in class_.local_bases:
             inherited = self.built_devices(base)

@@ -21,6 +21,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.exports import PLACES
 from devlint.facts.functions import SIGNATURES, Functions, is_stub, signature
+from devlint.facts.instances import Instance, of_token, token
 from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
 from devlint.facts.project import Found, Reach, is_imported
@@ -85,14 +86,15 @@ class Imported(Functions):
         owner = function.owner
         if not isinstance(owner, AdoptedClass):
             return super().call_function(function, arguments, keywords, node, on_self)
-        home = owner.home
-        if isinstance(function.node, ast.Lambda) or home is None or owner.original is None:
+        home, original = owner.home, owner.original
+        if isinstance(function.node, ast.Lambda) or home is None or original is None:
             return NOTHING
         name = function.name[len(owner.name) + 1 :]
-        there = home.method_function(owner.original, name, function.node)
+        there = home.method_function(original, name, function.node)
         small = owner.is_module and home.size_of(there.node) <= SMALL
         if not (small or home.is_worth(there, [*arguments[on_self:], *keywords.values()])):
             return NOTHING
+        home.visit(lambda: home.prepare(original))
         return self.call_abroad(home, there, arguments, keywords, node, on_self)
 
     def call_abroad(
@@ -246,17 +248,34 @@ class Imported(Functions):
         if not class_.abroad:
             super().prepare(class_)
 
-    def fetch(self, class_: AdoptedClass) -> None:
-        """Have the `__init__` of a class of another file run there, and take over what it leaves on `self`."""
-        home, original = class_.home, class_.original
-        if home is not None and original is not None:
-            home.visit(lambda: home.prepare(original))
-            class_.attributes = {name: self.inherited(name, value, home) for name, value in original.attributes.items()}
-            class_.buffers = original.buffers
+    def examine(self, found: Found) -> Instance:
+        """Run the `__init__` of a class of this file, for all others."""
+        class_ = self.classes[found.short]
+        self.adopt_bases(class_)
+        self.visit(lambda: self.prepare(class_))
+        naming = partial(class_token, self)
+        attributes = {k: carried(v, self.source.path, naming) for k, v in class_.attributes.items()}
+        devices = self.built_devices(class_)
+        reach = found.reach
+        return Instance(
+            self.source.path,
+            attributes,
+            frozenset(class_.buffers),
+            tuple(devices) if devices is not None else None,
+            reach.read,
+            reach.steps,
+        )
 
-    def inherited(self, name: str, value: Value, home: Imported) -> Value:
+    def fetch(self, class_: AdoptedClass) -> None:
+        """Take over what the `__init__` of a class of another file leaves on `self`."""
+        instance = class_.found.reach.instance(class_.found)
+        if instance is not None:
+            class_.attributes = {name: self.inherited(name, v, instance) for name, v in instance.attributes.items()}
+            class_.buffers, class_.devices = set(instance.buffers), instance.devices
+
+    def inherited(self, name: str, value: Value, instance: Instance) -> Value:
         """An attribute that a class of another file binds: a device that it keeps is called by it."""
-        taken = self.taken_over(value, home)
+        taken = carried(value, instance.path, self.class_of_token)
         if taken.kind == "device" and any(isinstance(p, Symbol) for p in taken.device):
             return replace(taken, device=symbol(f"self.{name}", 0))
         return taken
@@ -272,33 +291,27 @@ class Imported(Functions):
 
     def taken_over(self, value: Value, home: Imported, made: frozenset[int] = frozenset()) -> Value:
         """A value of another file as this file sees it. `made`: the nodes of the factory calls to keep."""
-        if home is self or value is NOTHING or value.kind in ("number", "none", "namespace", "unknown"):
+        if home is self:
             return replace(value, split=None) if value.split is not None else value
-        if value.kind in _NAMED or value.kind == "clock":
-            return NOTHING  # functions, classes and readings belong to their file
-        path = home.source.path
-        elements = value.elements
-        if isinstance(elements, tuple):
-            elements = tuple(self.taken_over(v, home, made) for v in elements)
-        elif elements is not None:
-            elements = {k: self.taken_over(v, home, made) for k, v in elements.items()}
-        name = value.type_name
-        class_ = home.classes.get(name) if name is not None else None
-        if class_ is not None:
-            there = home.class_found(class_)
-            name = self.adopted(there).name if there is not None else None
-        return replace(
-            value,
-            device=abroad(value.device, path),
-            elements=elements,
-            type_name=name,
-            because=tuple(o if o.path is not None else o._replace(path=path) for o in value.because),
-            made=tuple(c for c in value.made if id(c.node) in made),
-            attribute=None,
-            split=None,
-            reading=None,
-            discarded=None,
-        )
+        return carried(value, home.source.path, partial(self.class_name, home), made)
+
+    def class_name(self, home: Imported, name: str) -> str | None:
+        """How this file calls a class that another one calls `name`; None for one that it cannot see."""
+        class_ = home.classes.get(name)
+        if class_ is None:
+            return name
+        found = home.class_found(class_)
+        return self.adopted(found).name if found is not None else None
+
+    def class_of_token(self, name: str) -> str | None:
+        """How this file calls the class of an object that an `Instance` holds."""
+        place = of_token(name)
+        if place is None or self.reach is None:
+            return name
+        offered = self.reach.exports(place[0])
+        if offered is None or place[1] not in offered.classes:
+            return None
+        return self.adopted(Found(self.reach, *place, "class", offered)).name
 
     def class_found(self, class_: ClassFacts) -> Found | None:
         """Where a class that this file knows is defined; None for one that others cannot see.
@@ -318,6 +331,43 @@ class Imported(Functions):
     def emit(self, event: object, *key: object) -> None:
         if not self.muted:
             super().emit(event, *key)  # type: ignore[arg-type]
+
+
+def carried(value: Value, path: str, naming: Callable[[str], str | None], made: frozenset[int] = frozenset()) -> Value:
+    """A value of the file at `path` without what only makes sense there.
+
+    `naming`: how the classes of objects are called where it goes. `made`: the nodes of the factory calls to keep.
+    """
+    if value is NOTHING or value.kind in ("number", "none", "namespace", "unknown"):
+        return replace(value, split=None) if value.split is not None else value
+    if value.kind in _NAMED or value.kind == "clock":
+        return NOTHING  # functions, classes and readings belong to their file
+    elements = value.elements
+    if isinstance(elements, tuple):
+        elements = tuple(carried(v, path, naming, made) for v in elements)
+    elif elements is not None:
+        elements = {k: carried(v, path, naming, made) for k, v in elements.items()}
+    return replace(
+        value,
+        device=abroad(value.device, path),
+        elements=elements,
+        type_name=naming(value.type_name) if value.type_name is not None else None,
+        because=tuple(o if o.path is not None else o._replace(path=path) for o in value.because),
+        made=tuple(c for c in value.made if id(c.node) in made),
+        attribute=None,
+        split=None,
+        reading=None,
+        discarded=None,
+    )
+
+
+def class_token(home: Imported, name: str) -> str | None:
+    """How an `Instance` calls the class that a file calls `name`; None for one that others cannot see."""
+    class_ = home.classes.get(name)
+    if class_ is None:
+        return name
+    found = home.class_found(class_)
+    return token(found.path, found.short) if found is not None else None
 
 
 def has_device(value: Value) -> bool:

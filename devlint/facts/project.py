@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from devlint.errors import SourceError
 from devlint.facts.exports import ExportedClass, Exports, exports
+from devlint.facts.instances import Instance
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.scan import Scan, scan
 from devlint.facts.values import Value
@@ -108,6 +109,9 @@ class Project:
         self.files = ProjectFiles()
         self._held: OrderedDict[str, tuple[FileState, Loaded | None]] = OrderedDict()
         self._exports: OrderedDict[str, tuple[FileState, Exports | None]] = OrderedDict()
+        self._instances: OrderedDict[tuple[str, str, int], Instance] = OrderedDict()
+        self._finding: set[tuple[str, str]] = set()
+        self._cut = False  # something that was asked for is being found already
         self._size = 0
         self._last: Loaded | None = None
 
@@ -142,6 +146,38 @@ class Project:
             self._exports.popitem(last=False)
         self._exports[path] = (state, exported)
         return self._exports[path]
+
+    def instance(self, found: Found, depth: int, visit: Visit) -> Instance | None:
+        """What making an object of a class leaves on it; None while that is being found.
+
+        What others that are being found were needed for is found anew the next time, so that no answer depends on who
+        asked first. `depth`: how many files away from the checked one the asking file is.
+        """
+        place = (found.path, found.short)
+        if place in self._finding:
+            self._cut = True
+            return None
+        known = self._instances.get((*place, depth))
+        if known is not None and all(map(is_unchanged, known.read.items())):
+            return known
+        reach = Reach(self, visit)
+        reach.depth = depth
+        offered = reach.exports(found.path)
+        home = reach.flow(found.path)
+        if home is None or offered is None or found.short not in offered.classes:
+            return None
+        cut, self._cut = self._cut, False
+        self._finding.add(place)
+        try:
+            instance = home.examine(Found(reach, *place, "class", offered))
+        finally:
+            self._finding.discard(place)
+            is_cut, self._cut = self._cut, self._cut or cut
+        if not is_cut:
+            if len(self._instances) >= EXPORTS:
+                self._instances.popitem(last=False)
+            self._instances[(*place, depth)] = instance
+        return instance
 
     def parsed(self, source: Source) -> Loaded:
         """A source with its tree: what is held of the file when it is the same. Raises SourceError for a syntax error."""
@@ -195,6 +231,7 @@ class Reach:
         self._visit = visit
         self._flows: dict[str, Flow | None] = {}
         self._exports: dict[str, Exports | None] = {}
+        self._instances: dict[tuple[str, str, int], Instance | None] = {}
         self._ancestors: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         self._found: dict[tuple[str, str], Found | None] = {}
         self._roots: dict[str, list[str]] = {}
@@ -305,6 +342,19 @@ class Reach:
         near, far = of_bases[: len(class_.near)], of_bases[len(class_.near) :]
         return next(filter(None, (*reversed(far), class_.family, *near)), None)
 
+    def instance(self, found: Found) -> Instance | None:
+        """What making an object of a class leaves on it; None when the bounds are reached."""
+        if self.exhausted:
+            return None
+        key = (found.path, found.short, self.depth)
+        if key not in self._instances:
+            known = self._instances[key] = self.project.instance(found, self.depth, self._visit)
+            if known is not None:
+                for path, state in known.read.items():
+                    self.read.setdefault(path, state)
+                self.steps += known.steps
+        return self._instances[key]
+
     def flow(self, path: str) -> Flow | None:
         """The interpreter for another file, None when the bounds are reached or the file says nothing."""
         if path not in self._flows:
@@ -386,6 +436,12 @@ class Reach:
                 found.append(here)
             self._roots[folder] = found
         return self._roots[folder]
+
+
+def is_unchanged(entry: tuple[str, FileState]) -> bool:
+    """Whether a file is as it was, by its metadata."""
+    path, state = entry
+    return state.same_metadata(FileState.of(path)) and state.settled
 
 
 def is_imported(base: str) -> bool:
