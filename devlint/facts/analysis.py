@@ -103,7 +103,7 @@ class _Ask:
         self._sites: CallSites | None = None
 
     def holds(self, event: Event) -> tuple[Origin, ...] | None:
-        if not self._flow.assumed or self._flow.reach is None:
+        if self._flow.reach is None:
             return ()
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, RECURSION))

@@ -590,8 +590,16 @@ class Calls(Devices):
             return None
         return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
 
+    @property
+    def default_type_changes(self) -> bool:
+        """Whether the file sets another default tensor type, and what is made here may come after that."""
+        return self.state.default is not None and "set_default_tensor_type" in self.source.text
+
     def call_legacy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
-        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: always a CPU tensor [torch/_tensor_docs.py]."""
+        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: a CPU tensor [torch/_tensor_docs.py].
+
+        `torch.Tensor` stands for the default tensor type, and follows that, but no default device.
+        """
         span = self.span(node)
         made = (Creation(span, qualname, node, self.scope(), False, False),)
         because = (Origin(span, "created on the CPU here"),)
@@ -603,6 +611,8 @@ class Calls(Devices):
         bare = not node.args or (isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts)
         if bare and not node.keywords:
             return Value("tensor", UNKNOWN)  # without elements: a placeholder
+        if qualname == "torch.Tensor" and self.default_type_changes:
+            return Value("tensor", UNKNOWN, False)
         result = Value("tensor", CPU, False, because=because, made=made)
         self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))
         return result

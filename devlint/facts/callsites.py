@@ -11,17 +11,18 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import Callers, chain, given
+from devlint.facts.callers import Callers, chain, given, lineage
 from devlint.facts.classes import ClassFacts
+from devlint.facts.doubts import refuted
 from devlint.facts.events import Event, Meet, Use
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function
 from devlint.facts.operations import BATCH, CPU_PLACE
-from devlint.facts.project import Loaded, Reach
+from devlint.facts.project import Loaded, Reach, is_imported
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
@@ -133,7 +134,6 @@ class Looked:
     loaded: Loaded
     flow: Listener
     module_ran: bool = False
-    bases: dict[str, bool] = field(default_factory=dict)
 
 
 Make = Callable[[Loaded, Reach], Listener]
@@ -149,7 +149,7 @@ class CallSites:
         self._checked = flow
         self._make = make
         self._run = run
-        self._path = os.path.abspath(loaded.source.path)
+        self.path = os.path.abspath(loaded.source.path)
         self._looked: dict[str, Looked | None] = {}
         self._own = loaded
         self._answers: dict[tuple[int, str], Said] = {}
@@ -163,7 +163,9 @@ class CallSites:
 
         The origins show a call that hands over what may be on an accelerator.
         """
-        if not isinstance(event, (Meet, Use)) or event.level != "assume":
+        if refuted(self, event):
+            return None
+        if not isinstance(event, (Meet, Use)) or event.level != "assume" or not self._checked.assumed:
             return ()
         operand = event.other if isinstance(event, Meet) else event.operand
         shown: list[Origin] = []
@@ -181,17 +183,41 @@ class CallSites:
 
     def asked(self, function: Function, name: str) -> Said:
         """What the calls of a function of the checked file say of a parameter."""
-        own = self._look(self._path)
+        own = self._look(self.path)
         if own is None:
             return UNKNOWN
         class_ = own.flow.classes.get(function.owner.name) if function.owner is not None else None
         return self._weigh(own, Function(function.node, function.name, class_), name, 0)
 
+    def function(self, name: str) -> Function | None:
+        """A function of the checked file by its qualified name there."""
+        return self._checked.functions.get(name)
+
+    def every_call(self, function: Function) -> Iterator[tuple[Looked, Site]]:
+        """The calls in the project of whatever has the last name of a function of the checked file."""
+        name = function.name.rsplit(".", 1)[-1]
+        for looked in self.mentioning(name):
+            yield from ((looked, site) for site in looked.loaded.scan.calls.get(name, ()))
+
+    def mentioning(self, word: str) -> Iterator[Looked]:
+        """The files of the project that mention a name, the checked one first."""
+        own = self._look(self.path)
+        if own is not None:
+            yield own
+            yield from self._candidates(own, word)
+
+    def derives(self, looked: Looked, class_: ast.ClassDef, name: str) -> bool:
+        """Whether a class of a file derives from one of the checked file, directly or through others of its own file."""
+        if looked.path != self.path:
+            return self._derives(looked, class_, self.path, name)
+        facts = looked.flow.classes.get(class_.name)
+        return class_.name != name and facts is not None and name in {base.name for base in lineage(facts)}
+
     def search(self) -> Search | None:
         """What was looked for in the files of the project; None when nothing was."""
         if self.files is None:
             return None
-        root = os.path.relpath(self.files.root, os.path.dirname(self._path))
+        root = os.path.relpath(self.files.root, os.path.dirname(self.path))
         return Search(root, self.files.listing, dict(self.words))
 
     # -- one parameter ------------------------------------------------------------------------------------------------
@@ -338,17 +364,13 @@ class CallSites:
         return found - {""}
 
     def _derives(self, looked: Looked, class_: ast.ClassDef, path: str, name: str) -> bool:
-        """Whether a class of a file names a class of another one among its bases, or a base of it here does."""
-        known = looked.bases.get(class_.name)
-        if known is None:
-            looked.bases[class_.name] = False
-            known = any(self._names(looked, base, path, name) for base in class_.bases)
-            facts = looked.flow.classes.get(class_.name)
-            known = known or any(
-                self._derives(looked, base.node, path, name) for base in (facts.local_bases if facts else ())
-            )
-            looked.bases[class_.name] = known
-        return known
+        """Whether a class of a file derives from a class of another one."""
+        facts = looked.flow.classes.get(class_.name)
+        bases = [base for each in lineage(facts) for base in each.bases] if facts is not None else []
+        found = [self.reach.find(looked.path, base) for base in bases if is_imported(base)]
+        return any(
+            (path, name) in self.reach.ancestors(base) for base in found if base is not None and base.kind == "class"
+        )
 
     def _locals(self, looked: Looked, path: str, name: str) -> set[str]:
         """What a file calls something that another file defines at module level."""
@@ -407,7 +429,7 @@ class CallSites:
         """The other files of the project that mention a name, the likeliest first."""
         if not self._is_searched:
             self._is_searched = True
-            self.files = self.reach.project.files.around(os.path.dirname(self._path))
+            self.files = self.reach.project.files.around(os.path.dirname(self.path))
         files = self.files
         if files is None or word.startswith("__"):
             return []
@@ -416,12 +438,12 @@ class CallSites:
         near = os.path.dirname(home.path)
         paths.sort(key=lambda path: (-len(os.path.commonpath([os.path.dirname(path), near])), path))
         found = []
-        for path in [p for p in paths if p not in (home.path, self._path)][:CANDIDATES]:
+        for path in [p for p in paths if p not in (home.path, self.path)][:CANDIDATES]:
             looked = self._look(path)
             if looked is not None:
                 found.append(looked)
-        if home.path != self._path and self._path in paths:
-            own = self._look(self._path)
+        if home.path != self.path and self.path in paths:
+            own = self._look(self.path)
             found += [own] if own is not None else []
         return found
 
@@ -429,7 +451,7 @@ class CallSites:
         """A file with an interpreter for it; None when it cannot be read, or the bounds are reached."""
         if path not in self._looked and len(self._looked) <= LOADED:
             loaded: Loaded | None = self._own
-            if path != self._path:
+            if path != self.path:
                 self.reach.read[path], loaded = self.reach.project.load(path)
             self._looked[path] = Looked(path, loaded, self._make(loaded, self.reach)) if loaded is not None else None
         return self._looked.get(path)

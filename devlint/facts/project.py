@@ -303,6 +303,11 @@ class Reach:
             self._stars[key] = found[0] if found is not None and not found[1] else None
         return self._stars[key]
 
+    def file_of(self, importer: str, qualname: str) -> str | None:
+        """The file that an import of a file leads to, as far as its name goes."""
+        found = self._module(os.path.dirname(importer), qualname)
+        return found[0] if found is not None else None
+
     def exports(self, path: str) -> Exports | None:
         """What another file exports, None when the bounds are reached or it cannot be understood."""
         if path not in self._exports:

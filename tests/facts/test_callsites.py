@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from devlint.engine import Linter
 from devlint.model import FileResult
-from devlint.settings import Settings
-from devlint_rules.host_conversion import HostConversion
-from devlint_rules.new_tensor_default_device import NewTensorDefaultDevice
+
+Checked = Callable[..., FileResult]
 
 MASK = """
     import torch
@@ -20,21 +18,12 @@ MASK = """
 """
 
 
-def checked(folder: Path, files: dict[str, str], name: str = "tools.py") -> FileResult:
-    """The result of checking one of some files."""
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(textwrap.dedent(text))
-    rules = (NewTensorDefaultDevice(), HostConversion())
-    return Linter(rules, Settings(select=("ALL",))).check_file(folder / name)
-
-
 def codes(result: FileResult) -> list[str]:
     return [each.code for each in result.diagnostics]
 
 
-def test_without_callers_an_argument_may_be_on_an_accelerator(tmp_path: Path) -> None:
-    assert codes(checked(tmp_path, {"tools.py": MASK})) == ["DEV102"]
+def test_without_callers_an_argument_may_be_on_an_accelerator(checked: Checked) -> None:
+    assert codes(checked({"tools.py": MASK})) == ["DEV102"]
 
 
 @pytest.mark.parametrize(
@@ -81,24 +70,24 @@ def test_without_callers_an_argument_may_be_on_an_accelerator(tmp_path: Path) ->
     }.values(),
     ids=lambda text: text.split("\n")[-2].strip(),
 )
-def test_callers_that_hand_over_host_data_silence_it(tmp_path: Path, caller: str) -> None:
-    assert codes(checked(tmp_path, {"tools.py": MASK, "main.py": caller})) == []
+def test_callers_that_hand_over_host_data_silence_it(checked: Checked, caller: str) -> None:
+    assert codes(checked({"tools.py": MASK, "main.py": caller})) == []
 
 
-def test_caller_with_data_of_an_accelerator_is_named(tmp_path: Path) -> None:
+def test_caller_with_data_of_an_accelerator_is_named(checked: Checked) -> None:
     caller = """
         import torch
         from tools import mask
         def step(x, device):
             return mask(x.to(device))
     """
-    (found,) = checked(tmp_path, {"tools.py": MASK, "main.py": caller}).diagnostics
+    (found,) = checked({"tools.py": MASK, "main.py": caller}).diagnostics
     assert [(Path(each.path).name, each.start.row, each.message) for each in found.related][-1] == (
         "main.py", 5, "`mask` is called with this here",
     )  # fmt: skip
 
 
-def test_one_caller_with_data_of_an_accelerator_is_enough(tmp_path: Path) -> None:
+def test_one_caller_with_data_of_an_accelerator_is_enough(checked: Checked) -> None:
     host = """
         import torch
         from tools import mask
@@ -111,19 +100,19 @@ def test_one_caller_with_data_of_an_accelerator_is_enough(tmp_path: Path) -> Non
         def step(model: torch.nn.Module, x: torch.Tensor):
             return mask(model.cuda()(x.cuda()))
     """
-    assert codes(checked(tmp_path, {"tools.py": MASK, "a.py": host, "b.py": device})) == ["DEV102"]
+    assert codes(checked({"tools.py": MASK, "a.py": host, "b.py": device})) == ["DEV102"]
 
 
-def test_callers_of_which_nothing_is_known_change_nothing(tmp_path: Path) -> None:
+def test_callers_of_which_nothing_is_known_change_nothing(checked: Checked) -> None:
     caller = """
         from tools import mask
         def step(batch):
             return mask(batch["x"])
     """
-    assert codes(checked(tmp_path, {"tools.py": MASK, "main.py": caller})) == ["DEV102"]
+    assert codes(checked({"tools.py": MASK, "main.py": caller})) == ["DEV102"]
 
 
-def test_tests_and_examples_of_made_up_data_are_no_callers(tmp_path: Path) -> None:
+def test_tests_and_examples_of_made_up_data_are_no_callers(checked: Checked) -> None:
     test = """
         import torch
         from tools import mask
@@ -136,10 +125,10 @@ def test_tests_and_examples_of_made_up_data_are_no_callers(tmp_path: Path) -> No
         print(mask(torch.rand(3)))
     """
     files = {"tools.py": MASK, "tests/test_tools.py": test, "test_more.py": test, "example.py": example}
-    assert codes(checked(tmp_path, files)) == ["DEV102"]
+    assert codes(checked(files)) == ["DEV102"]
 
 
-def test_function_of_the_same_name_elsewhere_is_another_one(tmp_path: Path) -> None:
+def test_function_of_the_same_name_elsewhere_is_another_one(checked: Checked) -> None:
     caller = """
         import torch
         from other import mask
@@ -147,10 +136,10 @@ def test_function_of_the_same_name_elsewhere_is_another_one(tmp_path: Path) -> N
             return mask(x.cpu())
     """
     other = "def mask(x):\n    return x\n"
-    assert codes(checked(tmp_path, {"tools.py": MASK, "other.py": other, "main.py": caller})) == ["DEV102"]
+    assert codes(checked({"tools.py": MASK, "other.py": other, "main.py": caller})) == ["DEV102"]
 
 
-def test_package_that_hands_a_name_on_leads_to_its_callers(tmp_path: Path) -> None:
+def test_package_that_hands_a_name_on_leads_to_its_callers(checked: Checked) -> None:
     caller = """
         import torch
         from pack import mask
@@ -158,7 +147,7 @@ def test_package_that_hands_a_name_on_leads_to_its_callers(tmp_path: Path) -> No
             return mask(x.cpu())
     """
     files = {"pack/__init__.py": "from .tools import mask\n", "pack/tools.py": MASK, "main.py": caller}
-    assert codes(checked(tmp_path, files, "pack/tools.py")) == []
+    assert codes(checked(files, "pack/tools.py")) == []
 
 
 METHODS = """
@@ -180,7 +169,7 @@ METHODS = """
         ("scores.update(x.cuda())", ["DEV109"]),
     ],
 )
-def test_method_is_called_on_objects_of_its_class(tmp_path: Path, caller: str, expected: list[str]) -> None:
+def test_method_is_called_on_objects_of_its_class(checked: Checked, caller: str, expected: list[str]) -> None:
     text = f"""
         import torch
         from tools import Scores
@@ -188,10 +177,10 @@ def test_method_is_called_on_objects_of_its_class(tmp_path: Path, caller: str, e
             scores = Scores("cuda")
             {caller}
     """
-    assert codes(checked(tmp_path, {"tools.py": METHODS, "main.py": text})) == expected
+    assert codes(checked({"tools.py": METHODS, "main.py": text})) == expected
 
 
-def test_method_is_called_by_a_subclass_in_another_file(tmp_path: Path) -> None:
+def test_method_is_called_by_a_subclass_in_another_file(checked: Checked) -> None:
     text = """
         import torch
         from tools import Scores
@@ -199,10 +188,10 @@ def test_method_is_called_by_a_subclass_in_another_file(tmp_path: Path) -> None:
             def add(self, values):
                 self.update(torch.tensor([float(v) for v in values]))
     """
-    assert codes(checked(tmp_path, {"tools.py": METHODS, "main.py": text})) == []
+    assert codes(checked({"tools.py": METHODS, "main.py": text})) == []
 
 
-def test_functions_that_call_each_other_across_files_end(tmp_path: Path) -> None:
+def test_functions_that_call_each_other_across_files_end(checked: Checked) -> None:
     a = """
         import torch
         from b import other
@@ -215,23 +204,23 @@ def test_functions_that_call_each_other_across_files_end(tmp_path: Path) -> None
         def other(x):
             return mask(x)
     """
-    assert codes(checked(tmp_path, {"a.py": a, "b.py": b}, "a.py")) == ["DEV102"]
+    assert codes(checked({"a.py": a, "b.py": b}, "a.py")) == ["DEV102"]
 
 
-def test_files_that_cannot_be_parsed_or_read_say_nothing(tmp_path: Path) -> None:
+def test_files_that_cannot_be_parsed_or_read_say_nothing(checked: Checked) -> None:
     files = {"tools.py": MASK, "broken.py": "from tools import mask\nmask(", "nul.py": "mask\0(x)"}
-    result = checked(tmp_path, files)
+    result = checked(files)
     assert codes(result) == ["DEV102"]
     assert result.crashes == []
 
 
-def test_what_was_searched_is_told(tmp_path: Path) -> None:
+def test_what_was_searched_is_told(checked: Checked) -> None:
     caller = "from tools import mask\ndef f(x):\n    return mask(x.cpu())\n"
-    result = checked(tmp_path, {"tools.py": MASK, "main.py": caller})
+    result = checked({"tools.py": MASK, "main.py": caller})
     assert result.searched is not None
-    assert result.searched.words == {"mask": ["main.py", "tools.py"]}
+    assert result.searched.words["mask"] == ["main.py", "tools.py"]
 
 
-def test_nothing_is_searched_for_a_file_without_findings(tmp_path: Path) -> None:
+def test_nothing_is_searched_for_a_file_without_findings(checked: Checked) -> None:
     clean = "import torch\ndef mask(x: torch.Tensor):\n    return x + torch.zeros_like(x)\n"
-    assert checked(tmp_path, {"tools.py": clean}).searched is None
+    assert checked({"tools.py": clean}).searched is None

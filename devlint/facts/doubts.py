@@ -1,0 +1,177 @@
+"""What else the project says against a finding: asked, like the callers of a function, before it is reported.
+
+A script that sets another default device before it calls what it imports; subclasses that set the attribute which their
+base reads; a helper's option that no call takes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.callers import Callers, given
+from devlint.facts.events import ApiCall, Call, Event, Meet, Register
+from devlint.facts.machine import Function
+from devlint.facts.scan import Site
+
+if TYPE_CHECKING:
+    from devlint.facts.callsites import CallSites, Looked
+
+HOPS = 4  # imports from a script to the checked file
+READ = 80  # files whose imports are read to find the way
+_TYPE = "set_default_tensor_type"
+_DEVICE = "set_default_device"
+_LEGACY = "torch.Tensor"
+
+
+def refuted(sites: CallSites, event: Event) -> bool:
+    """Whether the project shows that what an event says does not happen."""
+    if isinstance(event, Meet):
+        made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
+        if made and default_is_set(sites, legacy=set(made) == {_LEGACY}):
+            return True
+        return is_never_taken(sites, event)
+    if isinstance(event, Register):
+        made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]
+        return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
+    if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
+        return default_is_set(sites, legacy=True)
+    if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
+        return is_set_by_subclass(sites, event.node, event.function)
+    return False
+
+
+def follows_default(function: str) -> bool:
+    """Whether a factory makes its tensors on the default device: `torch.FloatTensor` and `torch.from_numpy` do not."""
+    return function == _LEGACY or not function.endswith(("Tensor", "from_numpy"))
+
+
+# -- another default device -------------------------------------------------------------------------------------------
+
+
+def default_is_set(sites: CallSites, legacy: bool) -> bool:
+    """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
+
+    `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
+    """
+    for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
+        for looked in sites.mentioning(word):
+            if sets_default(looked, word) and leads_to(sites, looked.path, sites.path):
+                return True
+    return False
+
+
+def sets_default(looked: Looked, word: str) -> bool:
+    for site in looked.loaded.scan.calls.get(word, ()):
+        if site.call.args:
+            text = ast.unparse(site.call.args[0]).lower()
+            if ("cuda" in text) if word == _TYPE else ("cpu" not in text and text != "none"):
+                return True
+    return False
+
+
+def leads_to(sites: CallSites, start: str, goal: str) -> bool:
+    """Whether a file imports another one, or something that does."""
+    seen = {start}
+    edge = [start]
+    for _ in range(HOPS):
+        following: list[str] = []
+        for path in edge:
+            for found in sorted(imported_files(sites, path)):
+                if found == goal:
+                    return True
+                if found not in seen and len(seen) < READ:
+                    seen.add(found)
+                    following.append(found)
+        edge = following
+    return False
+
+
+def imported_files(sites: CallSites, path: str) -> Iterator[str]:
+    offered = sites.reach.exports(path)
+    for qualname in (*offered.imports.values(), *offered.stars) if offered is not None else ():
+        found = sites.reach.file_of(path, qualname)
+        if found is not None:
+            yield found
+
+
+# -- attributes of subclasses -----------------------------------------------------------------------------------------
+
+
+def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> bool:
+    """Whether a class of the project that derives from the one whose method reads `self.name` sets the attribute."""
+    if not isinstance(node.value, ast.Name) or node.value.id != "self":
+        return False
+    class_name = function.split(".", 1)[0]
+    for looked in sites.mentioning(class_name):
+        for class_ in (n for n in ast.walk(looked.loaded.tree) if isinstance(n, ast.ClassDef)):
+            if sites.derives(looked, class_, class_name) and binds(class_, node.attr):
+                return True
+    return False
+
+
+def binds(class_: ast.ClassDef, name: str) -> bool:
+    """Whether a class has an attribute by its own text: a method or property, a name of its body, `self.name = ...`."""
+    for node in ast.walk(class_):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
+            return True
+    return any(
+        isinstance(t, ast.Name) and t.id == name for s in class_.body if isinstance(s, ast.Assign) for t in s.targets
+    )
+
+
+# -- options that nobody takes ----------------------------------------------------------------------------------------
+
+
+def is_never_taken(sites: CallSites, event: Meet) -> bool:
+    """Whether an event is in a branch for an option of a private helper that is off by default and in every call."""
+    function = sites.function(event.function)
+    if function is None or isinstance(function.node, ast.Lambda):
+        return False
+    name = function.node.name
+    if not name.startswith("_") or name.startswith("__"):
+        return False  # who calls what is public may be elsewhere
+    places = [event.node, *(creation.node for creation in event.off.value.made)]
+    options = {o for place in places for o in wanted_options(function.node, place)}
+    options &= {o for o in options if is_off(function.node.args, o)}
+    if not options:
+        return False
+    calls = [site for looked, site in sites.every_call(function)]
+    return bool(calls) and any(all(leaves_off(function, site, option) for site in calls) for option in options)
+
+
+def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
+    """The names that must be true for a place in a function to run: those of the `if`s around it."""
+    row = getattr(place, "lineno", 0)
+    for node in ast.walk(function):
+        if not isinstance(node, ast.If) or not node.lineno < row <= (node.end_lineno or 0):
+            continue
+        if any(s.lineno <= row <= (s.end_lineno or 0) for s in node.body):
+            parts = (
+                node.test.values
+                if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+                else [node.test]
+            )
+            yield from (part.id for part in parts if isinstance(part, ast.Name))
+
+
+def is_off(arguments: ast.arguments, name: str) -> bool:
+    """Whether a parameter is False or None by default."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return any(a.arg == name and isinstance(d, ast.Constant) and d.value in (False, None) for a, d in pairs)
+
+
+def leaves_off(function: Function, site: Site, name: str) -> bool:
+    """Whether a call leaves an option as it is, or says False."""
+    call = site.call
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return False
+    passed = given(call, name, Callers.position(function, name))
+    return all(isinstance(p, ast.Constant) and p.value in (False, None) for p in passed)

@@ -1,0 +1,112 @@
+"""What else a project says against a finding: default devices, attributes of subclasses, options that no call takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from devlint.model import FileResult
+
+Checked = Callable[..., FileResult]
+
+NET = """
+    import torch
+    from torch import nn
+    class Net(nn.Module):
+        def forward(self, x):
+            return torch.cat([x, torch.zeros(3)])
+"""
+
+
+def codes(result: FileResult) -> list[str]:
+    return [each.code for each in result.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", []),
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", []),
+        ("torch.set_default_device('cuda')", []),
+        ("torch.set_default_device('cpu')", ["DEV102"]),
+        ("torch.set_default_tensor_type('torch.DoubleTensor')", ["DEV102"]),
+        ("pass", ["DEV102"]),
+    ],
+)
+def test_default_that_the_importing_script_sets_counts(checked: Checked, statement: str, expected: list[str]) -> None:
+    script = f"import torch\nfrom models import Net\n{statement}\nNet().cuda()\n"
+    files = {"models/__init__.py": "from .net import Net\n", "models/net.py": NET, "train.py": script}
+    assert codes(checked(files, "models/net.py")) == expected
+
+
+def test_default_that_another_program_sets_does_not_count(checked: Checked) -> None:
+    script = "import torch\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
+    assert codes(checked({"net.py": NET, "other.py": script}, "net.py")) == ["DEV102"]
+
+
+def test_default_that_a_test_sets_does_not_count(checked: Checked) -> None:
+    test = "import torch, net\ntorch.set_default_device('cuda')\n"
+    assert codes(checked({"net.py": NET, "tests/test_net.py": test}, "net.py")) == ["DEV102"]
+
+
+def test_legacy_constructor_follows_the_default_type_and_no_default_device(checked: Checked) -> None:
+    net = NET.replace("torch.zeros(3)", "torch.Tensor([1.0])")
+    by_type = "import torch, net\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
+    by_device = "import torch, net\ntorch.set_default_device('cuda')\n"
+    assert codes(checked({"net.py": net, "train.py": by_device}, "net.py")) == ["DEV102"]
+    assert codes(checked({"net.py": net, "train.py": by_type}, "net.py")) == []
+
+
+BASE = """
+    from torch import nn
+    class Base(nn.Module):
+        def fit(self, data):
+            return self(data.to(self.device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("child", "expected"),
+    [
+        ("class Child(Base):\n    def __init__(self, device):\n        self.device = device\n", []),
+        ("class Child(Base):\n    @property\n    def device(self): return 0\n", []),
+        ("class Middle(Base): ...\nclass Child(Middle):\n    device = 'cuda'\n", []),
+        ("class Child(Base):\n    def __init__(self):\n        self.place = 1\n", ["DEV301"]),
+        ("class Other:\n    def __init__(self, base: Base):\n        self.device = 1\n", ["DEV301"]),
+    ],
+)
+def test_attribute_that_a_subclass_sets_is_there(checked: Checked, child: str, expected: list[str]) -> None:
+    files = {"base.py": BASE, "child.py": f"import torch\nfrom base import Base\n{child}"}
+    assert codes(checked(files, "base.py")) == expected
+
+
+HELPER = """
+    import torch
+    def _shift(x: torch.Tensor, masked=False):
+        if masked:
+            x = x * torch.tril(torch.ones(3, 3))
+        return x
+    def forward(x: torch.Tensor, y):
+        return _shift(x{given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", []), (", False", []), (", masked=False", []), (", masked=True", ["DEV102"]), (", **y", ["DEV102"])],
+)
+def test_option_of_a_private_helper_that_no_call_takes_is_off(
+    checked: Checked, given: str, expected: list[str]
+) -> None:
+    assert codes(checked({"tools.py": HELPER.format(given=given)})) == expected
+
+
+def test_option_that_another_file_takes_is_on(checked: Checked) -> None:
+    other = "from tools import _shift\ndef f(x):\n    return _shift(x.cuda(), masked=True)\n"
+    assert codes(checked({"tools.py": HELPER.format(given=""), "other.py": other})) == ["DEV102"]
+
+
+def test_option_of_a_public_function_may_be_taken_by_anyone(checked: Checked) -> None:
+    text = HELPER.format(given="").replace("_shift", "shift")
+    assert codes(checked({"tools.py": text})) == ["DEV102"]
