@@ -258,7 +258,8 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             function = flow.method_function(class_, name, node)
             if function not in pending:
                 pending.append(function)
-    pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in flow.scan.called)
+    used = flow.scan.called | flow.scan.handed
+    pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in used)
     seen: set[int] = set()
     index = 0
     while index < len(pending):

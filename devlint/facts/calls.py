@@ -181,6 +181,7 @@ class Calls(Devices):
             else:
                 found.nodes.append(argument)
                 found.values.append(self.evaluate(argument))
+                self.hand_over(argument, found.values[-1])
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)
             if keyword.arg is None:
@@ -189,7 +190,18 @@ class Calls(Devices):
                     found.keywords[f"**{len(found.keywords)}"] = (keyword.value, value)
             else:
                 found.keywords[keyword.arg] = (keyword.value, value)
+                self.hand_over(keyword.value, value)
+                if keyword.arg == "device" and not self.is_of_torch(node.func):
+                    is_default = isinstance(node.func, ast.Attribute) and node.func.attr == "set_defaults"
+                    self.note_named(keyword.value, "default" if is_default else "argument")
         return found
+
+    def is_of_torch(self, function: ast.expr) -> bool:
+        """Whether a function is written as one of torch: `torch.zeros`, `nn.Linear`."""
+        while isinstance(function, ast.Attribute):
+            function = function.value
+        target = self.imports.names.get(function.id, "") if isinstance(function, ast.Name) else ""
+        return target == "torch" or target.startswith("torch.")
 
     def tensors(self, arguments: Arguments) -> list[Operand]:
         """The tensor operands among the arguments, lists and tuples of tensors opened one level."""

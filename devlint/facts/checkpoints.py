@@ -1,4 +1,5 @@
-"""Facts about files that `torch.load` reads: which of them hold no tensors, so that no device is stored in them."""
+"""Facts about files that `torch.load` reads: which of them hold no tensors, so that no device is stored in them, and
+which hold a module that runs where it was loaded to."""
 
 from __future__ import annotations
 
@@ -29,10 +30,17 @@ _HOST_METHODS = frozenset(
     }
 )
 _DEPTH = 4
+#: What only a module has, and what takes it elsewhere.
+_OF_MODULES = frozenset(
+    {"eval", "train", "parameters", "named_parameters", "modules", "children", "requires_grad_", "zero_grad", "module"}
+)
+_MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "state_dict"})
 
 
-def loads_of_host_data(o: Outline) -> Iterator[Load]:
-    """The loads whose file holds no tensors: the same class or file writes only numbers, or arrays are read from it."""
+def loads_by_content(o: Outline) -> Iterator[Load]:
+    """The loads whose file holds no tensors of an accelerator, or only such as this machine wrote: the same class or file
+    writes numbers, or what it moved to the CPU, or arrays are read from it, or the same function wrote it.
+    And those whose file holds a module, which is used where it is."""
     events = {e.node: e for e in o.flow.events.values() if isinstance(e, Load) and e.qualname == "torch.load"}
     if not events:
         return
@@ -40,9 +48,14 @@ def loads_of_host_data(o: Outline) -> Iterator[Load]:
     for call in o.calls:
         event = events.get(call)
         if event is not None and (
-            feeds_arrays(o, call) or writes_host_data(o, call, saves) or keeps_samples(o, call, saves)
+            feeds_arrays(o, call)
+            or writes_host_data(o, call, saves)
+            or keeps_samples(o, call, saves)
+            or was_just_written(o, call, saves)
         ):
             yield replace(event, tensors=False)
+        elif event is not None and is_used_as_module(o, call):
+            yield replace(event, module=True)
 
 
 def feeds_arrays(o: Outline, load: ast.Call) -> bool:
@@ -68,6 +81,27 @@ def feeds_arrays(o: Outline, load: ast.Call) -> bool:
     return False
 
 
+def is_used_as_module(o: Outline, load: ast.Call) -> bool:
+    """Whether what is loaded is asked for what only a module has, and is moved nowhere afterwards."""
+    asked: set[str] = set()
+    node: ast.AST = load
+    for above in o.above(load):  # torch.load(path).eval()
+        if isinstance(above, ast.Attribute):
+            asked.add(above.attr)
+        elif not isinstance(above, ast.Call) or above.func is not node:
+            break
+        node = above
+    statement = o.statement(load)
+    name = dotted(statement.targets[0]) if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if name is not None and isinstance(statement, ast.Assign) and statement.value is node:
+        class_ = o.nearest(load, ast.ClassDef) if name.startswith("self.") else None
+        within = class_ if class_ is not None else o.scope(load)
+        for other in ast.walk(within) if class_ is not None else own_nodes(within):
+            if isinstance(other, ast.Attribute) and dotted(other.value) == name:
+                asked.add(other.attr)
+    return bool(asked & _OF_MODULES) and not asked & _MOVES
+
+
 def writes_host_data(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
     """Whether the class that loads, or else its file, saves as well, and never anything but host data."""
     class_ = o.nearest(load, ast.ClassDef)
@@ -88,10 +122,37 @@ def keeps_samples(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
     )
 
 
+def was_just_written(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
+    """Whether the program reads what it wrote itself, so that the device is there: in the same function, or in a test."""
+    if o.test:
+        return bool(saves)
+    path = ast.unparse(load.args[0]) if load.args else None
+    return any(
+        o.function(save) is o.function(load)
+        and save.lineno < load.lineno
+        and len(save.args) > 1
+        and ast.unparse(save.args[1]) == path
+        for save in saves
+    )
+
+
+def is_on_cpu(node: ast.expr) -> bool:
+    """Whether an expression was moved to the CPU as a whole: `model.cpu().state_dict()`, `x.to("cpu")`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        to_cpu = node.func.attr == "to" and any(isinstance(a, ast.Constant) and a.value == "cpu" for a in node.args)
+        if node.func.attr == "cpu" or to_cpu:
+            return True
+        node = node.func.value
+    return False
+
+
 def is_host(o: Outline, node: ast.expr | None, depth: int) -> bool:
-    """Whether an expression surely holds no tensor: numbers, text, arrays, and containers of those."""
+    """Whether an expression surely holds no tensor of an accelerator: numbers, text, arrays, what was moved to the CPU,
+    and containers of those."""
     if node is None or depth > _DEPTH:
         return False
+    if is_on_cpu(node):
+        return True
     if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare)):
         return True
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):

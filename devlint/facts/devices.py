@@ -118,6 +118,14 @@ class Devices(Operations):
             if origin is not None:
                 self._emit_literal(origin, parse_device(value.constant), "assigned", call, argument)
 
+    def note_named(self, node: ast.expr, role: Role = "argument") -> None:
+        """Emit `DeviceLiteral` for a string under the name `device` that nobody is known to read: `build(device="cuda")`.
+
+        One that is read as the default of a parameter or by a call that is known says so itself.
+        """
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            self._emit_literal(node, parse_device(node.value), role, None, "device")
+
     def _chooses(self, a: ast.expr, b: ast.expr) -> bool:
         """Whether two arms of a choice are a device and its fallback."""
         return any(

@@ -195,7 +195,7 @@ class DeviceLiteral(Event):
     type: str
     index: int | None
     role: Literal["argument", "assigned", "default", "fallback", "autocast", "map"]
-    call: str | None  # qualified name or family.member of the call it is an argument of
+    call: str | None  # qualified name or family.member of the call it is an argument of; None where that is not known
     argument: Literal["device", "type", "index"]
     run_device: str | None  # an expression in scope that holds the device of the run
     run_device_is_proved: bool  # proved to be that type wherever that type exists
@@ -372,7 +372,8 @@ class Lengths(Event):
 class Load(Event):
     """`torch.load`, `torch.hub.load_state_dict_from_url`, `model_zoo.load_url`: `map_location` is its argument, or None.
 
-    `tensors` is False where the file surely holds none.
+    `tensors` is False where the file surely holds none of an accelerator that may be absent. `module`: what it holds is
+    used as a module where it was loaded to, without a move.
     """
 
     qualname: str
@@ -380,6 +381,7 @@ class Load(Event):
     star_arguments: bool  # **kwargs may carry map_location
     run_device: str | None
     tensors: bool = True
+    module: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,12 +528,14 @@ class Parallel(Event):
 
     `problem`: "literal" (ids written as numbers), "every" (as many as there are CUDA cards), "module-elsewhere"
     (module not on the first id), "target-elsewhere" (a loss gets targets on another card than the output), "several"
-    (more than one id), "cpu-module" (ids for a module on the CPU), "same-card" (each process is given one fixed
-    card). `ids`: the argument; `flag`: its place with the keyword.
+    (more than one id), "cpu-module" (ids for a module on the CPU), "may-be-cpu" (the one id is a device that may be the
+    CPU), "same-card" (each process is given one fixed card). `ids`: the argument; `flag`: its place with the keyword.
     """
 
     wrapper: Literal["DataParallel", "DistributedDataParallel"]
-    problem: Literal["literal", "every", "module-elsewhere", "target-elsewhere", "several", "cpu-module", "same-card"]
+    problem: Literal[
+        "literal", "every", "module-elsewhere", "target-elsewhere", "several", "cpu-module", "may-be-cpu", "same-card"
+    ]
     ids: Operand
     numbers: tuple[int, ...]
     expected: str  # where it should be, or what the ids are

@@ -233,6 +233,8 @@ class Expressions(Methods):
             found = self.evaluate(value)
             if found.kind == "module":
                 self.give(value, found)
+            if isinstance(key, ast.Constant) and key.value == "device":
+                self.note_named(value)
             if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
                 elements[key.value if isinstance(key.value, str) else repr(key.value)] = found
             else:
@@ -397,7 +399,7 @@ class Expressions(Methods):
             else:
                 result = merge(result, value)
             if index + 1 < len(node.values):
-                condition = conditions.read(part, self.qualify, self.evaluate, self.text)
+                condition = conditions.read(part, self.qualify, self.asked, self.text)
                 self.guards = self.under(condition if isinstance(node.op, ast.And) else condition.negated())
         self.guards = saved
         return result if result is not None else NOTHING
@@ -451,7 +453,7 @@ class Expressions(Methods):
         taken = self.told_by_turn(node.test)
         if taken is not None:
             return self.evaluate(node.body if taken else node.orelse)
-        condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
+        condition = conditions.read(node.test, self.qualify, self.asked, self.text)
         test = self.evaluate(node.test)
         note_truth(self, node.test)
         saved, negated = self.guards, condition.negated()

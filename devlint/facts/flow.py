@@ -63,7 +63,7 @@ class Flow(Imported):
             value = replace(value, elements=None)
             self.bind(self.text(node.value), value)
         if isinstance(node.value, (ast.BoolOp, ast.Compare)) and value.type_name is None and not value.is_tensor:
-            condition = conditions.read(node.value, self.qualify, self.evaluate, self.text)
+            condition = conditions.read(node.value, self.qualify, self.asked, self.text)
             if condition.when:  # `wait = step > 0 and device.type == "cuda"`: a later `if wait` is a guard
                 value = Value("bool", type_name=conditions.FLAG + ",".join(sorted(condition.when)))
         if self.function is None and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "pytestmark":
@@ -308,7 +308,7 @@ class Flow(Imported):
 
     def if_(self, node: ast.If) -> None:
         self.steps += len(self.state.env) >> 3
-        condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
+        condition = conditions.read(node.test, self.qualify, self.asked, self.text)
         test = self.evaluate(node.test)
         note_truth(self, node.test)
         if test.is_tensor:
@@ -591,7 +591,7 @@ class Flow(Imported):
         self.state.dead = True
 
     def assert_(self, node: ast.Assert) -> None:
-        condition = conditions.read(node.test, self.qualify, self.evaluate, self.text)
+        condition = conditions.read(node.test, self.qualify, self.asked, self.text)
         self.evaluate(node.test)
         note_truth(self, node.test)
         self.guards = self.under(condition)

@@ -372,6 +372,17 @@ class Functions(Registration):
         moves = class_.moves if isinstance(class_, AdoptedClass) else MOVE.search(self.text(class_.node)) is not None
         return moves or any(map(self.moves_anything, class_.local_bases))
 
+    def hand_over(self, node: ast.expr, value: Value) -> None:
+        function: Function | None = None
+        if value.kind == "function" and value.type_name is not None:
+            function = self.functions.get(value.type_name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            method = self.owner.methods.get(node.attr) if self.owner is not None else None
+            if self.owner is not None and method is not None:
+                function = self.method_function(self.owner, node.attr, method)
+        if function is not None:
+            function.callers.append(self.guards)
+
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         if isinstance(class_, AdoptedClass):
             return list(class_.devices) if class_.devices is not None else None

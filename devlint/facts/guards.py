@@ -107,6 +107,8 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
             condition.when |= {"cuda", "accelerator"}
         elif name in _NCCL_IS_THERE:
             condition.when.add("cuda")
+        elif not (test.args or test.keywords or (name or "").startswith(("torch.", "builtins."))):
+            _flag(condition, evaluate(test))  # a function that gives the answer: `if on_card():`
         return condition
     if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
         condition.when.add(test.attr[3:])
@@ -120,13 +122,17 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
         return condition
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _comparison(test, condition, qualify, evaluate, source)
-    value = evaluate(test)
-    if value.type_name in _AVAILABLE:  # a flag that holds the answer: `use_cuda = torch.cuda.is_available()`
+    _flag(condition, evaluate(test))
+    return condition
+
+
+def _flag(condition: Condition, value: Value) -> None:
+    """A flag that holds the answer: `use_cuda = torch.cuda.is_available()`."""
+    if value.type_name in _AVAILABLE:
         condition.when.add(_AVAILABLE[value.type_name])
         condition.unless_not.add(_AVAILABLE[value.type_name])
     elif (value.type_name or "").startswith(FLAG):
         condition.when |= set((value.type_name or "").removeprefix(FLAG).split(","))
-    return condition
 
 
 def _comparison(

@@ -353,6 +353,9 @@ class Machine:
     def evaluate(self, node: ast.expr) -> Value:
         raise NotImplementedError
 
+    def hand_over(self, node: ast.expr, value: Value) -> None:
+        """A function of the file is given to something, which calls it under what holds here: `mp.spawn(worker)`."""
+
     def block(self, statements: Sequence[ast.stmt]) -> None:
         raise NotImplementedError
 
@@ -369,6 +372,13 @@ class Machine:
         """The qualified name that an expression names, None when it names none."""
         value = self.evaluate(node)
         return value.type_name if value.kind in ("namespace", "class", "function") else None
+
+    def asked(self, node: ast.expr) -> Value:
+        """What is known of a part of a condition, which may be a flag or a device that another file binds."""
+        value = self.evaluate(node)
+        if value.kind == "namespace" and value.type_name is not None and not value.type_name.startswith("torch."):
+            return self.imported_value(value.type_name) or value
+        return value
 
     def current_reading(self, node: ast.AST, clock: str) -> Reading:
         work, last = self.state.work, self.state.last

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from devlint.facts.events import Create, Move, Parallel, RankIndex, WorkerDevice
 from devlint.facts.outline import Outline, argument, dotted, is_open, method, own_nodes, parameters
-from devlint.facts.transfers import moves
+from devlint.facts.transfers import asks_for_device, may_be_cpu, moves
 from devlint.facts.values import CPU, NOTHING, Place, Value, may_be_accelerator
 from devlint.model import Origin
 
@@ -61,6 +61,19 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
                     *o.head(node), "DistributedDataParallel", "same-card", operand, numbers, "", f"cuda:{numbers[0]}",
                     flag,
                 )  # fmt: skip
+            elif isinstance(ids, ast.List) and len(ids.elts) == 1 and (name := dotted(ids.elts[0])) is not None:
+                because = None if asks_for_device(o, node) else may_be_cpu(o, name, node)
+                if because is not None:
+                    yield Parallel(
+                        *o.head(node, because),
+                        "DistributedDataParallel",
+                        "may-be-cpu",
+                        operand,
+                        numbers,
+                        "",
+                        name,
+                        flag,
+                    )
             continue
         if _EVERY_CARD.fullmatch(ast.unparse(ids)) and not any("cuda" in test for test in o.tests(node)):
             yield Parallel(*o.head(node), "DataParallel", "every", operand, numbers, "", "", flag)

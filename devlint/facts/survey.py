@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from devlint.facts.checkpoints import loads_of_host_data
+from devlint.facts.checkpoints import loads_by_content
 from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.flow import Flow
 from devlint.facts.gates import followed, required, type_tests
@@ -94,7 +94,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (workers, works_in_workers),
     (late_settings, touches_early),
     (partners, fixes_an_accelerator),
-    (loads_of_host_data, words("torch.load", "import load")),
+    (loads_by_content, words("torch.load", "import load")),
     (required, words("is_available")),
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
     (followed, words(".is_cuda", ".is_xpu", ".is_mps")),

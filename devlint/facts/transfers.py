@@ -412,16 +412,21 @@ def unguarded_pins(o: Outline) -> Iterator[Pin]:
         if not isinstance(move, ast.Call) or not move.args or not isinstance(call.func, ast.Attribute):
             continue
         device = dotted(move.args[0])
-        scope = o.scope(call)
-        if device is None or any(_ASKS.search(test) for test in o.tests(call)):
-            continue
-        conditions = (n.test for n in own_nodes(scope) if isinstance(n, (ast.If, ast.IfExp, ast.Assert)))
-        if scope is not o.tree and any(_ASKS.search(o.flow.text(test)) for test in conditions):
+        if device is None or asks_for_device(o, call):
             continue
         because = may_be_cpu(o, device, call)
         if because is not None:
             value = Value("tensor", CPU)
             yield Pin(*o.head(call, because), "no-accelerator", o.flow.operand(call.func.value, value), None)
+
+
+def asks_for_device(o: Outline, node: ast.AST) -> bool:
+    """Whether a condition around a node, or in the same function, asks what the device is."""
+    if any(_ASKS.search(test) for test in o.tests(node)):
+        return True
+    scope = o.scope(node)
+    conditions = (n.test for n in own_nodes(scope) if isinstance(n, (ast.If, ast.IfExp, ast.Assert)))
+    return scope is not o.tree and any(_ASKS.search(o.flow.text(test)) for test in conditions)
 
 
 def may_be_cpu(o: Outline, device: str, at: ast.AST) -> Origin | None:

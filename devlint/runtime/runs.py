@@ -213,8 +213,9 @@ class Claim:
 
     @property
     def portability(self) -> bool:
-        """Whether its fault shows on a machine without the accelerator: there a device's index is -1, too (DEV305)."""
-        return self.code.startswith("DEV2") or self.code == "DEV305"
+        """Whether its fault shows on a machine without the accelerator: there a device's index is -1, too (DEV305), memory
+        cannot be pinned (DEV509), and the device is no id of a card (DEV602)."""
+        return self.code.startswith("DEV2") or self.code in ("DEV305", "DEV509", "DEV602")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ _DEVICE_TEXT = re.compile(
     r"|Tried to instantiate dummy base class"
     r"|either on cpu or on the same device"
     r"|module must have its parameters and buffers on device"
+    r"|device_ids and output_device arguments only work with"
     r"|[Ee]xpected (object of )?device (type )?\S+ but got"
     r"|device type at start of device string"
     r"|[Dd]evice index must (not be negative|be)|device must be"
@@ -71,7 +72,7 @@ def is_device_fault(kind: str, message: str) -> bool:
 
     The texts are torch's own: aten/src/ATen/TensorIterator.cpp, aten/src/ATen/native/{RNN,Convolution}.cpp,
     torchgen/dest/register_dispatch_key.py, torch/csrc/utils/tensor_numpy.cpp, torch/serialization.py,
-    torch/cuda/__init__.py, torch/_utils.py.
+    torch/cuda/__init__.py, torch/_utils.py, torch/nn/parallel/distributed.py.
     """
     if kind == "AttributeError":
         return bool(_NO_SUCH_MEMBER.search(message) or _DEVICE_TEXT.search(message))

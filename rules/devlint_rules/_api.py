@@ -146,12 +146,12 @@ def version(minor: tuple[int, int]) -> str:
 def is_device_object(operand: Operand) -> bool:
     """Whether a value is proved to be a `torch.device`, and not a string or a number.
 
-    `args.device` may be anything. A tensor's `.device`, what `torch.device(...)` gives and a choice
+    `args.device` may be anything. A tensor's `.device`, wherever the tensor is, what `torch.device(...)` gives and a choice
     between those are sure.
     """
     value = operand.value
     if value.kind != "device" or not value.device or (value.type_name or "").startswith("index:"):
         return False
-    if (value.type_name or "").startswith("chosen"):
+    if (value.type_name or "").startswith("chosen") or value.type_name == "Tensor.device":
         return True
     return all(isinstance(place, Place) or place.name == "home" for place in value.device)

@@ -34,6 +34,10 @@ _OPTIONS = ("flash_attn", "apex", "transformer_engine", "tensorrt", "torch_tenso
 _KERNEL_ROOTS, _OPTION_ROOTS = (tuple(f"{name}." for name in names) for names in (_KERNELS, _OPTIONS))
 
 _SAYS_ACCELERATOR = re.compile(r"(?i)cuda|gpu")
+# Libraries that only run on CUDA, as conditions ask for them: `if HAVE_TE`, `if is_te_min_version(...)`, `if flash_attn`.
+_SAYS_LIBRARY = re.compile(
+    r"(?i)\b(is|has|have|use|using)_(te|apex|triton)(_|\b)|transformer_engine|flash_attn|tensorrt|nccl|cudnn|cupy"
+)
 _DENIES = re.compile(r"!=\s*[\"'](cuda|xpu|npu|mps)")
 # Where one of these does not hold an accelerator was asked for: `if args.cpu`, `if args.no_cuda`, `if args.gpu < 0`.
 _SAYS_CPU = re.compile(
@@ -62,7 +66,7 @@ _FOLLOWS = re.compile(r"\.is_(cuda|xpu|mps)\b|\bis (not )?None|[<>]=?\s*-?\d|!=\
 # Ways to bind the name `device`: assignment, loop or alias, a parameter.
 _BINDS_DEVICE = re.compile(
     r"""^[ \t]*device\s*(:[^=\n]+)?=(?!=) | ^[ \t]*device\s*(:[^=,\n]+)?(=[^,\n]+)?,[ \t]*$ | \bdevice\s*,[^\n()]*=(?!=)
-      | ,\s*device\s*=\s | \b(for|as|import)\s+device\b | \bdef\s[^\n]*\bdevice\b | \blambda\b[^:\n]*\bdevice\b""",
+      | ,\s*device\s*=\s | \b(for|as|import)\s+device\b | \bdef\s[^\n]*(?<![.\w])device\b | \blambda\b[^:\n]*\bdevice\b""",
     re.MULTILINE | re.VERBOSE,
 )
 
@@ -96,6 +100,8 @@ def guard_of(event: ApiCall | CudaMethod | DeviceLiteral) -> LeftAlone | None:
         if not negated and (_DENIES.search(test) or f"not {test}" in event.under.tests):
             continue  # it says the opposite, or was taken back since: a helper that both branches of its callers call
         if (_SAYS_CPU if negated else _SAYS_ACCELERATOR).search(test) or (not negated and event.type in test):
+            return under_condition(test)
+        if not negated and event.type == "cuda" and _SAYS_LIBRARY.search(test):
             return under_condition(test)
     if event.under.allow(event.type):
         return asked_around(event.type)
@@ -193,10 +199,27 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
     """
     if in_scope is not None:
         return RunDevice(in_scope)
+    if event is not None and (held := _held(event, site.facts)) is not None:
+        return RunDevice(held)
     if event is not None and (near := at_hand(event, site.facts)) is not None:
         return RunDevice(near)
     name = "run_device" if _occurs(_BINDS_DEVICE, site.facts.text) else "device"
     return RunDevice(name, (RunDeviceNeed(name, _guarded_type(site.facts)),))
+
+
+def _held(event: Event, facts: Facts) -> str | None:
+    """A variable that holds this accelerator by name, `device = torch.device("cuda")`, which DEV201 makes a choice."""
+    if not isinstance(event, CudaMethod | DeviceLiteral | ApiCall) or placement_of(facts, event.type) is not None:
+        return None
+    found = [
+        path
+        for path, value in facts.bound_at(event.scope, event.span).items()
+        if value.kind in ("device", "string")
+        and {getattr(place, "type", None) for place in value.device} == {event.type}
+        and "device" in path.rpartition(".")[2].lower()
+        and "[" not in path
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def at_hand(event: Event, facts: Facts) -> str | None:

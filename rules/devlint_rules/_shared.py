@@ -209,6 +209,14 @@ def base(node: ast.expr) -> ast.expr:
             return node
 
 
+def is_accelerator(device: str, facts: Facts) -> str:
+    """The test that a device variable is not the CPU, which holds for a `torch.device` and, where it may be one, a string."""
+    bound = re.findall(rf"^[ \t]*{re.escape(device)}[ \t]*(?::[^=\n]+)?=[ \t]*([^\n]+)", facts.text, re.MULTILINE)
+    made = ("torch.device(", "current_accelerator(")
+    is_device = bool(bound) and all(any(m in b for m in made) and not b.rstrip().endswith(".type") for b in bound)
+    return f'{device}.type != "cpu"' if is_device else f'str({device}) != "cpu"'
+
+
 def is_local(facts: Facts, function: str, path: str) -> bool:
     """Whether assigning to `path` in `function` cannot turn a name of an outer scope into an unbound local.
 

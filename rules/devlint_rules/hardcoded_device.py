@@ -122,7 +122,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
                 Safety.HINT,
                 why="the index is computed",
             )
-        if event.role == "assigned" or (event.run_device is None and _is_assigned(site, whole)):
+        held = event.role == "assigned" and _is_held(site, whole)
+        if (event.role == "assigned" and not held) or (event.run_device is None and _is_assigned(site, whole)):
             new = site.facts.torch_version >= _ACCELERATOR_SINCE
             as_text = not isinstance(whole, cst.Call) and (not new or _is_used_as_text(site))
             choice = _choice(event.type, site, as_text=as_text)
@@ -133,6 +134,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         text = device.text
         if event.argument == "type":
             text = f"{text}.type" if device.needs else f"{site.spell('torch.device')}({text}).type"
+        if (held or (event.call is None and event.role == "argument")) and isinstance(whole, cst.SimpleString):
+            text = _as_string(text, bool(device.needs), event)
         indexed = event.index is not None or (isinstance(whole, cst.Call) and len(whole.args) > 1)
         same = event.run_device_is_proved and not indexed and event.role == "argument"
         same = same and not may_use_other_cards(site.facts)
@@ -168,6 +171,19 @@ def _device_call(event: DeviceLiteral, site: Site) -> cst.CSTNode:
     above = path_to(site, site.node)
     around = above[-3] if len(above) > 2 else None  # Call > Arg > literal
     return around if event.call == "torch.device" and isinstance(around, cst.Call) else site.node
+
+
+def _is_held(site: Site, node: cst.CSTNode) -> bool:
+    """Whether a literal is an entry of a dict or an argument, which is read as a device elsewhere."""
+    above = path_to(site, node)
+    return len(above) > 1 and isinstance(above[-2], cst.DictElement | cst.Arg)
+
+
+def _as_string(text: str, is_new: bool, event: DeviceLiteral) -> str:
+    """The device for a reader that nobody knows, who got a string: a `torch.device` is written as one."""
+    value = event.scope.get(text)
+    is_device = is_new or text.endswith(".device") or (value is not None and value.kind == "device")
+    return f"str({text})" if is_device and (value is None or value.kind != "string") else text
 
 
 def _is_assigned(site: Site, node: cst.CSTNode) -> bool:

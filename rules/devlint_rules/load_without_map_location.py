@@ -22,7 +22,8 @@ Use instead:
 
 ## Fix safety
 Unsafe: code after the load may rely on where the tensors are. The device of the run is used where the code
-chooses one in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device.
+chooses one in scope, else `"cpu"`, from where `load_state_dict` copies to each parameter's device. A whole module that is
+used where it was loaded to goes to the device of the run where the file uses an accelerator.
 
 ## Known limits
 Files that hold no tensors need no `map_location`; that can be seen only where the same file writes or reads them.
@@ -32,8 +33,25 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import Edit, Facts, Finding, Fix, Load, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import (
+    ACCELERATORS,
+    CudaMethod,
+    DeviceLiteral,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Load,
+    Rule,
+    RuleMeta,
+    RunDeviceNeed,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
 from devlint_rules._calls import with_keyword
+from devlint_rules._run_device import run_device
 
 
 class LoadWithoutMapLocation(Rule[Load]):
@@ -59,7 +77,11 @@ class LoadWithoutMapLocation(Rule[Load]):
         call = site.node
         if not isinstance(call, cst.Call):
             return None
+        needs: tuple[RunDeviceNeed, ...] = ()
         where = event.run_device if _is_chosen(event) and event.run_device is not None else '"cpu"'
+        if event.module and where == '"cpu"' and (event.run_device is not None or _uses_accelerator(site.facts)):
+            device = run_device(event.run_device, site, event)
+            where, needs = device.text, device.needs
         value = site.expression(where)
         edit = (
             Edit(call, with_keyword(call, "map_location", value))
@@ -67,7 +89,17 @@ class LoadWithoutMapLocation(Rule[Load]):
             else Edit(site.at(event.map_location.span), value)
         )
         message = f"`{site.code(call.func)}` puts the tensors on the device that saved them"
-        return Finding(event.span, message, Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,)), event.because)
+        fix = Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,), needs)
+        return Finding(event.span, message, fix, event.because)
+
+
+def _uses_accelerator(facts: Facts) -> bool:
+    """Whether the file moves anything to an accelerator, or makes it there: what meets the module then is not on the CPU."""
+    return any(
+        isinstance(event, CudaMethod)
+        or (isinstance(event, DeviceLiteral) and event.role in ("argument", "assigned") and event.type in ACCELERATORS)
+        for event in facts.events
+    )
 
 
 def _is_chosen(event: Load) -> bool:

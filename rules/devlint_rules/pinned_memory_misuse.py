@@ -24,13 +24,11 @@ Use instead:
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
     def send(x: torch.Tensor):
-        if device.type != "cpu":
-            x = x.pin_memory()
-        return x.to(device, non_blocking=True)
+        return (x.pin_memory() if device.type != "cpu" else x).to(device, non_blocking=True)
 
 ## Fix safety
-Safe for tensors that are on an accelerator: the call raises there today. Where the device may be the CPU
-only a hint is given, since the condition to ask is the author's.
+Safe for tensors that are on an accelerator: the call raises there today. Where the device may be the CPU the
+condition is put into the expression, which is unsafe: it is for the machines where the call raised.
 
 ## Known limits
 Silent for data sets of other classes and where a `collate_fn` is given. `pin_memory=True` on a machine without
@@ -40,7 +38,8 @@ an accelerator only warns, so it is not reported.
 from __future__ import annotations
 
 from devlint.api import Edit, Facts, Finding, Fix, Pin, Rule, RuleMeta, Safety, Severity, Site, cst, describe
-from devlint_rules._shared import name
+from devlint_rules._calls import path_to
+from devlint_rules._shared import is_accelerator, is_path, name
 
 
 class PinnedMemoryMisuse(Rule[Pin]):
@@ -72,7 +71,7 @@ class PinnedMemoryMisuse(Rule[Pin]):
     def _fix(self, event: Pin, site: Site) -> Fix | None:
         call = site.node
         if event.problem == "no-accelerator":
-            return Fix("Pin only where the device is an accelerator", Safety.HINT)
+            return _where_accelerator(event, site)
         if not isinstance(call, cst.Call) or site.has_comment(call):
             return None
         if event.problem == "on-device" and isinstance(call.func, cst.Attribute):
@@ -83,3 +82,15 @@ class PinnedMemoryMisuse(Rule[Pin]):
             if given.keyword is not None and given.keyword.value == "pin_memory":
                 return Fix("Drop the argument", Safety.SAFE, (Edit(given, None),))
         return None
+
+
+def _where_accelerator(event: Pin, site: Site) -> Fix:
+    """`x.pin_memory().to(device)` as `(x.pin_memory() if device.type != "cpu" else x).to(device)`."""
+    title, call = "Pin only where the device is an accelerator", site.node
+    above = path_to(site, call)
+    move = above[-3] if len(above) > 2 else None
+    if not isinstance(move, cst.Call) or not move.args or site.has_comment(call) or not is_path(event.receiver.node):
+        return Fix(title, Safety.HINT)
+    device, pinned = site.code(move.args[0].value), site.code(call)
+    text = f"({pinned} if {is_accelerator(device, site.facts)} else {event.receiver.text})"
+    return Fix(title, Safety.UNSAFE, (Edit(call, site.expression(text)),))

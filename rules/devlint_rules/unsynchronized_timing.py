@@ -89,6 +89,8 @@ class UnsynchronizedTiming(Rule[Clock]):
         above = path_to(site, site.node)
         if any(isinstance(node, cst.Comparison) for node in above) or _is_long(statement, site):
             return None
+        if _is_cut(above, site):
+            return None
         message = f"`{event.clock}` is read while the device may still be working"
         because = event.because if event.work in event.because else (event.work, *event.because)
         return Finding(event.span, message, self._fix(event, site), because)
@@ -112,6 +114,18 @@ def _is_long(statement: cst.CSTNode, site: Site) -> bool:
     if not isinstance(statement, cst.Assign) or not isinstance(name := statement.targets[0].target, cst.Name):
         return False
     return re.search(rf"\btimedelta\([^\n]*\b{re.escape(name.value)}\b", site.facts.text) is not None
+
+
+def _is_cut(above: list[cst.CSTNode], site: Site) -> bool:
+    """Whether the time is cut to whole seconds at once: `int(time.time() - start)`, `elapsed // 60`."""
+    for node in reversed(above[:-1]):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.FloorDivide):
+            return True
+        if isinstance(node, cst.Call):
+            return len(node.args) == 1 and site.code(node.func) in ("int", "round")
+        if not isinstance(node, cst.Arg | cst.BinaryOperation):
+            return False
+    return False
 
 
 def _on_a_line(span: Span, site: Site) -> bool:

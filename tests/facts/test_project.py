@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devlint.facts.analysis import analyse
-from devlint.facts.events import DeviceLiteral, Event, Meet
+from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet
 from devlint.facts.project import FILES, Project
 from devlint.facts.result import Facts
 from devlint.facts.values import Value, describe
@@ -389,3 +389,28 @@ def test_device_that_another_file_chooses_is_the_device_of_the_run(tmp_path: Pat
         },
     )
     assert [e.run_device for e in facts_of(tmp_path).events if isinstance(e, DeviceLiteral)] == ["DEVICE"]
+
+
+@pytest.mark.parametrize("test", ["ON_CARD", "FAST", "settings.ON_CARD", "on_card()"])
+def test_flag_of_another_file_that_holds_the_answer_is_a_guard(tmp_path: Path, test: str) -> None:
+    write(
+        tmp_path,
+        {
+            "settings.py": """
+                import torch
+                ON_CARD = torch.cuda.is_available()
+                FAST = ON_CARD and not __debug__
+                def on_card():
+                    return torch.cuda.is_available()
+            """,
+            "main.py": f"""
+                import torch
+                import settings
+                from settings import FAST, ON_CARD, on_card
+                if {test}:
+                    x = torch.zeros(3).cuda()
+            """,
+        },
+    )
+    (event,) = (e for e in facts_of(tmp_path).events if isinstance(e, CudaMethod))
+    assert event.under.allow("cuda")
