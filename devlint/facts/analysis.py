@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers
 from devlint.facts.classes import ClassFacts
-from devlint.facts.collect import collect_class, definitions
+from devlint.facts.collect import Definition, collect_class, definitions
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
@@ -78,7 +78,7 @@ def _interpret(
     if project is not None and imports.mentions_torch:
         flow.reach = Reach(project, partial(_visit, settings))
         facts.read = flow.reach.read
-    _collect(tree, flow, imports)
+    _collect(definitions(tree.body), flow, imports)
     _run_module(tree, flow, facts)
     _run_functions(flow, facts)
     _registers(flow)
@@ -166,7 +166,9 @@ def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
 def _muted(settings: Settings, loaded: Loaded, make: Callable[..., Flow] = Flow) -> Flow:
     flow = _interpreter(make, loaded.source, loaded.imports, loaded.scan, settings)
     flow.muted, flow.evidence = True, loaded.evidence
-    _collect(loaded.tree, flow, loaded.imports)
+    if loaded.definitions is None:
+        loaded.definitions = tuple(definitions(loaded.tree.body))
+    _collect(loaded.definitions, flow, loaded.imports)
     return flow
 
 
@@ -213,9 +215,9 @@ def is_test(path: str) -> bool:
     )
 
 
-def _collect(tree: ast.Module, flow: Flow, imports: Imports) -> None:
+def _collect(defined: Iterable[Definition], flow: Flow, imports: Imports) -> None:
     """Register the classes and module-level functions."""
-    for node in definitions(tree.body):
+    for node in defined:
         if isinstance(node, ast.ClassDef):
             class_ = flow.classes.setdefault(node.name, collect_class(node, flow.classes, imports))
             if not flow.muted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from devlint import knowledge
 from devlint.facts.classes import ClassFacts
@@ -12,7 +13,10 @@ from devlint.facts.names import Imports
 _DATASET_LIKE = frozenset({"__getitem__", "__len__"})
 
 
-def definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+Definition: TypeAlias = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def definitions(body: list[ast.stmt]) -> Iterator[Definition]:
     for node in body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node

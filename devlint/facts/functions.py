@@ -74,7 +74,9 @@ class Functions(Registration):
     def decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         """Decorators run where the function or class is defined."""
         for decorator in node.decorator_list:
+            self.decorating = True
             value = self.evaluate(decorator)
+            self.decorating = False
             if isinstance(decorator, ast.Name) and (value.type_name or "").startswith("torch."):
                 note_api(self, decorator, value.type_name or "", None)
 

@@ -54,8 +54,8 @@ class Imported(Functions):
     def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
         """Call a function or class of another file; None when it is not found or not followed."""
         assert isinstance(arguments, Arguments)
-        if qualname.rpartition(".")[2].startswith(_QUESTIONS):
-            return None
+        if self.decorating or qualname.rpartition(".")[2].startswith(_QUESTIONS):
+            return None  # no tensor or device comes of these
         found = self.find(qualname)
         if found is None:
             return None

@@ -210,6 +210,7 @@ class Machine:
         self.turn: tuple[Function | None, Turn] | None = None  # the turn of the innermost loop, and its function
         self.module_level = False  # module-level code is being run
         self.in_init = False  # an `__init__`, or a method it calls, is being run
+        self.decorating = False  # a decorator is being evaluated
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
         self.knows_torch = imports.mentions_torch
         self.plots = any(target.split(".", 1)[0] == "matplotlib" for target in imports.names.values())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from devlint.errors import SourceError
+from devlint.facts.collect import Definition
 from devlint.facts.exports import ExportedClass, Exports, exports
 from devlint.facts.instances import Instance
 from devlint.facts.names import Imports, collect_imports
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from devlint.facts.machine import Function
     from devlint.facts.parameters import Evidence
 
-HELD = 2_000_000  # characters of source that a process keeps parsed
+HELD = 3_000_000  # characters of source that a process keeps parsed
 LARGEST = 600_000  # characters of one file
 EXPORTS = 4_000  # files whose exports a process keeps
 FILES = 12  # other files that one checked file may look into
@@ -51,6 +52,7 @@ class Loaded:
     tree: ast.Module
     imports: Imports
     evidence: dict[int, Evidence] = field(default_factory=dict)  # of parameters, by the identity of a function's node
+    definitions: tuple[Definition, ...] | None = None  # of the module level, None before they were asked for
     globals: Mapping[str, Value] | None = None
     default: Value | None = None
     _scan: Scan | None = None
