@@ -8,7 +8,9 @@ that reading an argument there with numpy is no fault by itself. This module wei
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.machine import Function
@@ -365,9 +367,17 @@ def moves(call: ast.Call) -> bool:
 
 
 def is_model_call(call: ast.Call) -> bool:
-    """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`."""
+    """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`, `net.forward(x)`."""
     function = call.func
+    while isinstance(function, ast.Attribute) and function.attr in ("forward", "module"):
+        function = function.value
     return is_model_name(function.id if isinstance(function, ast.Name) else getattr(function, "attr", ""))
+
+
+@lru_cache(8)
+def uses_cards(text: str) -> bool:
+    """Whether a file puts anything on an accelerator, or where it is told: not one that only reads on the CPU."""
+    return re.search(r"\bcuda\b|\.to\((?:\w+\.)*device\b|accelerator", text) is not None
 
 
 def is_model_name(name: str) -> bool:

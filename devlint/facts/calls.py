@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts import guesses, ordering, randomness, sequences
+from devlint.facts import callers, distributions, guesses, ordering, randomness, sequences
 from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
@@ -136,6 +137,10 @@ _COLLECTIVES = frozenset(
         "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single",
     }
 )  # fmt: skip
+#: Words in the name of a function that reads, shows or stores what it is given, on the host for the most part.
+_READERS = re.compile(
+    r"(^|_)(cpu|numpy|plot|draw|show|save|write|log|print|dataset|dataloader|load|assert|check|test|format|append|update|collate)"
+)
 _WAITERS = ("synchronize", "barrier", "block_until_ready")
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
@@ -256,6 +261,7 @@ class Calls(Devices):
         followed = self.call_imported(node, qualname, arguments)
         if followed is not None:
             return followed
+        self.note_sized(node, arguments)
         self.escape(node, arguments)
         if qualname.startswith("torch.") and class_ is None:
             root, _, name = qualname.rpartition(".")
@@ -268,7 +274,33 @@ class Calls(Devices):
         if not self.assume:
             return NOTHING
         given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
-        return guesses.result(node.func, given, self.origin(node, "computed from tensors here"))
+        found = guesses.result(node.func, given, self.origin(node, "computed from tensors here"))
+        if found is NOTHING and not self.host and callers.is_model_call(node) and callers.uses_cards(self.source.text):
+            if not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
+                return guesses.guess(HOME, self.origin(node, "given by a model, which may be on an accelerator"))
+        return found
+
+    def as_tensor(self, value: Value) -> Value:
+        """A guess that turns out to be a tensor; of an argument nothing is guessed any longer then."""
+        found = guesses.tensor(value)
+        if found is not value and value.because and value.because[0].span in self.assumed:
+            return replace(found, type_name=None)
+        return found
+
+    def note_sized(self, node: ast.Call, arguments: Arguments) -> None:
+        """`scatter(torch.ones(index.size(0)), index)`: an unknown function gets a tensor, and a new one of its size."""
+        name = self.text(node.func).rsplit(".", 1)[-1]
+        if name[:1].isupper() or _READERS.search(name.lower()) is not None or arguments.star:
+            return
+        operands = self.tensors(arguments)
+        for operand in operands:
+            value = operand.value
+            if value.device != CPU or value.zero_dim is not False or len(value.made) != 1:
+                continue
+            known = self.sized.get(value.made[0].span)
+            beside = [o for o in operands if known is not None and o.value.device == known.value.device]
+            if known is not None and any(o.text == known.text.split(".", 1)[0] for o in beside):
+                self.meet(node, [operand, next(o for o in beside)], "function", name, "exact")
 
     def note_run(self, node: ast.Call, arguments: Arguments) -> None:
         """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""
@@ -409,8 +441,11 @@ class Calls(Devices):
         ):
             # a number beside it makes a 0-dim bound a number too [torch's argument parser: clamp(Tensor, Number, Number)]
             operands = [o for i, o in enumerate(operands) if i == 0 or o.value.zero_dim is False]
-        if record.mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
-            self.meet(node, operands, "inplace" if record.inplace else how, operation, record.mixing, written)
+        mixing = record.mixing
+        if mixing is None and written is not None and out is not None:
+            mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
+        if mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
+            self.meet(node, operands, "inplace" if record.inplace else how, operation, mixing, written)
         if record.sync in ("always", "maybe") and any(may_be_accelerator(o.value.device) for o in operands):
             self.wait()
         if record.qualname in ("torch.cuda.synchronize", "torch.accelerator.synchronize"):
@@ -613,6 +648,10 @@ class Calls(Devices):
         `torch.Tensor` stands for the default tensor type, and follows that, but no default device.
         """
         span = self.span(node)
+        default = self.state.default
+        by_type = qualname == "torch.Tensor" and "set_default_tensor_type" in self.source.text
+        if by_type and default is not None and default.device != CPU:
+            return Value("tensor", UNKNOWN, False)  # the one class that follows `set_default_tensor_type`
         made = (Creation(span, qualname, node, self.scope(), False, False),)
         because = (Origin(span, "created on the CPU here"),)
         device = arguments.get("device")
@@ -732,6 +771,8 @@ class Calls(Devices):
             type_argument = arguments.get("device_type", 0) or arguments.get("device", 0)
             if type_argument is not None:
                 self.note_literal(*type_argument, "autocast", qualname, "type")
+        if kind == "distribution":
+            return distributions.make(self, node, home, arguments)
         if kind == "generator":
             return randomness.make_generator(self, node, qualname, home, arguments)
         return Value(kind, UNKNOWN, type_name=home, because=(origin,))
@@ -895,6 +936,9 @@ class Calls(Devices):
             found = replace(found, type_name=value.type_name)
         return found
 
+    def call_divergence(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return distributions.divergence(self, node, arguments)
+
     def call_set_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`torch.cuda.set_device(i)`: index-free `cuda` means that card from here on."""
         first = arguments.get("device", 0)
@@ -1038,6 +1082,8 @@ SPECIAL: dict[str, Special] = {
     "torch.npu.synchronize": Calls.call_wait,
     "torch.compile": Calls.call_same,
     "torch.autograd.Variable": Calls.call_same,
+    "torch.distributions.kl_divergence": Calls.call_divergence,
+    "torch.distributions.kl.kl_divergence": Calls.call_divergence,
     "copy.deepcopy": Calls.call_deepcopy,
     "copy.copy": Calls.call_copy,
     "functools.partial": Calls.call_partial,

@@ -11,7 +11,7 @@ from devlint.facts.values import Value, merge
 from devlint.model import Origin, Span
 
 What = Literal["tensor", "tensors", "modules", "parameters"]
-Container = Literal["list", "tuple", "dict", "comprehension"]
+Container = Literal["list", "tuple", "dict", "comprehension", "distribution"]
 
 
 @dataclass(slots=True)

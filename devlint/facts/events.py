@@ -144,6 +144,7 @@ class Meet(Event):
     loop: Span | None = None  # `off` is a name bound by the target of an enclosing `for`: its body's first statement
     loop_scope: Scope = field(default_factory=dict, repr=False)  # what is in scope there
     branch: Span | None = None  # the move of one of both operands in a branch that does not move the other one
+    bound: Span | None = None  # `off` is a part of a host's batch: the assignment that gave it its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ class Register(Event):
     class_name: str
     attribute: str
     what: Literal["tensor", "tensors", "modules", "parameters"]
-    container: Literal["list", "tuple", "dict", "comprehension"] | None
+    container: Literal["list", "tuple", "dict", "comprehension", "distribution"] | None
     value: Operand
     uses: tuple[Origin, ...]
     moved_at_use: bool

@@ -355,7 +355,7 @@ class Expressions(Methods):
         if guesses.is_guess(value) and other.is_tensor and value.because and value.because[0].span in self.assumed:
             function, _ = self.assumed[value.because[0].span]
             if function.name.endswith(".forward") and not value.made:
-                return guesses.tensor(value)
+                return self.as_tensor(value)
         return value
 
     def argument_tensor(self, node: ast.expr) -> Value | None:

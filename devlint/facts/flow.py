@@ -26,6 +26,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     describe,
+    either,
     grown,
     is_surely_accelerator,
     may_be_accelerator,
@@ -281,7 +282,8 @@ class Flow(Imported):
             return
         if value.is_tensor or current.kind == "number":
             # `total = 0; total += loss`: from the first time on it is a tensor
-            result = self.combine([self.operand(node.value, value)]) if value.is_tensor else current
+            kept = False if value.zero_dim is False else None  # broadcasting takes no dimension away
+            result = self.combine([self.operand(node.value, value)], kept) if value.is_tensor else current
             self.assign_target(target, result, None)
             return
         if current.kind == "list" and value.kind == "list":
@@ -360,7 +362,10 @@ class Flow(Imported):
         elif otherwise.dead and not then.dead:
             self.guards = self.under(condition)
         tells = self.remember(condition.key, node.test)
-        self.state = join_states(then, otherwise, condition.key if tells else None)
+        # a condition that an equal one does not repeat still tells which values belong together
+        once = f"{condition.key} @{self.span(node).start}"
+        self.state = join_states(then, otherwise, condition.key if tells else once)
+        self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)
         if not then.dead and not otherwise.dead and (condition.when or callers.asks_for_card(node.test)):
             self.bound_by_availability(then, otherwise)
@@ -369,6 +374,16 @@ class Flow(Imported):
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:
                     self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
+
+    def join_attributes(self, then: State, otherwise: State) -> None:
+        """An attribute of `self` that one branch binds to a new tensor is, after the other one, what it was."""
+        if self.owner is None or self.in_init or then.dead or otherwise.dead:
+            return
+        for one, other in ((then.env, otherwise.env), (otherwise.env, then.env)):
+            for path, value in one.items():
+                if path.startswith("self.") and path not in other and path[5:].isidentifier() and value.made:
+                    before = self.owner.attribute(path[5:])
+                    self.state.env[path] = either(value, before if before is not None else NOTHING)
 
     def bound_by_availability(self, then: State, otherwise: State) -> None:
         """What was moved where there is an accelerator stays on the CPU only where there is none: nothing is off there."""

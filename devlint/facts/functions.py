@@ -19,7 +19,7 @@ from devlint.facts.exports import MOVE
 from devlint.facts.machine import Function, State, Summary, root
 from devlint.facts.methods import MOVES
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
-from devlint.facts.parameters import Evidence, is_tensor_annotation
+from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tensor
 from devlint.facts.registration import Registration, is_made_here, is_self_attribute, reads
 from devlint.facts.values import (
     CPU,
@@ -37,6 +37,7 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 DEPTH = 4  # calls of the file's own functions followed into each other
+_ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
@@ -155,7 +156,7 @@ class Functions(Registration):
         """Attributes that other methods assign are known only inside the method that does.
 
         Unless all of them make the new value of the old one (`self.mean = 0.9 * self.mean + x`), which was made in
-        `__init__` the first time.
+        `__init__` the first time, or make a new one in the same way.
         """
         spoiled: set[str] = set()
         kept: set[str] = set()
@@ -177,7 +178,11 @@ class Functions(Registration):
                     if entry is not None:
                         entry.reassigned = True
                     if entry is not None and entry.what in ("tensor", "tensors"):
-                        again = made_of_themselves(method) if again is None else again
+                        again = (
+                            again
+                            if again is not None
+                            else made_of_themselves(method) | self.made_like_first(class_, method)
+                        )
                         if id(child) in again:
                             kept.add(child.attr)
                             continue
@@ -188,6 +193,24 @@ class Functions(Registration):
             known = class_.attributes.get(attribute)
             if known is not None and known.kind != "module":
                 class_.attributes[attribute] = NOTHING
+
+    def made_like_first(self, class_: ClassFacts, method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
+        """The attributes that a method binds to a new tensor of the CPU, or as `__init__` does, by identity of the target."""
+        found: set[int] = set()
+        for child in ast.walk(method):
+            if not isinstance(child, ast.Assign) or len(child.targets) != 1:
+                continue
+            target = child.targets[0]
+            entry = class_.unregistered.get(target.attr) if isinstance(target, ast.Attribute) else None
+            if entry is None or not is_self_attribute(target):
+                continue
+            same = ast.dump(child.value) == ast.dump(entry.value_node) and isinstance(
+                child.value, (ast.Call, ast.Tuple)
+            )
+            new = makes_tensor(child.value, self.imports.names) and not may_move(child.value)
+            if same or (new and entry.what == "tensor"):
+                found.add(id(target))
+        return found
 
     def set_from_outside(self) -> set[str]:
         """The attributes that some code of the file sets on other objects than `self`."""
@@ -303,6 +326,7 @@ class Functions(Registration):
             return self.call_module(node, module, arguments)
         if callee.kind == "unknown":
             self.note_loss(node, arguments)
+            self.note_sized(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
 
@@ -626,7 +650,8 @@ class Functions(Registration):
             if any(isinstance(p, Place) or p == SOMEWHERE for p in elsewhere):
                 continue  # a branch asked for that device
             level = self.conflict(CPU, elsewhere)
-            rest = [v for r in self.returns if (v := component(r, position)) is not None and not v.made]
+            given = [v for r in self.returns if (v := component(r, position)) is not None]
+            rest = [side for v in given for side in by_path(v, elsewhere) if not side.made]
             computed = [v for v in rest if v.is_tensor and v.device == elsewhere and not v.moved]
             if level is None or not computed or len(computed) < len(rest):
                 continue
@@ -700,7 +725,7 @@ class Functions(Registration):
                     self.state.env[name] = replace(given, device=UNKNOWN)
                     continue
                 if guesses.is_guess(given):
-                    self.state.env[name] = guesses.tensor(given) if name in evidence.tensors else given
+                    self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
                     continue
                 self.state.env[name] = (
                     replace(given, split=None, attribute=None) if given.kind != "unknown" else NOTHING
@@ -853,6 +878,22 @@ def component(value: Value, position: int) -> Value | None:
     if value.kind == "tuple" and isinstance(value.elements, tuple):
         return value.elements[position] if position < len(value.elements) else None
     return value
+
+
+def by_path(value: Value, elsewhere: Device) -> list[Value]:
+    """What a returned value is on the paths of the last condition that tells it apart; a default for None is no such path.
+
+    `if worst > 1: loss = torch.tensor([1.0])` returns what was computed, or what is made there.
+    """
+    if value.split is None or not value.made or _ASKS.search(value.split[0]) is not None:
+        return [value]
+    sides = value.split[1:]
+    if not any(side.device == CPU and side.made for side in sides):
+        return [value]
+    return [
+        replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side
+        for side in sides
+    ]
 
 
 def is_literal(creation: Creation) -> bool:

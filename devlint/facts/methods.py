@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
-from devlint.facts import aliases, guesses, ordering, randomness
+from devlint.facts import aliases, distributions, guesses, ordering, randomness
 from devlint.facts.calls import Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
-from devlint.facts.operations import short, symbol
+from devlint.facts.operations import BATCH, short, symbol
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import (
     ACCELERATORS,
@@ -80,6 +80,8 @@ class Methods(Calls):
             return self.tensor_attribute(node, base, name)
         if base.kind == "module":
             return self.module_attribute(node, base, name)
+        if base.kind == "distribution":
+            return distributions.attribute(base, name)
         if base.kind == "packed" and name == "data":
             return Value("tensor", base.device, False, because=base.because)
         if base.kind == "device" and name == "type":
@@ -165,7 +167,7 @@ class Methods(Calls):
         assert isinstance(function, ast.Attribute)
         target = function.value
         if guesses.is_guess(receiver) and guesses.shows_tensor(name):
-            receiver = guesses.tensor(receiver)
+            receiver = self.as_tensor(receiver)
             if isinstance(target, ast.Name) and target.id in self.state.env:
                 self.state.env[target.id] = receiver
         operand = self.operand(target, receiver)
@@ -179,6 +181,8 @@ class Methods(Calls):
             return self.call_tensor_method(node, operand, name, arguments)
         if receiver.kind == "module":
             return self.call_module_method(node, operand, name, arguments)
+        if receiver.kind == "distribution":
+            return distributions.call_method(self, node, operand, name, arguments)
         if receiver.kind == "event":
             return self.call_event_method(node, operand, name, arguments)
         if receiver.kind == "generator":
@@ -284,6 +288,10 @@ class Methods(Calls):
             # it moved before and may be a module, which moves in place
             if path is not None:
                 self.state.env[path] = result
+            return result
+        if discarded and receiver.kind == "tensors" and receiver.type_name == BATCH:
+            if path is not None:
+                self.state.env[path] = result  # a batch of its own class may move in place
             return result
         if discarded and receiver.is_tensor and path is not None and target is not None:
             self.state.env[path] = replace(receiver, discarded=self.span(node))

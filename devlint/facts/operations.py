@@ -34,6 +34,7 @@ from devlint.facts.values import (
 from devlint.model import Origin, Span
 
 CPU_PLACE = Place("cpu")
+HOST_BATCH = "its batches come from host memory"
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 How = Literal[
@@ -57,6 +58,10 @@ class Operations(Machine):
                 # the other is on the CPU too on some path: only what never leaves it is off on the others
                 if not one.made and not (one.kind == "tensors" and one.zero_dim is False):
                     return None
+            if one.device == CPU and one.made and other.made and len(other.device) == 2 and CPU_PLACE in other.device:
+                elsewhere = frozenset(p for p in other.device if p != CPU_PLACE)
+                if elsewhere == HOME:  # an argument, or what is made in its stead: it is off beside the argument
+                    return self.conflict(CPU, elsewhere)
         found = self.conflict(a.device, b.device)
         if found is None and CPU_PLACE in a.device | b.device:
             for mixed, other in ((a, b), (b, a)):
@@ -182,11 +187,34 @@ class Operations(Machine):
             if isinstance(move, Move):
                 self.events[("Move", dropped)] = replace(move, used_later=level)
         first, scope = self.loop_of(off.node)
+        bound = self.bound_at(off, first)
         event = Meet(
             self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level,
-            first, scope, branch,
+            first, scope, branch, bound,
         )  # fmt: skip
         self.emit(event, off.span)
+
+    def bound_at(self, off: Operand, first: Span | None) -> Span | None:
+        """Where a part of a batch of the host got its name, `x = Variable(x)`: the place to move it.
+
+        `first`: the body of the loop whose target binds the name as well, if there is one.
+        """
+        name, value = off.node, off.value
+        if not self.loops or not isinstance(name, ast.Name) or not value.because:
+            return None
+        if not value.because[0].text.startswith(HOST_BATCH):
+            return None
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        nodes = own.assigns if own is not None else ast.walk(self.scan.tree or ast.Module([], []))
+        found = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            and node.lineno < name.lineno
+            and any(isinstance(n, ast.Name) and n.id == name.id for t in node.targets for n in ast.walk(t))
+        ]
+        last = self.span(max(found, key=lambda node: node.lineno)) if found else None
+        return last if last is not None and (first is None or last.start >= first.start) else None
 
     def loop_of(self, node: ast.expr) -> tuple[Span | None, Scope]:
         """The enclosing `for` whose target binds this name, if it still holds what the loop gave it."""

@@ -73,6 +73,12 @@ def _names_tensor(qualname: str) -> bool:
     return name in _CLASSES and package.split(".", 1)[0] not in _OTHER_TENSORS
 
 
+def says_container(node: ast.expr) -> bool:
+    """Whether an annotation says a container and nothing of what is in it: `tuple`, `List`."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name in ("tuple", "Tuple", "list", "List", "Sequence")
+
+
 def holds_tensors(node: ast.expr | None, names: Mapping[str, str]) -> bool:
     """Whether an annotation says tensors in a structure: `List[Tensor]`, `Dict[str, torch.Tensor]`, `Tuple[Tensor, ...]`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -132,7 +138,7 @@ class Evidence:
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.parameters = {a.arg for a in every}
-        annotated = {a.arg for a in every if a.annotation is not None}
+        annotated = {a.arg for a in every if a.annotation is not None and not says_container(a.annotation)}
         self.annotated = {a.arg for a in every if is_tensor_annotation(a.annotation, names)}  # as tensors
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
         self.tensors |= self.annotated
@@ -197,7 +203,7 @@ class Evidence:
             if any(p in self.used_as_tensors for p in parts):
                 self.containers.add(value.id)
         elif isinstance(target, ast.Name) and target.id in open_:
-            if not self.in_init and none_by_default(arguments, target.id) and _makes_tensor(value, names):
+            if not self.in_init and none_by_default(arguments, target.id) and makes_tensor(value, names):
                 self.tensors.add(target.id)
 
     def _iterated(self, node: ast.For | ast.comprehension, open_: Container[str]) -> None:
@@ -253,7 +259,8 @@ class Evidence:
             return
         first = call.args[0] if call.args else None
         if root.id == "self":
-            is_submodule = len(chain) == 1 and chain[0] not in self.own_methods
+            calls_forward = len(chain) == 2 and chain[0] == "forward"  # `self.encoder.forward(x)`
+            is_submodule = (len(chain) == 1 or calls_forward) and chain[-1] not in self.own_methods
             if forward and is_submodule and isinstance(first, ast.Name) and first.id in open_:
                 self.tensors.add(first.id)
             return
@@ -359,7 +366,7 @@ def _is_tensor_method(name: str) -> bool:
     return knowledge.method("Tensor", name) is not None
 
 
-def _makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
+def makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
     """Whether an expression is a call of one of torch's factories, or a method of its result."""
     from devlint import knowledge
 

@@ -80,13 +80,16 @@ class Registration(Expressions):
             owner.set_attribute(name, replace(value, device=UNKNOWN))
             return
         what = holds(value)
-        if value.is_tensor:
+        if value.is_tensor or (value.kind == "distribution" and value.made):
             if is_made_here(value) and statement is not None and source is not None:
                 origin = Origin(
                     self.span(target), "kept as a plain attribute here, which does not move with the module"
                 )
                 kept = replace(value, attribute=name, because=(origin, *value.because[:1]))
-                owner.unregistered.setdefault(name, Unregistered(statement, target, source, kept, "tensor", None))
+                entry = Unregistered(statement, target, source, kept, "tensor", None)
+                if value.kind == "distribution":
+                    entry.what, entry.container = "tensors", "distribution"
+                owner.unregistered.setdefault(name, entry)
                 # what else it may be is not known, and does not move either
                 owner.set_attribute(name, replace(kept, device=CPU))
             else:
@@ -158,7 +161,8 @@ class Registration(Expressions):
 
     def append(self, path: str, container: Value, given: Value) -> None:
         super().append(path, container, given)
-        if path.startswith("self.") and self.owner is not None:
+        registered = any(known is given for name, known in self.state.env.items() if name.startswith("self."))
+        if path.startswith("self.") and self.owner is not None and not registered:
             self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
 
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
@@ -191,7 +195,8 @@ class Registration(Expressions):
 
 def is_made_here(value: Value) -> bool:
     """Whether a value is a new tensor of the CPU, on one path at least, and on no other one that is known to be moved."""
-    return value.is_tensor and bool(value.made) and CPU_PLACE in value.device and value.device <= MAYBE_CPU
+    placed = value.is_tensor or value.kind == "distribution"
+    return placed and bool(value.made) and CPU_PLACE in value.device and value.device <= MAYBE_CPU
 
 
 def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:

@@ -68,7 +68,9 @@ class MixedDeviceOperands(Rule[Meet]):
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
         )
-        return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event, event.span))
+        return Finding(
+            event.bound or event.span, message, shared.move_fix(event, site), shared.trail(event, event.span)
+        )
 
     def _refusal(self, event: Meet) -> str:
         """Why torch refuses it, said of the operation."""

@@ -82,7 +82,9 @@ class ModuleInputDevice(Rule[Meet]):
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one device"
         )
-        return Finding(event.span, message, shared.move_fix(event, site), shared.trail(event, event.span))
+        return Finding(
+            event.bound or event.span, message, shared.move_fix(event, site), shared.trail(event, event.span)
+        )
 
     def _move_module(self, event: Meet, site: Site) -> Fix:
         device = shared.device_of(event.other, event.scope, site.facts, event.span)

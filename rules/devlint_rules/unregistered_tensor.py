@@ -71,6 +71,8 @@ class UnregisteredTensor(Rule[Register]):
     def judge(self, event: Register, site: Site) -> Finding | None:
         held = {None: "container", "comprehension": "list"}.get(event.container, event.container)
         what = "a plain tensor" if event.what == "tensor" else f"a plain {held} of tensors"
+        if event.container == "distribution":
+            what = "a distribution of plain tensors"
         line = site.line(event.uses[0].span)
         message = (
             f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, "
