@@ -22,13 +22,13 @@ from devlint.codec import dump, load
 from devlint.config import Config
 from devlint.embedded import NOTEBOOK
 from devlint.errors import SourceError
-from devlint.file_state import SETTLED, FileState
-from devlint.fingerprint import code_stamp, content_digest, settings_stamp
+from devlint.file_state import FileState, content_digest
+from devlint.fingerprint import code_stamp, settings_stamp
 from devlint.model import FileResult, RuleMeta
 from devlint.project_files import ProjectFiles, Search
 from devlint.report import FileReport
 from devlint.settings import Settings
-from devlint.worker import Outcome, Seen, Task
+from devlint.worker import Outcome, Task
 
 DIRECTORY = ".devlint_cache"
 FILE = "devlint-results.sqlite3"
@@ -43,10 +43,10 @@ KEEP_UNUSED = 14 * 86_400_000_000_000  # results for settings and versions that 
 ONE_BY_ONE = 200  # up to this number of files each is asked for by itself
 
 _OURS = 0x6465766C  # the application id of the database, "devl"
-_LAYOUT = 4
+_LAYOUT = 5
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
-    " content BLOB, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
+    " content TEXT, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS used (settings BLOB PRIMARY KEY, time INTEGER) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS rules (code BLOB PRIMARY KEY, metas BLOB, checksum BLOB) WITHOUT ROWID",
 )
@@ -157,19 +157,15 @@ class Cache:
         stamp = self._stamp(task)
         if checksum != _checksum(path, stamp, size, mtime, inode, content, stored, data):
             return None
-        try:
-            state = os.stat(task.path)
-        except OSError:
-            return None
-        if state.st_size != size:
+        before, now = FileState(size, mtime, inode, stored, content), FileState.of(task.path)
+        if now.size != size:
             return None
         raw = None
-        if state.st_mtime_ns != mtime or state.st_ino != inode or stored - mtime < SETTLED:
-            seen = Seen.of(task.path)
+        if not (now.same_metadata(before) and before.settled):
             raw = _read(task.path, content)
-            if raw is None or seen is None:
+            if raw is None:
                 return None
-            self._add(task, replace(seen, content=content), data)
+            self._add(task, now._replace(content=content), data)
         try:
             result: FileResult = load(FileResult, data, task.name)
             if result.others and not self._others_hold(task, result):
@@ -182,7 +178,7 @@ class Cache:
                 return None
             if search is not result.searched:
                 result.searched = search
-                self._add(task, Seen(size, mtime, inode, stored, content), dump(result, task.name))
+                self._add(task, before, dump(result, task.name))
         report = FileReport(result, None, (), task.applied)
         if task.fix and any(report.is_fixable(each) for each in result.diagnostics):
             return None
@@ -232,7 +228,7 @@ class Cache:
         with suppress(TypeError):
             self._add(task, outcome.seen, dump(outcome.report.result, task.name))
 
-    def _add(self, task: Task, seen: Seen, data: bytes) -> None:
+    def _add(self, task: Task, seen: FileState, data: bytes) -> None:
         row = (
             self._key(task.path),
             self._stamp(task),
@@ -386,7 +382,7 @@ def _close(database: sqlite3.Connection | None) -> None:
             database.close()
 
 
-def _read(path: str, content: bytes) -> bytes | None:
+def _read(path: str, content: str) -> bytes | None:
     """The bytes of a file whose content has this digest; None when it has another one."""
     try:
         with open(path, "rb") as file:

@@ -56,7 +56,7 @@ class FileState(NamedTuple):
         return (self.size, self.mtime, self.inode) == (other.size, other.mtime, other.inode)
 
     def with_content(self, raw: bytes) -> FileState:
-        return self._replace(content=hashlib.blake2b(raw, digest_size=16).hexdigest())
+        return self._replace(content=content_digest(raw))
 
     def holds(self, path: str) -> bool:
         """Whether the file at `path` is now as it was, by its metadata where they suffice, else by its content."""
@@ -67,6 +67,11 @@ class FileState(NamedTuple):
             return True
         try:
             with open(path, "rb") as file:
-                return now.with_content(file.read()).content == self.content
+                return content_digest(file.read()) == self.content
         except OSError:
             return False
+
+
+def content_digest(raw: bytes) -> str:
+    """32 hexadecimal digits that stand for the content of a file."""
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()

@@ -25,11 +25,6 @@ def digest(*parts: object) -> bytes:
     return hashlib.blake2b("\0".join(map(str, parts)).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def content_digest(raw: bytes) -> bytes:
-    """16 bytes that stand for the content of a file."""
-    return hashlib.blake2b(raw, digest_size=16).digest()
-
-
 def code_stamp(plugins: tuple[str, ...] = ()) -> bytes:
     """Stands for the code that checks: devlint, the shipped rules, those of `plugins`, libcst and Python's syntax."""
     own = os.path.dirname(os.path.abspath(__file__))

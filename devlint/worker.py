@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from devlint.embedded import EMBEDDING
 from devlint.errors import SourceError, UsageError
+from devlint.file_state import FileState
 from devlint.model import Diagnostic, FileResult, Safety, Statistics
 from devlint.report import FileReport
 from devlint.settings import Settings
@@ -54,27 +54,6 @@ class Task:
         return not (self.scope is not None or self.ignore_suppressions or self.add_ignore is not None or self.explains)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The state of a file when it was read at the time `when` (nanoseconds): what a cache compares."""
-
-    size: int
-    mtime: int
-    inode: int
-    when: int
-    content: bytes = b""
-
-    @classmethod
-    def of(cls, path: str) -> Seen | None:
-        """The state now, without the content's digest; to be asked before the file is read."""
-        when = time.time_ns()
-        try:
-            state = os.stat(path)
-        except OSError:
-            return None
-        return cls(state.st_size, state.st_mtime_ns, state.st_ino, when)
-
-
 @dataclass(slots=True)
 class Outcome:
     """What became of a file. `before` and `after` are its bytes when fixes changed them; `errors` mean exit code 2.
@@ -88,7 +67,7 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     before: bytes = b""
     after: bytes | None = None
-    seen: Seen | None = None
+    seen: FileState | None = None
     cells: list[tuple[str, bytes, bytes]] = field(default_factory=list)
     hidden: set[Key] | None = None
 
@@ -137,7 +116,7 @@ def run_task(task: Task) -> Outcome:
 def _run(task: Task) -> Outcome:
     from devlint.source import decode, read_source
 
-    seen = Seen.of(task.path) if task.remember and task.depends_on_content_alone else None
+    seen = FileState.of(task.path) if task.remember and task.depends_on_content_alone else None
     if task.name.endswith(EMBEDDING):
         from devlint.embedded.run import read, run
 
@@ -157,12 +136,10 @@ def _run(task: Task) -> Outcome:
     return _seen(outcome, seen, source.raw)
 
 
-def _seen(outcome: Outcome, seen: Seen | None, raw: bytes) -> Outcome:
+def _seen(outcome: Outcome, seen: FileState | None, raw: bytes) -> Outcome:
     """An outcome with the state of the file that it follows from, whose content was `raw`."""
     if seen is not None:
-        from devlint.fingerprint import content_digest
-
-        outcome.seen = replace(seen, size=len(raw), content=content_digest(raw))
+        outcome.seen = seen._replace(size=len(raw)).with_content(raw)
     return outcome
 
 
