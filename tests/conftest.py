@@ -26,24 +26,35 @@ class Result(NamedTuple):
     err: str
 
 
-Cli = Callable[..., Result]
+Run = Callable[..., Result]
+Cli = Run
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Cli:
-    """Runs `devlint check` without configuration, DEV501 alone unless `--select` says otherwise, one line a problem."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Runs a command line in an empty directory, inside this process."""
     monkeypatch.chdir(tmp_path)
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*arguments: str, stdin: bytes = b"") -> Result:
+    def run_it(*arguments: str, stdin: bytes = b"") -> Result:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        rules = () if "--select" in arguments else ("--select", "DEV501")
-        form = () if "--output-format" in arguments else ("--output-format", "concise")
-        code = main(["check", "--no-cache", *rules, *form, *arguments])
+        code = main(arguments)
         sys.stdout.flush()
         sys.stderr.flush()
         captured = capfdbinary.readouterr()
         return Result(code, captured.out.decode("utf-8"), captured.err.decode("utf-8"))
 
-    return run
+    return run_it
+
+
+@pytest.fixture
+def cli(run: Run) -> Cli:
+    """Runs `devlint check` without configuration, DEV501 alone unless `--select` says otherwise, one line a problem."""
+
+    def run_check(*arguments: str, stdin: bytes = b"") -> Result:
+        rules = () if "--select" in arguments else ("--select", "DEV501")
+        form = () if "--output-format" in arguments else ("--output-format", "concise")
+        return run("check", "--no-cache", *rules, *form, *arguments, stdin=stdin)
+
+    return run_check

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 import devlint
-from devlint.cli import COMMANDS, main
+from devlint.cli import COMMANDS
 from devlint.model import FileResult
 from devlint.source import Source
+from tests.conftest import Run
 
 CLEAN = "import torch\n\nx = torch.zeros(3)\n"
 BAD = 'import torch\n\nx = torch.zeros(3).to("cuda")\n'
@@ -25,33 +24,6 @@ FIXED = 'import torch\n\nx = torch.zeros(3, device="cuda")\n'
 UNSAFE = 'import torch\n\nx = torch.randn(3).to("cuda")\n'
 BROKEN = 'import torch\n\nx = torch.zeros(3).to("cuda"\n'
 ONE_RULE = ("--select", "DEV501")
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
-    """Runs a command line in an empty directory, inside this process."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run_it(*arguments: str, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = main(arguments)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        captured = capfdbinary.readouterr()
-        return Result(code, captured.out.decode("utf-8"), captured.err.decode("utf-8"))
-
-    return run_it
 
 
 def write(**texts: str | bytes) -> None:
