@@ -4,6 +4,7 @@ which hold a module that runs where it was loaded to."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -30,6 +31,7 @@ _HOST_METHODS = frozenset(
     }
 )
 _DEPTH = 4
+_FETCHES = re.compile(r"(?i)download|hub|url|http|pretrained|asset")
 #: What only a module has, and what takes it elsewhere.
 _OF_MODULES = frozenset(
     {"eval", "train", "parameters", "named_parameters", "modules", "children", "requires_grad_", "zero_grad", "module"}
@@ -123,10 +125,17 @@ def keeps_samples(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
 
 
 def was_just_written(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
-    """Whether the program reads what it wrote itself, so that the device is there: in the same function, or in a test."""
+    """Whether the program reads what it wrote itself, so that the device is there: in the same function, in one that
+    gives the path, or in a test, but for what is downloaded."""
+    if not load.args:
+        return False
+    path = ast.unparse(load.args[0])
+    bindings = o.assignments(path, load) if isinstance(load.args[0], ast.Name) else []
+    bound = [value for value in bindings if isinstance(value, ast.expr)]
     if o.test:
-        return bool(saves)
-    path = ast.unparse(load.args[0]) if load.args else None
+        return not any(_FETCHES.search(o.flow.text(each)) for each in (load.args[0], *bound))
+    if any(o.function(save) is made for value in bound for made in called(o, value) for save in saves):
+        return True
     return any(
         o.function(save) is o.function(load)
         and save.lineno < load.lineno
@@ -134,6 +143,14 @@ def was_just_written(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
         and ast.unparse(save.args[1]) == path
         for save in saves
     )
+
+
+def called(o: Outline, node: ast.expr) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of the file that a call may run, by the last name of what is called."""
+    if not isinstance(node, ast.Call):
+        return []
+    name = method(node) or getattr(node.func, "id", None)
+    return [function for function in o.functions if function.name == name]
 
 
 def is_on_cpu(node: ast.expr) -> bool:

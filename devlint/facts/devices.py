@@ -116,7 +116,11 @@ class Devices(Operations):
         if value.kind == "string" and isinstance(value.constant, str) and value.because:
             origin = self.literals.get(value.because[0].span)
             if origin is not None:
-                self._emit_literal(origin, parse_device(value.constant), "assigned", call, argument)
+                literal, name, guards = origin
+                saved = self.name, self.guards
+                self.name, self.guards = name, guards.both(self.guards)
+                self._emit_literal(literal, parse_device(value.constant), "assigned", call, argument)
+                self.name, self.guards = saved
 
     def note_named(self, node: ast.expr, role: Role = "argument") -> None:
         """Emit `DeviceLiteral` for a string under the name `device` that nobody is known to read: `build(device="cuda")`.

@@ -32,6 +32,13 @@ class Guards:
     tests: tuple[str, ...] = ()
     excepts: bool = False
 
+    def both(self, other: Guards) -> Guards:
+        """What holds where the conditions of both hold."""
+        if self is other or other == NO_GUARDS:
+            return self
+        tests = (*self.tests, *(test for test in other.tests if test not in self.tests))
+        return Guards(self.holds | other.holds, self.fails | other.fails, tests, self.excepts or other.excepts)
+
     def allow(self, type: str) -> bool:
         """Whether code for that device type stands under a guard for it."""
         return type in self.holds

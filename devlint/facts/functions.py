@@ -38,6 +38,8 @@ from devlint.model import Origin
 
 DEPTH = 4  # calls of the file's own functions followed into each other
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
+#: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
+_CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
@@ -672,13 +674,24 @@ class Functions(Registration):
         holds = set(self.guards.holds) | self.file_holds
         owner = self.function.owner if self.function is not None else None
         for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
-            text = self.text(decorator).lower()
+            text = self.marked(decorator).lower()
             if "amp" in text or "autocast" in text:
                 continue  # it switches a mode, it skips nothing
             for type in ("cuda", "gpu", "xpu", "mps", "npu"):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)
         return Guards(frozenset(holds), self.guards.fails, self.guards.tests, self.guards.excepts)
+
+    def marked(self, decorator: ast.expr) -> str:
+        """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""
+        text = self.text(decorator)
+        if isinstance(decorator, ast.Name) and self.scan.tree is not None:
+            for node in self.scan.tree.body:
+                if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == text for t in node.targets):
+                    bound = self.text(node.value)
+                    if "skip" in bound:
+                        return f"{text} {_CAPABILITY.sub('cuda', bound)}"
+        return text
 
     def runs_on_host(self, function: Function) -> bool:
         owner = function.owner

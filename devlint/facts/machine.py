@@ -191,7 +191,9 @@ class Machine:
         self.split_keys: set[str] = set()  # conditions that told values apart
         self.rooted: set[str] = set()  # names that have paths below them
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
-        self.literals: dict[Span, ast.expr] = {}  # device strings of the file, by where they stand
+        # device strings of the file by where they stand, with the function around them and what they stand under
+        self.literals: dict[Span, tuple[ast.expr, str, Guards]] = {}
+        self.compared: set[int] = set()  # by identity: what a comparison reads
         self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
         self.assumed: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be tensors of the home device
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have

@@ -49,11 +49,11 @@ _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
 
 # Folders of sources that are compiled for CUDA, and of what tries them out.
-_KERNEL_FOLDERS = frozenset({"csrc", "cuda"})
+_KERNEL_FOLDERS = frozenset({"csrc", "cuda", "triton"})
 # What no other accelerator has: captured graphs, memory shared between processes by handle, the driver's own interface,
 # operators that a project compiles.
 _ONLY_CUDA = re.compile(
-    r"\bext_loader\.load_ext\(|\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b"
+    r"\bext_loader\.load_ext\(|\bCUDAGraph\b|\b_share_cuda_\b|\b_new_shared_cuda\b|\bcudart\(|\btorch\.cuda\.nccl\b|\bdo_bench_cudagraph\("
 )
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -135,7 +135,7 @@ def purpose_of(facts: Facts) -> LeftAlone | None:
             return LeftAlone(f"the file stands in `{folder}`, a folder of sources for CUDA")
     always = facts.module_imports or facts.imports
     for name in facts.imports.values():
-        if name.endswith("_cuda") or f"{name}.".startswith(_KERNEL_ROOTS):
+        if name.endswith("_cuda") or f"{name}.".startswith(_KERNEL_ROOTS) or ".triton." in name:
             return LeftAlone(f"the file imports `{name}`, which brings CUDA kernels", _import_of(name, facts.text))
     for name in always.values():
         if f"{name}.".startswith(_OPTION_ROOTS):
