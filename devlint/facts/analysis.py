@@ -228,6 +228,25 @@ def _collect(defined: Iterable[Definition], flow: Flow, imports: Imports) -> Non
             flow.defined[id(node)] = key
 
 
+_READERS = frozenset(
+    {
+        "len",
+        "enumerate",
+        "zip",
+        "range",
+        "list",
+        "tuple",
+        "sum",
+        "isinstance",
+        "print",
+        "iter",
+        "reversed",
+        "map",
+        "str",
+    }
+)
+
+
 def own_classes(flow: Flow) -> list[ClassFacts]:
     """The classes of the file itself, without those of other files that it knows."""
     return [class_ for class_ in flow.classes.values() if not class_.abroad]
@@ -340,7 +359,9 @@ def _registers(flow: Flow) -> None:
         if not class_.is_module:
             continue
         for name, entry in class_.unregistered.items():
-            if entry.wrapped or name in moved:
+            if entry.wrapped or name in moved or (entry.trained and entry.placed):
+                continue
+            if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
                 continue
             operand = flow.operand(entry.value_node, entry.value)
             event = Register(
@@ -349,6 +370,22 @@ def _registers(flow: Flow) -> None:
                 entry.moved_at_use, entry.reassigned, entry.appended,
             )  # fmt: skip
             flow.emit(event)
+
+
+def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:
+    """Whether a method hands `self.name`, a list, to something that is not torch's: it may put other tensors into it."""
+    for method in class_.methods.values():
+        own = flow.scan.functions.get(id(method))
+        for call in own.nodes if own is not None else ():
+            if not isinstance(call, ast.Call) or isinstance(call.func, ast.Attribute):
+                continue
+            callee = call.func.id if isinstance(call.func, ast.Name) else ""
+            if callee in ("", *_READERS) or flow.imports.names.get(callee, "").startswith("torch"):
+                continue
+            given = [*call.args, *(k.value for k in call.keywords)]
+            if any(isinstance(a, ast.Attribute) and flow.path(a) == f"self.{name}" for a in given):
+                return True
+    return False
 
 
 def _kept(flow: Flow) -> Iterator[Event]:

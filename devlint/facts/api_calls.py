@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from devlint.knowledge import Version
 
 # Modules that torch gets from a plug-in of their vendor: without it the name itself does not exist.
-PLUGINS = frozenset({"npu", "hpu", "mlu", "musa", "sdaa"})
+PLUGINS = frozenset({"npu", "hpu", "mlu", "musa", "sdaa", "neuron", "gcu"})
+#: Libraries of collectives whose vendors add names with theirs to `torch.distributed`, as torch_npu does with HCCL.
+_COLLECTIVES = ("hccl", "cncl", "mccl", "eccl", "tccl")
 
 _BACKENDS = frozenset({"cuda", "xpu", "mps", "mtia", "accelerator"}) | PLUGINS
 _OLDEST = knowledge.VERSIONS[0]
@@ -78,6 +80,8 @@ def describe(qualname: str) -> Api | None:
     if life is None:
         if not knowledge.known_namespace(namespace) or knowledge.is_public_name(namespace, name) is not False:
             return None
+        if any(word in name.lower() for word in _COLLECTIVES):
+            return None  # added by a vendor's plug-in
         return Api(False, tuple(knowledge.nearest(qualname)), None, None, None, None, None, "", False)
     since, removed = life
     if removed is not None and knowledge.cls(namespace) is not None:

@@ -583,6 +583,8 @@ class Calls(Devices):
                 continue
             if other is None or creation.function in _INDICES or creation.function in FROM_DATA:
                 continue
+            if self.counted.get(creation.span):
+                continue  # a table of numbers that the host computes
             if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in creation.node.keywords):
                 dtype = next(k.value for k in creation.node.keywords if k.arg == "dtype")
                 if self.text(dtype).rsplit(".", 1)[-1] in _INTEGERS:

@@ -28,6 +28,8 @@ class Unregistered:
     moved_at_use: bool = False
     reassigned: bool = False
     appended: bool = False
+    placed: bool = False  # its parameters were moved when they were made
+    trained: bool = False  # given to an optimizer in `__init__`
     wrapped: bool = False  # handed to a ModuleList, a Sequential, `add_module` or the like: registered after all
 
 

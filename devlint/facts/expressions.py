@@ -51,6 +51,16 @@ _TRUE = Value("bool", constant=True)
 _FALSE = Value("bool", constant=False)
 
 
+def counts(loop: ast.For, name: str) -> bool:
+    """Whether a loop counts with a name: `for name in range(n)`, `for name, x in enumerate(xs)`."""
+    call, target = loop.iter, loop.target
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return False
+    if call.func.id == "enumerate" and isinstance(target, ast.Tuple) and target.elts:
+        target = target.elts[0]
+    return call.func.id in ("range", "enumerate") and isinstance(target, ast.Name) and target.id == name
+
+
 def is_index(value: Value) -> bool:
     """Whether a tensor indexes by its elements; a 0-dim one is read as a number, wherever it is.
 
@@ -118,7 +128,8 @@ class Expressions(Methods):
 
                 if knowledge.is_public_name(star, node.id):
                     return self.namespace(f"{star}.{node.id}")
-        return NOTHING
+        starred = self.by_star(node.id) if self.imports.stars else None
+        return self.namespace(starred) if starred is not None else NOTHING
 
     def attribute(self, node: ast.Attribute) -> Value:
         path = self.path(node)
@@ -185,7 +196,7 @@ class Expressions(Methods):
             )
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
             pairs = list(zip(nodes, parts, strict=False)) if index.kind == "tuple" else [(key, index)]
-            operands = [self.operand(n, v) for n, v in pairs if is_index(v)]
+            operands = [self.operand(n, v) for n, v in pairs if is_index(v) and not self.is_item(n, v)]
             receiver = self.operand(node.value, base)
             if operands:
                 if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
@@ -201,6 +212,21 @@ class Expressions(Methods):
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
         return guesses.part(base)
+
+    def is_item(self, node: ast.expr, value: Value) -> bool:
+        """Whether an index is one item of a tensor, `found[i]`, which may well have no dimension.
+
+        An integer tensor without dimensions is read as an int, whatever its device [torch/csrc/autograd/
+        python_variable_indexing.cpp].
+        """
+        if value.zero_dim is not None or not isinstance(node, ast.Subscript):
+            return False
+        key = node.slice
+        if isinstance(key, ast.Constant):
+            return isinstance(key.value, int)
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        loops = [a for a in own.assigns if isinstance(a, ast.For)] if own is not None else []
+        return isinstance(key, ast.Name) and any(counts(loop, key.id) for loop in loops)
 
     def slice_(self, node: ast.Slice) -> Value:
         for part in (node.lower, node.upper, node.step):
@@ -464,7 +490,7 @@ class Expressions(Methods):
         if splits or told:
             self.state = state.copy()
             self.refine(condition.key)
-            self.place(condition.on_cpu)
+            self.place(condition.on_cpu, condition.has_device)
             self.no_tensors(condition.no_tensor)
         body = self.evaluate(node.body)
         self.guards = saved
@@ -472,7 +498,7 @@ class Expressions(Methods):
         if splits or told:
             self.state = state.copy()
             self.refine(negated.key)
-            self.place(condition.else_on_cpu)
+            self.place(condition.else_on_cpu, condition.has_device)
             self.no_tensors(condition.else_no_tensor)
         orelse = self.evaluate(node.orelse)
         self.guards, self.state = saved, state
@@ -505,11 +531,21 @@ class Expressions(Methods):
                         first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
                         self.state.env.setdefault(path, first)
 
-    def place(self, on_cpu: set[str]) -> dict[str, tuple[Value, Value]]:
-        """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along."""
+    def place(self, on_cpu: set[str], has_device: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along.
+
+        What is asked for its device, and of which nothing else is known, is a tensor.
+        """
         changed: dict[str, tuple[Value, Value]] = {}
         for path in on_cpu:
             value = self.lookup(path)
+            if value is not None and not value.device and path in has_device and path in self.state.env:
+                if value.kind != "unknown" and not value.is_tensor:
+                    continue
+                told = Value("tensor", CPU, value.zero_dim)
+                self.state.env[path] = told
+                changed[path] = (value, told)
+                continue
             if value is None or not (value.is_tensor or value.kind in ("device", "string")):
                 continue
             if value.device == CPU or not any(isinstance(p, Symbol) or p.type == "cpu" for p in value.device):

@@ -209,6 +209,11 @@ class Flow(Imported):
                 if level is not None and kept and self.stays_behind(value):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
+            for creation in base.made:
+                is_number = (
+                    value.kind in ("number", "bool") or getattr(getattr(source, "func", None), "attr", "") == "item"
+                )
+                self.counted[creation.span] = self.counted.get(creation.span, True) and is_number
             if indices:
                 if CPU_PLACE not in base.device:
                     # into a CPU tensor the indices are brought along: make_info's ensure_same_device
@@ -311,6 +316,9 @@ class Flow(Imported):
     def if_(self, node: ast.If) -> None:
         self.steps += len(self.state.env) >> 3
         condition = conditions.read(node.test, self.qualify, self.asked, self.text)
+        chosen = self.moves_by_test(node)
+        if chosen is not None:
+            (condition.unless_not if chosen else condition.when_not).add("accelerator")
         test = self.evaluate(node.test)
         note_truth(self, node.test)
         if test.is_tensor:
@@ -324,7 +332,7 @@ class Flow(Imported):
         self.state = then
         self.guards = self.under(condition)
         self.refine(condition.key)
-        on_cpu = self.place(condition.on_cpu) | self.no_tensors(condition.no_tensor)
+        on_cpu = self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
         self.tensors_here(condition.else_no_tensor)
         returned = len(self.returns)
         self.block(node.body)
@@ -339,7 +347,7 @@ class Flow(Imported):
         self.guards = guards
         self.guards = self.under(negated)
         self.refine(negated.key)
-        off_card = self.place(condition.else_on_cpu) | self.no_tensors(condition.else_no_tensor)
+        off_card = self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
         self.tensors_here(condition.no_tensor)
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
@@ -384,6 +392,28 @@ class Flow(Imported):
                 if path.startswith("self.") and path not in other and path[5:].isidentifier() and value.made:
                     before = self.owner.attribute(path[5:])
                     self.state.env[path] = either(value, before if before is not None else NOTHING)
+
+    def moves_by_test(self, node: ast.If) -> bool | None:
+        """Which branch of `if rank is not None: x = x.cuda(rank)` is for an accelerator: the one that moves by what is tested.
+
+        The other one then runs where there is none. None when neither branch, or both, do so.
+        """
+        if not node.orelse:
+            return None
+        test, holds = node.test, True
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        if isinstance(test, ast.Compare):
+            right = test.comparators[0]
+            if len(test.ops) != 1 or not isinstance(right, ast.Constant) or right.value is not None:
+                return None
+            holds = holds is isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+            test = test.left
+        path = self.path(test)
+        if path is None or not (callers.asks_for_card(test) or "rank" in path):
+            return None
+        branches = [any(moves_by(n, path) for s in body for n in ast.walk(s)) for body in (node.body, node.orelse)]
+        return holds if branches == [holds, not holds] else None
 
     def bound_by_availability(self, then: State, otherwise: State) -> None:
         """What was moved where there is an accelerator stays on the CPU only where there is none: nothing is off there."""
@@ -742,6 +772,13 @@ def ends_the_run(function: ast.expr) -> bool:
 
 def only_calls(body: Sequence[ast.stmt]) -> bool:
     return all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in body)
+
+
+def moves_by(node: ast.AST, path: str) -> bool:
+    """Whether a node is `x.cuda(path)` or `x.to(path)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        return False
+    return node.func.attr in ("cuda", "to", "xpu", "npu") and ast.unparse(node.args[0]) == path
 
 
 def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) -> None:

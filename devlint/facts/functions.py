@@ -322,6 +322,8 @@ class Functions(Registration):
             return self.construct_own(node, self.classes[callee.type_name], arguments)
         if callee.kind == "module":
             return self.call_module(node, self.operand(node.func, callee), arguments)
+        if callee.kind == "tensors" and callee.moved and "output_type" in arguments.keywords:
+            return NOTHING  # a pipeline, which gives arrays, images or tensors as it is asked
         if callee.kind == "tensors" and callee.moved:
             # something that was moved and is now called: a module
             module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))

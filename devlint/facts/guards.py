@@ -56,12 +56,14 @@ class Condition:
     else_on_cpu: set[str] = field(default_factory=set)
     no_tensor: set[str] = field(default_factory=set)
     else_no_tensor: set[str] = field(default_factory=set)
+    has_device: set[str] = field(default_factory=set)  # paths of what is asked for its device
 
     def negated(self) -> Condition:
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
         return Condition(
             key, set(self.unless), set(self.when), set(self.unless_not), set(self.when_not),
             set(self.else_on_cpu), set(self.on_cpu), set(self.else_no_tensor), set(self.no_tensor),
+            set(self.has_device),
         )  # fmt: skip
 
 
@@ -113,6 +115,7 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
     if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
         condition.when.add(test.attr[3:])
         condition.unless_not.add(test.attr[3:])
+        condition.has_device.add(source(test.value))
         if test.attr == "is_cuda":
             condition.else_on_cpu.add(source(test.value))
         return condition
@@ -153,6 +156,7 @@ def _comparison(
         condition.when, condition.unless = inner.unless, inner.when
         condition.when_not, condition.unless_not = inner.unless_not, inner.when_not
         condition.on_cpu, condition.else_on_cpu = inner.else_on_cpu, inner.on_cpu
+        condition.has_device = inner.has_device
     elif isinstance(operator, ast.In):
         # `"cuda" in str(device)`; `device.type in ("cuda", "xpu")` names several types, so none is sure
         _device_type(condition, right, left, evaluate, source)
@@ -222,6 +226,8 @@ def _device_type(
     for suffix in (".device.type", ".device", ".type"):
         if path.endswith(suffix):
             path = path[: -len(suffix)]
+            if "device" in suffix:
+                condition.has_device.add(path)
             break
     if type == "cpu":
         condition.on_cpu.add(path)

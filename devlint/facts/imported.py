@@ -49,6 +49,10 @@ class Imported(Functions):
         reach = self.reach
         return None if reach is None or reach.exhausted else reach.find(self.source.path, qualname)
 
+    def by_star(self, name: str) -> str | None:
+        names = (f"{star}.{name}" for star in self.imports.stars if not star.startswith("torch"))
+        return next((q for q in names if (found := self.find(q)) is not None and found.kind != "value"), None)
+
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:

@@ -197,6 +197,9 @@ class Machine:
         self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
         self.assumed: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be tensors of the home device
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
+        self.counted: dict[
+            Span, bool
+        ] = {}  # tensors made here, by call: whether all that is written into them is numbers
         self.built: dict[str, list[Device]] = {}  # where the parts of a module of the file are when it is made
         self.empty_containers: dict[tuple[str, str], tuple[ast.stmt, ast.expr, ast.expr, Value]] = {}
         self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
@@ -367,6 +370,10 @@ class Machine:
 
     def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
         raise NotImplementedError
+
+    def by_star(self, name: str) -> str | None:
+        """The qualified name that a star import of another file of the project gives a name; None without one."""
+        return None
 
     def imported_value(self, qualname: str) -> Value | None:
         raise NotImplementedError

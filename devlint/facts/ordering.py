@@ -29,6 +29,12 @@ _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
 def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arguments, optimizer: Value) -> Value:
     """An optimizer is made: remember whose parameters it has, where these have not been moved yet."""
     first = arguments.get("params", 0)
+    if first is not None and machine.owner is not None and machine.in_init:
+        for child in ast.walk(first[0]):
+            if isinstance(child, ast.Attribute) and machine.path(child) == f"self.{child.attr}":
+                entry = machine.owner.unregistered.get(child.attr)
+                if entry is not None:
+                    entry.trained = True
     if first is None or machine.host:
         return optimizer
     env = machine.state.env

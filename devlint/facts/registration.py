@@ -150,7 +150,7 @@ class Registration(Expressions):
             return  # an attribute of its own registers it
         statement, attribute, source, container = made
         kind: Container = "dict" if container.kind == "dict" else "list"
-        entry = Unregistered(statement, attribute, source, container, what, kind, appended=True)
+        entry = Unregistered(statement, attribute, source, container, what, kind, appended=True, placed=value.moved)
         owner.unregistered[name] = entry
         holding = Value(container.kind)
         if what == "tensors":

@@ -61,6 +61,15 @@ def test_without_callers_an_argument_may_be_on_an_accelerator(checked: Checked) 
             def prepare(values):
                 return mask(torch.tensor([float(v) for v in values]))
         """,
+        "with what is copied unless it is on the host": """
+            import torch
+            from tools import mask
+            def read(received, n):
+                part = received[:n]
+                if part.device != torch.device("cpu"):
+                    part = part.cpu()
+                return mask(part)
+        """,
         "as a transform": """
             import torch
             from torchvision import transforms

@@ -414,3 +414,24 @@ def test_flag_of_another_file_that_holds_the_answer_is_a_guard(tmp_path: Path, t
     )
     (event,) = (e for e in facts_of(tmp_path).events if isinstance(e, CudaMethod))
     assert event.under.allow("cuda")
+
+
+def test_function_of_a_star_import_is_followed(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools/__init__.py": "from .pictures import *\n",
+            "tools/pictures.py": """
+                import torchvision.transforms as T
+                def picture(x):
+                    return T.ToTensor()(x.cpu().numpy())
+            """,
+            "main.py": """
+                import torch
+                from tools import *
+                def f(x: torch.Tensor):
+                    return torch.stack([x.cpu(), picture(x)])
+            """,
+        },
+    )
+    assert meetings(facts_of(tmp_path).events) == []
