@@ -1,7 +1,8 @@
 """Facts about what a tensor that goes to an accelerator meets first in its function: that is where it belongs.
 
-`fg[rand.cuda()]` belongs where `fg` is, and so does `rand = torch.from_numpy(a).cuda()` when `fg[rand]` follows. Only the
-text decides here, because most such tensors come from where nothing is known of them.
+`fg[rand.cuda()]` belongs where `fg` is, and so does `rand = torch.from_numpy(a).cuda()` when `fg[rand]` follows. The text
+decides here, because most such tensors come from where nothing is known of them; a factor may be a number, so that
+what an operator combines must be known to be a tensor, or be used as one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from devlint.facts.events import ApiCall, CudaMethod, DeviceLiteral, Event
+from devlint.facts.events import ApiCall, CudaMethod, DeviceLiteral, Event, Scope
 from devlint.facts.outline import Outline, dotted, own_nodes
 
 #: Methods of tensors that take other tensors, and of nothing else that takes them.
@@ -20,6 +21,16 @@ _TAKE_TENSORS = frozenset(
         "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put_", "index_select",
         "le", "lt", "masked_fill", "masked_fill_", "masked_scatter_", "masked_select", "matmul", "mm", "mul", "mul_", "ne",
         "scatter", "scatter_", "scatter_add", "scatter_add_", "sub", "sub_", "where",
+    }
+)  # fmt: skip
+
+
+#: What a tensor is asked for, and no number.
+_OF_TENSORS = frozenset(
+    {
+        "size", "shape", "dim", "device", "dtype", "view", "reshape", "detach", "unsqueeze", "squeeze", "permute", "backward",
+        "requires_grad", "requires_grad_", "grad", "new_zeros", "new_tensor", "contiguous", "expand", "flatten", "is_cuda",
+        "transpose", "sum", "mean",
     }
 )  # fmt: skip
 
@@ -41,12 +52,12 @@ def partners(o: Outline) -> Iterator[Event]:
                 continue
         elif not (isinstance(event, ApiCall) and event.is_call and event.qualname.endswith("Tensor")):
             continue
-        found = met(o, node) or met_later(o, node)
+        found = met(o, node, event.scope) or met_later(o, node, event.scope)
         if found is not None:
             yield replace(event, partner=found)
 
 
-def met(o: Outline, node: ast.expr) -> str | None:
+def met(o: Outline, node: ast.expr, scope: Scope) -> str | None:
     """The path of the tensor that an expression is read, written or combined with in its own statement."""
     current: ast.expr = node
     for above in o.above(node):
@@ -62,7 +73,10 @@ def met(o: Outline, node: ast.expr) -> str | None:
             current = above
         elif isinstance(above, ast.BinOp):
             other = above.right if above.left is current else above.left
-            return tensor_path(o, other) if isinstance(other, (ast.Name, ast.Subscript)) else None
+            path = tensor_path(o, other) if isinstance(other, (ast.Name, ast.Subscript)) else None
+            if path is not None and is_used_as_tensor(o, path, node, scope):
+                return path
+            current = above  # a number, or what only this statement knows
         elif isinstance(above, ast.Call) and isinstance(above.func, ast.Attribute) and current in above.args:
             if above.func.attr not in _TAKE_TENSORS:
                 return None
@@ -70,6 +84,17 @@ def met(o: Outline, node: ast.expr) -> str | None:
         else:
             return None
     return None
+
+
+def is_used_as_tensor(o: Outline, path: str, node: ast.expr, scope: Scope) -> bool:
+    """Whether a name is known to hold a tensor where an expression stands, or its function asks it for a tensor's parts."""
+    value = scope.get(path)
+    if value is not None and value.kind != "unknown":
+        return value.is_tensor
+    return any(
+        isinstance(child, ast.Attribute) and child.attr in _OF_TENSORS and dotted(child.value) == path
+        for child in own_nodes(o.scope(node))
+    )
 
 
 def is_index(o: Outline, node: ast.Tuple) -> bool:
@@ -85,7 +110,7 @@ def tensor_path(o: Outline, node: ast.expr) -> str | None:
     return path if path is not None and "." not in path and path not in o.flow.imports.names else None
 
 
-def met_later(o: Outline, node: ast.expr) -> str | None:
+def met_later(o: Outline, node: ast.expr, scope: Scope) -> str | None:
     """What the name that a statement binds to the expression meets first."""
     statement = o.statement(node)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -102,7 +127,7 @@ def met_later(o: Outline, node: ast.expr) -> str | None:
         and child.lineno > statement.lineno
     ]
     for use in sorted(uses, key=lambda child: (child.lineno, child.col_offset)):
-        found = met(o, use)
+        found = met(o, use, scope)
         if found is not None and found != name.id:
             return found if bound_before(o, found, statement) else None
     return None

@@ -42,7 +42,7 @@ def needs_of(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[Tex
         after = max(after, _last_setting(tree))
         for need in dict.fromkeys(devices):
             definition = f"{need.name} = {_run_device(need.type, spell, settings)}"
-            shared.append(_after(tree, after, definition, apart=True))
+            shared.append(_after(tree, after, definition, apart=True, ends=True))
     return shared
 
 
@@ -69,8 +69,11 @@ def _last_setting(tree: Tree) -> int:
     return last
 
 
-def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:
-    """`text` on a row after the top-level statement `index`, before the first for -1; `apart`: a blank row between."""
+def _after(tree: Tree, index: int, text: str, apart: bool, ends: bool = False) -> TextEdit:
+    """`text` on a row after the top-level statement `index`, before the first for -1; `apart`: a blank row between.
+
+    `ends`: a blank row follows it as well, where none stands there.
+    """
     source, body = tree.source, tree.ast.body
     newline = newline_of(source, 0)
     blank = newline if apart else ""
@@ -83,7 +86,8 @@ def _after(tree: Tree, index: int, text: str, apart: bool) -> TextEdit:
     rest = REST_OF_ROW.match(source.text, source.span(body[index]).end)
     if rest is None or not rest.group(2):
         raise CannotEditError
-    return TextEdit(rest.end(), rest.end(), blank + text + newline)
+    following = source.text[rest.end() :].partition("\n")[0].strip()
+    return TextEdit(rest.end(), rest.end(), blank + text + newline + (newline if ends and following else ""))
 
 
 def _import_block(module: ast.Module) -> int:

@@ -426,11 +426,11 @@ def test_import_is_added_after_docstring_and_imports_where_it_is_missing(text: s
         ("import torch\nimport os\n\nx\n", f"import torch\nimport os\n\ndevice = {RUN}\n\nx\n"),
         ("import torch\ndevice = 1\nx\n", "import torch\ndevice = 1\nx\n"),
         ("import torch\nfor device in y: pass\nx\n", "import torch\nfor device in y: pass\nx\n"),
-        ("from os import path\nx\n", f"from os import path\nimport torch\n\ndevice = {RUN}\nx\n"),
-        ("import os\na = 1\nimport torch\nx\n", f"import os\na = 1\nimport torch\n\ndevice = {RUN}\nx\n"),
-        ("import torch as th\nx\n", "import torch as th\n\ndevice = " + RUN.replace("torch", "th") + "\nx\n"),
+        ("from os import path\nx\n", f"from os import path\nimport torch\n\ndevice = {RUN}\n\nx\n"),
+        ("import os\na = 1\nimport torch\nx\n", f"import os\na = 1\nimport torch\n\ndevice = {RUN}\n\nx\n"),
+        ("import torch as th\nx\n", "import torch as th\n\ndevice = " + RUN.replace("torch", "th") + "\n\nx\n"),
         ("try:\n    import torch\nexcept E:\n    pass\nx\n",
-         f"try:\n    import torch\nexcept E:\n    pass\n\ndevice = {RUN}\nx\n"),
+         f"try:\n    import torch\nexcept E:\n    pass\n\ndevice = {RUN}\n\nx\n"),
     ],
 )  # fmt: skip
 def test_device_of_the_run_is_defined_after_the_imports_where_no_name_is(text: str, expected: str) -> None:
@@ -439,7 +439,7 @@ def test_device_of_the_run_is_defined_after_the_imports_where_no_name_is(text: s
 
 def test_device_of_the_run_for_an_older_torch_asks_for_cuda() -> None:
     text = needed("import torch\nx\n", RunDeviceNeed("where"), settings=Settings(torch_version=(2, 6)))
-    assert text == 'import torch\n\nwhere = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nx\n'
+    assert text == 'import torch\n\nwhere = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n\nx\n'
 
 
 def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
@@ -456,7 +456,7 @@ def test_need_after_a_statement_that_shares_its_row_makes_the_fix_a_hint() -> No
 
 def test_device_of_one_type_is_that_or_the_cpu_whatever_the_torch() -> None:
     text = needed("import torch\nx\n", RunDeviceNeed("device", "cuda"))
-    assert text == 'import torch\n\ndevice = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nx\n'
+    assert text == 'import torch\n\ndevice = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n\nx\n'
 
 
 def test_the_device_goes_after_the_choice_of_visible_cards() -> None:
