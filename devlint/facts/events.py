@@ -356,14 +356,15 @@ class GeneratorMeet(Event):
 class OptimizerOrder(Event):
     """A module moves to what may be an accelerator after an optimizer got its parameters. The event is the move.
 
-    `optimizer`: the call that makes it. `loaded`: its state was loaded before the move; `state_at_once`: its class makes
-    state when it is made. `may_swap`: both are simple statements of one block and nothing in between forbids to move first.
+    `optimizer`: the call that makes it. `loaded`: its state was loaded before the move; `stepped`: it made a step before;
+    `state_at_once`: its class makes state when it is made. `may_swap`: both are simple statements of one block and nothing in between forbids to move first.
     """
 
     model: Operand
     target: Value
     optimizer: Creation
     loaded: bool
+    stepped: bool
     state_at_once: bool
     may_swap: bool
 

@@ -188,8 +188,8 @@ class Methods(Calls):
         if receiver.kind == "generator":
             return randomness.call_generator(self, node, operand, name, arguments)
         if receiver.kind == "optimizer":
-            if name == "load_state_dict":
-                ordering.note_loaded(self, node, receiver)
+            if name in ("load_state_dict", "step"):
+                ordering.note_state(self, node, receiver, name)
             if name == "step":
                 self.work(node, "the optimizer's step is queued here", receiver.device)
             return NOTHING

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
 _MOVED = "<moved> "  # and that a module moved
-_LOADED = "and its state is put beside them here"  # what explains an optimizer that got its state back
+#: What explains an optimizer that has state, by the method that gave it.
+_STATE = {"load_state_dict": "and its state is put beside them here", "step": "and its state is made beside them here"}
 _STATE_AT_ONCE = frozenset({"Adagrad"})
 _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
 
@@ -59,14 +60,14 @@ def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arg
     return optimizer
 
 
-def note_loaded(machine: Calls, node: ast.Call, optimizer: Value) -> None:
-    """`optimizer.load_state_dict(...)`: the state is put where the parameters are now."""
+def note_state(machine: Calls, node: ast.Call, optimizer: Value, method: str) -> None:
+    """`optimizer.load_state_dict(...)`, `optimizer.step()`: state is put, or made, where the parameters are now."""
     made = {origin.span for origin in optimizer.because}
     env = machine.state.env
     for key in machine.optimizers & env.keys():
         entry = env[key]
         if any(origin.span in made for origin in entry.because):
-            origin = Origin(machine.span(node), _LOADED)
+            origin = Origin(machine.span(node), _STATE[method])
             env[key] = replace(entry, because=(*entry.because[:3], origin))
 
 
@@ -98,7 +99,8 @@ def note_move(machine: Calls, node: ast.Call, operand: Operand, target: Value | 
         machine.emit(
             OptimizerOrder(
                 machine.span(node), node, (*entry.because, origin), machine.guards, machine.scope(), machine.name,
-                operand, target, creation, any(o.text == _LOADED for o in entry.because), state_at_once,
+                operand, target, creation, any(o.text == _STATE["load_state_dict"] for o in entry.because),
+                any(o.text == _STATE["step"] for o in entry.because), state_at_once,
                 _may_swap(path, body, creation, node),
             )
         )  # fmt: skip

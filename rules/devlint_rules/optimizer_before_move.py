@@ -1,14 +1,15 @@
-"""A model is moved after its optimizer was made, or got its state back.
+"""A model is moved after its optimizer got state.
 
 ## What it flags
 `model.to(device)`, `model.cuda()` after an optimizer was given `model.parameters()`, by itself or through a list that was
-filled with them; also when the state of the optimizer was loaded in between.
+filled with them, and has state: it was loaded, a step was made, or the optimizer makes it at once, as `Adagrad` does. With
+XLA named as the target also without state.
 
 ## Why it matters
 `torch.optim` asks to move a model before its optimizer is made. State that exists already stays on the old device, and the
-first step stops with "Expected all tensors to be on the same device": state that was loaded, and that which `Adagrad`
-makes at once. Between the CPU and CUDA other optimizers happen to survive, because the parameters stay the same objects;
-under XLA, with FSDP or from the meta device they do not, and the optimizer trains parameters that nobody uses.
+next step stops with "Expected all tensors to be on the same device". Without state the optimizer survives a move between
+the CPU and CUDA, MPS or XPU, because the parameters stay the same objects; under XLA they do not, and the optimizer trains
+parameters that nobody uses.
 
 ## Example
     import torch
@@ -16,7 +17,7 @@ under XLA, with FSDP or from the meta device they do not, and the optimizer trai
 
 
     def prepare(model: nn.Module, device: torch.device) -> torch.optim.Optimizer:
-        optimizer = torch.optim.Adam(model.parameters())
+        optimizer = torch.optim.Adagrad(model.parameters())
         model.to(device)
         return optimizer
 
@@ -28,7 +29,7 @@ Use instead:
 
     def prepare(model: nn.Module, device: torch.device) -> torch.optim.Optimizer:
         model.to(device)
-        optimizer = torch.optim.Adam(model.parameters())
+        optimizer = torch.optim.Adagrad(model.parameters())
         return optimizer
 
 ## Fix safety
@@ -36,7 +37,8 @@ Unsafe: the statement that moves the model is put before the one that makes the 
 not expect. A hint where they are in different blocks, or where a name that the move uses gets its value in between.
 
 ## Known limits
-Seen within one function. Silent where the model was moved before, where the name stands for another model in between, and
+Seen within one function. Silent without state, where nothing fails between common devices (with FSDP, and from the meta
+device, it does), where the model was moved before, where the name stands for another model in between, and
 for moves to the CPU and back.
 """
 
@@ -49,6 +51,7 @@ from devlint.api import (
     Fix,
     InsertStatement,
     OptimizerOrder,
+    Place,
     Rule,
     RuleMeta,
     Safety,
@@ -64,7 +67,7 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
     meta = RuleMeta(
         code="DEV111",
         name="optimizer-before-move",
-        summary="a model is moved after its optimizer was made, or got its state back",
+        summary="a model is moved after its optimizer got state, which stays behind",
         since="0.1.0",
         level="assume",
         severity=Severity.WARNING,
@@ -74,7 +77,8 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
     event = OptimizerOrder
 
     def suspects(self, event: OptimizerOrder, facts: Facts) -> bool:
-        return not event.under.excepts
+        to_xla = any(isinstance(place, Place) and place.type == "xla" for place in event.target.device)
+        return (event.loaded or event.stepped or event.state_at_once or to_xla) and not event.under.excepts
 
     def judge(self, event: OptimizerOrder, site: Site) -> Finding | None:
         maker = event.optimizer.function.rpartition(".")[2]
@@ -88,9 +92,11 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
     def _consequence(self, event: OptimizerOrder, maker: str) -> str:
         if event.loaded:
             return "the state that was loaded stays where the parameters were"
+        if event.stepped:
+            return "the state of its steps stays where the parameters were"
         if event.state_at_once:
             return f"the state that `{maker}` makes at once stays where the parameters were"
-        return "torch asks to move a model before its optimizer is made"
+        return "the move replaces the parameters"
 
     def _fix(self, event: OptimizerOrder, site: Site) -> Fix:
         title = f"Move {shared.name(event.model)} before its optimizer is made"
