@@ -357,7 +357,8 @@ class OptimizerOrder(Event):
     """A module moves to what may be an accelerator after an optimizer got its parameters. The event is the move.
 
     `optimizer`: the call that makes it. `loaded`: its state was loaded before the move; `stepped`: it made a step before;
-    `state_at_once`: its class makes state when it is made. `may_swap`: both are simple statements of one block and nothing in between forbids to move first.
+    `state_at_once`: its class makes state when it is made. `may_swap`: both are simple statements of one block and nothing
+    in between forbids to move first.
     """
 
     model: Operand
