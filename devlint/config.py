@@ -155,6 +155,9 @@ SEVERITY = _one_of(SEVERITY_NAMES)
 SEVERITIES = Kind("table of rule = severity", _severities, {"type": "object", "additionalProperties": SEVERITY.schema})
 
 
+ASSUMED_TORCH = (2, 7)
+
+
 def _setting(default: Any, kind: Kind, doc: str) -> Any:
     return field(default=default, metadata={"kind": kind, "doc": doc})
 
@@ -170,6 +173,7 @@ class Config:
     path: Path | None = None
     root: Path = field(default_factory=Path.cwd)
     extends: Config | None = None
+    torch_required: tuple[int, int] | None = None  # the lowest that the project's packaging files ask for
 
     extend: str | None = _setting(
         None, STRING, "another configuration file whose settings hold where this one is silent"
@@ -203,7 +207,11 @@ class Config:
     extend_safe_fixes: tuple[str, ...] = _setting((), STRINGS, "rules whose unsafe fixes count as safe")
     extend_unsafe_fixes: tuple[str, ...] = _setting((), STRINGS, "rules whose safe fixes count as unsafe")
     unsafe_fixes: bool = _setting(False, BOOLEAN, "let --fix apply unsafe fixes too")
-    torch_version: tuple[int, int] = _setting((2, 7), VERSION, "the lowest version of torch that the code supports")
+    torch_version: tuple[int, int] | None = _setting(
+        None,
+        VERSION,
+        "the lowest torch that the code supports; when not set, what the project's packaging files ask for, else 2.7",
+    )
     assume_accelerator: bool = _setting(
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
     )
@@ -211,6 +219,16 @@ class Config:
     cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
     output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "how problems are printed")
     baseline: str | None = _setting(None, STRING, "the file with the findings that are not reported")
+
+    @property
+    def lowest_torch(self) -> tuple[int, int]:
+        """The lowest version of torch that fixes may rely on."""
+        return self.torch_version or self.torch_required or ASSUMED_TORCH
+
+    @property
+    def states_torch(self) -> bool:
+        """Whether the lowest version is stated, by a setting or by the project, and not assumed."""
+        return bool(self.torch_version or self.torch_required)
 
     def per_file(self) -> Mapping[str, tuple[str, ...]]:
         return dict(self.per_file_ignores)
@@ -358,6 +376,10 @@ class Resolver:
         self._overrides = overrides or {}
         self._default = self._overridden(Config())
         self._fixed: Config | None = None
+        from devlint.requirement import Requirements
+
+        self._requirements = None if isolated else Requirements()
+        self._with_required: dict[tuple[int, tuple[int, int]], Config] = {}
         if isolated:
             self._fixed = self._default
         elif given is not None:
@@ -368,8 +390,21 @@ class Resolver:
 
     def for_directory(self, directory: str) -> Config:
         """The configuration in force in a directory (absolute path). Raises UsageError for a bad file."""
-        if self._fixed is not None:
-            return self._fixed
+        return self._requiring(self._fixed if self._fixed is not None else self._nearest(directory), directory)
+
+    def _requiring(self, config: Config, directory: str) -> Config:
+        """A configuration with what the project around a directory asks of torch, where the settings do not say."""
+        if config.torch_version is not None or self._requirements is None:
+            return config
+        required = self._requirements.of(directory)
+        if required is None:
+            return config
+        key = (id(config), required)
+        if key not in self._with_required:
+            self._with_required[key] = replace(config, torch_required=required)
+        return self._with_required[key]
+
+    def _nearest(self, directory: str) -> Config:
         known = self._by_directory.get(directory)
         if known is None:
             known = self._by_directory[directory] = self._look(directory)
@@ -383,7 +418,7 @@ class Resolver:
                 if table is not None:
                     return self._overridden(_config(Path(path), Path(directory), table, text))
         parent = os.path.dirname(directory)
-        return self._default if parent == directory else self.for_directory(parent)
+        return self._default if parent == directory else self._nearest(parent)
 
 
 def to_toml(setting: Setting, value: object) -> str:

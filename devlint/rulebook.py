@@ -103,7 +103,8 @@ class Rulebook:
             settings = Settings(
                 select=codes,
                 ignore=_off(codes),
-                torch_version=config.torch_version,
+                torch_version=config.lowest_torch,
+                torch_stated=config.states_torch,
                 assume_accelerator=config.assume_accelerator,
                 functions=config.functions,
                 severities=severities,

@@ -330,7 +330,7 @@ def test_show_settings_prints_toml(run: Run, tmp_path: Path) -> None:
     lines = run("a.py", "--show-settings").out.splitlines()
     assert lines[:2] == ["# settings of a.py", f"# from {tmp_path / 'devlint.toml'}"]
     assert 'ignore = ["DEV1"]' in lines
-    assert 'torch-version = "2.7"' in lines
+    assert 'cache-dir = ".devlint_cache"' in lines
 
 
 def test_force_exclude_is_silent_about_what_it_leaves_out(run: Run) -> None:

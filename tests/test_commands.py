@@ -63,9 +63,9 @@ def test_a_misspelt_key_gets_the_nearest_one() -> None:
 
 
 def test_settings_are_listed_as_json() -> None:
-    _, out, _ = run("config", "--output-format", "json", "torch-version")
+    _, out, _ = run("config", "--output-format", "json", "cache-dir")
     (row,) = json.loads(out)
-    assert (row["key"], row["default"]) == ("torch-version", "2.7")
+    assert (row["key"], row["default"]) == ("cache-dir", ".devlint_cache")
 
 
 def test_the_schema_knows_every_setting_and_nothing_else() -> None:

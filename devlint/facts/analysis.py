@@ -183,6 +183,7 @@ def _interpreter(
         module_imports=imports.module_level,
         is_test=is_test(source.path),
         torch_version=settings.torch_version,
+        torch_stated=settings.torch_stated,
     )
     flow = make(source, imports, facts, settings.assume_accelerator and not facts.is_test)
     flow.intents = intents(source)

@@ -38,6 +38,7 @@ class Facts:
     searched: Callable[[], Search | None] = field(default=lambda: None)  # what was looked for to answer that
     is_test: bool = False  # the file is a test by its name or folder
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
+    torch_stated: bool = True  # somebody said so; otherwise it is assumed
 
     def source(self, span: Span) -> str:
         """The text of the file at `span`."""

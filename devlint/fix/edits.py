@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
 _NO_HARMLESS_EDIT = "a comment would be lost, or the statement shares its row with others"
+_ACCELERATOR = "torch.accelerator."  # newer than the oldest torch that devlint knows
 _WORD = re.compile(r"\w")
 _BLANK_ROW = re.compile(r"[ \t\f]*(?:\r\n|\r|\n)")
 
@@ -64,7 +65,11 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
         return hint
     if any(need.start > edits[0].start for need in shared):
         return replace(hint, why="what it needs would be defined after its use")
-    return TextFix(fix.title, fix.safety, tuple(edits), tuple(shared))
+    title = fix.title
+    if not settings.torch_stated and any(_ACCELERATOR in each.text for each in (*edits, *shared)):
+        lowest = ".".join(map(str, settings.torch_version))
+        title += f" (assumes torch {lowest} or newer: `torch-version` is not set)"
+    return TextFix(title, fix.safety, tuple(edits), tuple(shared))
 
 
 def _made(edit: Edit | InsertStatement | ReplaceBlock, tree: Tree) -> TextEdit | None:

@@ -1,8 +1,9 @@
 """A name of torch exists, but not in every version that the project supports.
 
 ## What it flags
-Names that came after the lowest torch of the project (the setting `torch-version`), and names that a later
-torch has removed. Quiet in a `try` that catches errors, and under a test of the version or of the name.
+Names that came after the lowest torch of the project (the setting `torch-version`, or what its packaging files
+ask for), and names that a later torch has removed. Quiet in a `try` that catches errors, and under a test of the
+version or of the name. Where nobody states a lowest torch, nothing is too new.
 
 ## Why it matters
 The code works on the machine where it was written, and raises `AttributeError` where another torch is
@@ -52,7 +53,7 @@ class NotInTorchVersion(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        late = event.since is not None and event.since > facts.torch_version
+        late = event.since is not None and event.since > facts.torch_version and facts.torch_stated
         if not (late or event.removed is not None) or event.under.excepts:
             return False
         name = event.qualname.rpartition(".")[2]

@@ -1,0 +1,97 @@
+"""The lowest torch that a project asks for, from its own packaging files.
+
+Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry), `setup.cfg`, `setup.py`
+(strings that read like a requirement) and `requirements.txt`. The search ends at the root of the repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+Version = tuple[int, int]
+
+_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", os.path.join("requirements", "base.txt"))
+_LARGEST = 1_000_000  # bytes
+#: A requirement as PEP 508 writes it, from the name on: extras, then the versions up to a marker or the end.
+_REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[\w.*+-]+\s*,?\s*)+)")
+#: Where one may start: a row of a list of requirements, or a string.
+_ROW = re.compile(rf"^\s*(?:-\s*)?{_REQUIREMENT.pattern}", re.MULTILINE)
+_STRING = re.compile(rf"[\"']{_REQUIREMENT.pattern}")
+_BOUND = re.compile(r"(>=|~=|===?|>|\^|~)\s*(\d+)(?:\.(\d+))?")
+
+
+def lowest_in(specifiers: str) -> Version | None:
+    """The lowest version that specifiers such as `>=2.4,<3` or Poetry's `^2.1` admit; None when they have no lower bound."""
+    bounds = [(int(major), int(minor or 0)) for _, major, minor in _BOUND.findall(specifiers)]
+    return max(bounds, default=None)
+
+
+class Requirements:
+    """What the packaging files around directories ask of torch. Files are read once; what cannot be read says nothing."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Version | None] = {}
+
+    def of(self, directory: str) -> Version | None:
+        """The lowest torch of the project that holds a directory (absolute path); None when it does not say."""
+        if directory not in self._known:
+            found = lowest_of(directory)
+            parent = os.path.dirname(directory)
+            if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
+                found = self.of(parent)
+            self._known[directory] = found
+        return self._known[directory]
+
+
+def lowest_of(directory: str) -> Version | None:
+    """What the packaging files of one directory say; the first that has a lower bound decides."""
+    for name in _FILES:
+        found = min(filter(None, map(lowest_in, _specifiers(os.path.join(directory, name)))), default=None)
+        if found is not None:
+            return found
+    return None
+
+
+def _specifiers(path: str) -> Iterator[str]:
+    """What a packaging file says of the versions of torch, one text a mention."""
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            return
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError):
+        return
+    if "torch" not in text:
+        return
+    if path.endswith(".toml"):
+        yield from _of_pyproject(text)
+    elif path.endswith(".py"):
+        yield from _STRING.findall(text)
+    else:
+        yield from _ROW.findall(text)
+
+
+def _of_pyproject(text: str) -> Iterator[str]:
+    from devlint.config import toml_reader
+
+    reader = toml_reader()
+    try:
+        document: Any = reader.loads(text)
+    except reader.TOMLDecodeError:
+        return
+    project = document.get("project", {})
+    listed = project.get("dependencies", []) if isinstance(project, dict) else []
+    for each in listed if isinstance(listed, list) else []:
+        if isinstance(each, str):
+            yield from _ROW.findall(each)
+    tool = document.get("tool", {})
+    poetry = tool.get("poetry", {}) if isinstance(tool, dict) else {}
+    needed = poetry.get("dependencies", {}) if isinstance(poetry, dict) else {}
+    torch = needed.get("torch") if isinstance(needed, dict) else None
+    for each in torch if isinstance(torch, list) else [torch]:
+        version = each.get("version") if isinstance(each, dict) else each
+        if isinstance(version, str):
+            yield version if version[:1] in "<>=!~^" else f"=={version}"

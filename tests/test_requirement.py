@@ -1,0 +1,136 @@
+"""The lowest torch that a project asks for, as its packaging files say it."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from devlint.config import Resolver
+from devlint.requirement import Requirements, lowest_in
+from tests.conftest import Run
+
+
+@pytest.mark.parametrize(
+    ("specifiers", "lowest"),
+    [
+        (">=2.4", (2, 4)),
+        (">=2.4.1,<3", (2, 4)),
+        ("~=2.1", (2, 1)),
+        ("==2.5.1+cu124", (2, 5)),
+        ("==2.1.*", (2, 1)),
+        ("^2.2", (2, 2)),
+        (">1", (1, 0)),
+        ("<3", None),
+        ("!=2.0.1", None),
+        ("*", None),
+        ("", None),
+    ],
+)
+def test_lower_bound_of_specifiers(specifiers: str, lowest: tuple[int, int] | None) -> None:
+    assert lowest_in(specifiers) == lowest
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[project]\ndependencies = ["numpy", "torch>=2.4,<3"]\n'),
+        ("pyproject.toml", "[project]\ndependencies = [\"torch[opt] (>=2.4); python_version >= '3.10'\"]\n"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^2.4"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = { version = "2.4.0", optional = true }\n'),
+        ("setup.cfg", "[options]\ninstall_requires =\n    numpy\n    torch>=2.4\n"),
+        ("setup.py", 'from setuptools import setup\nsetup(install_requires=["torchvision>=0.19", "torch>=2.4"])\n'),
+        ("requirements.txt", "numpy\ntorch==2.4.1  # the one we test\n"),
+        ("requirements/base.txt", "torch >= 2.4\n"),
+    ],
+)
+def test_packaging_file_states_the_lowest_torch(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert Requirements().of(str(tmp_path)) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[project]\ndependencies = ["torch", "torchmetrics>=1.0"]\n'),
+        ("pyproject.toml", "dependencies = [torch>=2.4\n"),
+        ("setup.py", 'setup(install_requires=["torchvision>=0.19"])\n'),
+        ("requirements.txt", "torchvision>=0.19\ntorch\npytorch-lightning>=2.0\n"),
+    ],
+)
+def test_project_that_states_no_lower_bound(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / name).write_text(text)
+    assert Requirements().of(str(tmp_path)) is None
+
+
+def test_nearest_file_counts_and_the_search_ends_at_the_root_of_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=1.8\n")
+    repository = tmp_path / "repository"
+    (repository / ".git").mkdir(parents=True)
+    inner = repository / "examples" / "one"
+    inner.mkdir(parents=True)
+    assert Requirements().of(str(inner)) is None
+    (repository / "setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.2\n")
+    assert Requirements().of(str(inner)) == (2, 2)
+    (inner / "requirements.txt").write_text("torch>=2.6\n")
+    assert Requirements().of(str(inner)) == (2, 6)
+
+
+def test_setting_comes_before_what_packaging_says(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
+    (tmp_path / "devlint.toml").write_text("")
+    config = Resolver().for_directory(str(tmp_path))
+    assert (config.lowest_torch, config.states_torch) == ((2, 4), True)
+    (tmp_path / "devlint.toml").write_text('torch-version = "2.9"\n')
+    assert Resolver().for_directory(str(tmp_path)).lowest_torch == (2, 9)
+    isolated = Resolver(isolated=True).for_directory(str(tmp_path))
+    assert (isolated.lowest_torch, isolated.states_torch) == ((2, 7), False)
+
+
+CONVERTIBLE = """
+    import torch
+
+    torch.cuda.synchronize()
+"""
+
+
+def test_fix_says_that_the_lowest_torch_is_assumed(run: Run) -> None:
+    Path("a.py").write_text(textwrap.dedent(CONVERTIBLE))
+    options = ("check", "--no-cache", "--select", "DEV205", "a.py")
+    assert "assumes torch 2.7 or newer: `torch-version` is not set" in run(*options).out
+    Path("requirements.txt").write_text("torch>=2.8\n")
+    assert "assumes torch" not in run(*options).out
+
+
+def test_fix_uses_no_name_that_the_required_torch_lacks(run: Run) -> None:
+    Path("requirements.txt").write_text("torch>=2.1\n")
+    Path("a.py").write_text(textwrap.dedent(CONVERTIBLE))
+    run("check", "--no-cache", "--select", "DEV205", "--fix", "--unsafe-fixes", "a.py")
+    assert "accelerator" not in Path("a.py").read_text()
+
+
+NEWER = """
+    import torch
+
+    if torch.accelerator.is_available():
+        torch.accelerator.empty_cache()
+"""
+
+
+def test_nothing_is_too_new_where_nobody_states_a_lowest_torch(run: Run) -> None:
+    Path("a.py").write_text(textwrap.dedent(NEWER))
+    options = ("check", "--no-cache", "--select", "DEV304", "--output-format", "concise", "a.py")
+    assert run(*options).code == 0
+    Path("requirements.txt").write_text("torch>=2.7\n")
+    assert "is new in torch 2.9, the project supports 2.7" in run(*options).out
+
+
+def test_settings_shown_name_where_the_lowest_torch_comes_from(run: Run) -> None:
+    Path("a.py").write_text("import torch\n")
+    assert "# in force: 2.7 (nobody says, it is assumed)" in run("check", "--show-settings", "a.py").out
+    Path("setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.3\n")
+    assert "# in force: 2.3 (the project's packaging files ask for it)" in run("check", "--show-settings", "a.py").out
