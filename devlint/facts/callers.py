@@ -369,7 +369,7 @@ def moves(call: ast.Call) -> bool:
 def is_model_call(call: ast.Call) -> bool:
     """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`, `net.forward(x)`."""
     function = call.func
-    while isinstance(function, ast.Attribute) and function.attr in ("forward", "module"):
+    while isinstance(function, ast.Attribute) and function.attr in ("forward", "module", "encode", "decode", "infer"):
         function = function.value
     return is_model_name(function.id if isinstance(function, ast.Name) else getattr(function, "attr", ""))
 

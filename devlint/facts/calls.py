@@ -142,6 +142,10 @@ _READERS = re.compile(
     r"(^|_)(cpu|numpy|plot|draw|show|save|write|log|print|dataset|dataloader|load|assert|check|test|format|append|update|collate)"
 )
 _WAITERS = ("synchronize", "barrier", "block_until_ready")
+#: Losses whose first argument is the weight of each class [torch/nn/modules/loss.py].
+_WEIGHTED = frozenset({"CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "BCELoss", "BCEWithLogitsLoss"})
+#: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
+FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
@@ -446,6 +450,11 @@ class Calls(Devices):
             mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
         if mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
             self.meet(node, operands, "inplace" if record.inplace else how, operation, mixing, written)
+        if record.qualname == "torch.autograd.grad":
+            roots = [arguments.get("outputs", 0), arguments.get("grad_outputs", 2)]
+            parts = Arguments()
+            parts.nodes, parts.values = [g[0] for g in roots if g is not None], [g[1] for g in roots if g is not None]
+            self.meet(node, self.tensors(parts), "function", operation, "exact")
         if record.sync in ("always", "maybe") and any(may_be_accelerator(o.value.device) for o in operands):
             self.wait()
         if record.qualname in ("torch.cuda.synchronize", "torch.accelerator.synchronize"):
@@ -826,6 +835,16 @@ class Calls(Devices):
         if class_.takes_device and not arguments.double_star:
             default = self.default_device()
             return Value("module", default.device, type_name=home, because=because, ident=ident)
+        if home.endswith("Loss"):
+            weights = [arguments.get("weight", 0 if home.rsplit(".", 1)[-1] in _WEIGHTED else None)]
+            weights.append(arguments.get("pos_weight"))
+            for given in weights:
+                if given is not None and given[1].is_tensor and given[1].made and given[1].zero_dim is False:
+                    # a buffer of the loss, which stays where it is until the loss moves
+                    value = given[1]
+                    return Value(
+                        "module", value.device, type_name=home, because=value.because, ident=ident, made=value.made
+                    )
         return Value("module", UNKNOWN, type_name=home, because=because, ident=ident)
 
     # -- loading ------------------------------------------------------------------------------------------------------
@@ -937,6 +956,15 @@ class Calls(Devices):
         if value.kind == "string" and value.type_name is not None:
             found = replace(found, type_name=value.type_name)
         return found
+
+    def call_clip(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`clip_grad_norm_(parameters, ...)` gives the norm, a 0-dim tensor where the gradients are."""
+        record = knowledge.function(qualname)
+        value = (
+            self.call_record(node, record, arguments, "function", short(qualname)) if record is not None else NOTHING
+        )
+        part = self.element(arguments.values[0]) if arguments.values else NOTHING
+        return Value("tensor", part.device, True, because=part.because) if part.is_tensor and part.device else value
 
     def call_divergence(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         return distributions.divergence(self, node, arguments)
@@ -1084,6 +1112,7 @@ SPECIAL: dict[str, Special] = {
     "torch.npu.synchronize": Calls.call_wait,
     "torch.compile": Calls.call_same,
     "torch.autograd.Variable": Calls.call_same,
+    "torch.nn.utils.clip_grad_norm_": Calls.call_clip,
     "torch.distributions.kl_divergence": Calls.call_divergence,
     "torch.distributions.kl.kl_divergence": Calls.call_divergence,
     "copy.deepcopy": Calls.call_deepcopy,

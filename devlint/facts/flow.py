@@ -15,7 +15,7 @@ from devlint.facts.events import Guards
 from devlint.facts.expressions import is_index
 from devlint.facts.imported import Imported
 from devlint.facts.machine import State, join_states
-from devlint.facts.operations import CPU_PLACE, symbol
+from devlint.facts.operations import BATCH, CPU_PLACE, symbol
 from devlint.facts.values import (
     CPU,
     GUESS,
@@ -225,10 +225,12 @@ class Flow(Imported):
         path = self.path(target)
         if base.kind == "list" and source is not None:
             self.note_left_over(target, base, value, source)
-        if base.kind == "tensors" and path is None:
+        if base.kind == "tensors" and (path is None or (base.type_name == BATCH and value.is_tensor)):
             whole = self.path(target.value)
             if whole is not None:
                 self.bind(whole, NOTHING)
+            if path is not None:
+                self.bind(path, value)
             return
         if source is not None and base.kind != "list":
             self.leave(source, value, "kept")

@@ -16,9 +16,9 @@ from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Creation, Guards, Operand
 from devlint.facts.exports import MOVE
-from devlint.facts.machine import Function, State, Summary, root
+from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.methods import MOVES
-from devlint.facts.operations import BATCH, CPU_PLACE, symbol
+from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tensor
 from devlint.facts.registration import Registration, is_made_here, is_self_attribute, reads
 from devlint.facts.values import (
@@ -40,6 +40,10 @@ DEPTH = 4  # calls of the file's own functions followed into each other
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
 _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
+#: Names of what holds the settings of a run, and of devices.
+_SETTINGS = re.compile(
+    r"^(self\.)?(args?|opts?|options?|cfg|config|conf|hparams|hps|flags|params|settings)\b|device$", re.IGNORECASE
+)
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
@@ -469,7 +473,7 @@ class Functions(Registration):
         elif summary.works and node is not None:
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
-        return summary.result
+        return self.without_symbols(summary.result, function, node, on_self)
 
     def note_given(self, function: Function, name: str, given: Value) -> None:
         """What a parameter is given by the calls of this file: all of them must know it."""
@@ -488,7 +492,7 @@ class Functions(Registration):
     ) -> Value:
         """Run a function for one signature, and remember what it does."""
         before = self.state.count
-        result = self.without_symbols(self.run(function, bound, attributes), function)
+        result = self.run(function, bound, attributes)
         end = self.ended
         summary = function.summaries[key] = Summary(result, card=end.card, default=end.default)
         summary.works = self.state.count > before
@@ -500,13 +504,33 @@ class Functions(Registration):
         if on_self:
             summary.attributes = {p: v for p, v in end.env.items() if p.startswith("self.")}
         self.apply(summary, function, node, on_self)
-        return result
+        return self.without_symbols(result, function, node, on_self)
 
-    def without_symbols(self, value: Value, function: Function) -> Value:
-        """A result without the devices that only its function has a name for: those of arguments the call says nothing of."""
+    def without_symbols(
+        self, value: Value, function: Function, node: ast.Call | None, on_self: bool, home: Machine | None = None
+    ) -> Value:
+        """A result without the devices that only its function has a name for: those of arguments the call says nothing of.
+
+        The `args.device` of a function that is given `options` is the caller's `options.device`. `home`: the interpreter
+        of the file that defines the function.
+        """
         spec = function.node.args
         names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
-        start = self.span(function.node).start
+        start = (home or self).span(function.node).start
+        given: dict[str, str] | None = None
+
+        def here(place: Place | Symbol) -> Place | Symbol | None:
+            nonlocal given
+            if not isinstance(place, Symbol) or place.scope != start or root(place.name) not in names:
+                return place
+            if given is None:
+                pairs = self.argument_nodes(function, node, on_self) if node is not None else []
+                given = {name: path for name, argument in pairs if (path := self.path(argument)) is not None}
+            outer = given.get(root(place.name))
+            if outer is None or "[" in outer or _SETTINGS.search(outer) is None:
+                return None  # what else has a device may be anywhere
+            path = outer + place.name[len(root(place.name)) :]
+            return Symbol(path, self.scope_id(path))
 
         def known(value: Value) -> Value:
             elements = value.elements
@@ -514,9 +538,12 @@ class Functions(Registration):
                 elements = tuple(map(known, elements))
             elif elements is not None:
                 elements = {key: known(element) for key, element in elements.items()}
-            own = any(isinstance(p, Symbol) and p.scope == start and root(p.name) in names for p in value.device)
-            if own or elements != value.elements:
-                return replace(value, elements=elements, device=UNKNOWN if own else value.device)
+            device = value.device
+            if any(isinstance(p, Symbol) and p.scope == start for p in device):
+                places = [here(p) for p in device]
+                device = UNKNOWN if None in places else frozenset(p for p in places if p is not None)
+            if device != value.device or elements != value.elements:
+                return replace(value, elements=elements, device=device)
             return value
 
         return known(value)
@@ -775,8 +802,11 @@ class Functions(Registration):
             elif name in evidence.modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
             elif argument.annotation is None and _LOADER.search(name) and self.assume and self.knows_torch:
-                text = Origin(origin.span, "its batches come from host memory")
+                text = Origin(origin.span, HOST_BATCH)
                 self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
+            elif self.is_batch(function, argument, evidence):
+                text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
+                self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
             elif index == 1 and self.is_input(function, argument, evidence):
                 self.state.env[name] = guesses.guess(home, origin)
                 self.assumed[origin.span] = (function, name)
@@ -785,6 +815,12 @@ class Functions(Registration):
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
                 self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
+
+    def is_batch(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
+        """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""
+        if argument.annotation is not None or argument.arg not in evidence.parted or argument.arg in evidence.narrowed:
+            return False
+        return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
 
     def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
         """Whether an argument is the input of a module's `forward`: a tensor, or a structure of tensors, wherever it is."""
@@ -849,7 +885,7 @@ class Functions(Registration):
         if kind == "module":
             return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=(origin,))
         if kind == "loader":
-            text = Origin(origin.span, "its batches come from host memory")
+            text = Origin(origin.span, HOST_BATCH)
             return Value("loader", CPU, type_name=BATCH, because=(text,))
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)

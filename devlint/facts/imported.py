@@ -124,7 +124,7 @@ class Imported(Functions):
             self.not_followed(function, {}, node, on_self)
             return NOTHING
         summary = Summary(
-            self.taken_over(summary.result, home, made),
+            self.taken_over(self.without_symbols(summary.result, function, node, on_self, home), home, made),
             summary.works,
             summary.waits,
             {k: self.taken_over(v, home) for k, v in summary.moved.items()},

@@ -8,7 +8,7 @@ from typing import Literal
 
 from devlint import knowledge
 from devlint.facts import aliases, distributions, guesses, ordering, randomness
-from devlint.facts.calls import Arguments, Calls
+from devlint.facts.calls import FILLED, Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
@@ -170,6 +170,9 @@ class Methods(Calls):
             receiver = self.as_tensor(receiver)
             if isinstance(target, ast.Name) and target.id in self.state.env:
                 self.state.env[target.id] = receiver
+        if name == "detach" and receiver.kind == "unknown" and self.of_submodule(target):
+            origin = self.origin(target, f"`{self.text(target)}` is a part of the module")
+            receiver = Value("tensor", HOME, None, because=(origin,))
         operand = self.operand(target, receiver)
         if name in MOVES and not (receiver.kind in LACKING and name in _DEVICE_METHODS):
             moved = self.call_move(node, operand, name, arguments)
@@ -218,6 +221,17 @@ class Methods(Calls):
         if guesses.is_guess(receiver):
             return receiver if name in ("get", "pop") else NOTHING
         return self.guessed(node, arguments) if receiver.kind in ("unknown", "object") else NOTHING
+
+    def of_submodule(self, node: ast.expr) -> bool:
+        """Whether an expression reads something of a module that `self` has: `self.crf.transitions`."""
+        if self.owner is None or not self.owner.is_module or self.host or self.in_init or not self.assume:
+            return False
+        return (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Attribute)
+            and isinstance(node.value.value, ast.Name)
+            and node.value.value.id == "self"
+        )
 
     def or_default(self, node: ast.Call, default: Value) -> Value:
         """`stored.get(key, torch.tensor([]))`: what is stored, which is somewhere, or the new tensor."""
@@ -291,7 +305,7 @@ class Methods(Calls):
             return result
         if discarded and receiver.kind == "tensors" and receiver.type_name == BATCH:
             if path is not None:
-                self.state.env[path] = result  # a batch of its own class may move in place
+                self.state.env[path] = replace(result, type_name=BATCH)  # a batch of its own class may move in place
             return result
         if discarded and receiver.is_tensor and path is not None and target is not None:
             self.state.env[path] = replace(receiver, discarded=self.span(node))
@@ -449,6 +463,9 @@ class Methods(Calls):
         if name == "get_device":
             return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
         if name == "backward":
+            gradient = arguments.get("gradient", 0)
+            if gradient is not None and gradient[1].is_tensor:
+                self.meet(node, [operand, self.operand(*gradient)], "method", name, "exact")
             self.work(node, "the backward pass is queued here", receiver.device)
             return NONE
         if name in _SYNCING:
@@ -556,12 +573,15 @@ class Methods(Calls):
             if not scatters:
                 participants = [module, *checked] if value.device else checked
                 if home.endswith(_LOSSES_END) and value.device:
-                    participants = checked
+                    weighted = value.device == CPU and value.made
+                    participants = [module, *checked] if weighted else checked
                 if class_ is not None or not home.startswith("torch.nn."):
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
                     for index, operand in enumerate(checked):
                         if index and class_ is None and checked[0].value.device != operand.value.device:
-                            continue  # a further argument may be for the host: lengths, places
+                            made = operand.value.made
+                            if not (made and made[0].function in FILLED and operand.value.zero_dim is False):
+                                continue  # a further argument may be for the host: lengths, places
                         if value.device:
                             self.meet(node, [module, operand], "module", name, "exact")
                 else:

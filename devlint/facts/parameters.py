@@ -134,6 +134,7 @@ class Evidence:
         self.arrays: set[str] = set()  # given to numpy
         self.converted: set[str] = set()  # made into a tensor here, so no tensor before
         self.containers: set[str] = set()  # a tensor, or a sequence of tensors
+        self.parted: set[str] = set()  # of which a part is moved: `batch["image"].to(device)`
         self.used_as_tensors: set[str] = set()  # names of any kind that are used as only tensors can be
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -246,6 +247,12 @@ class Evidence:
             return
         if not isinstance(function, ast.Attribute):
             return
+        if function.attr in ("to", "cuda") and isinstance(function.value, ast.Subscript):
+            taken, where = function.value, [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
+            name = (where[0].id if isinstance(where[0], ast.Name) else getattr(where[0], "attr", "")) if where else ""
+            if isinstance(taken.value, ast.Name) and isinstance(taken.slice, ast.Constant):
+                if reads_like_device(name) or (function.attr == "cuda" and not where):
+                    self.parted.add(taken.value.id)
         if function.attr in ("to", "cuda") and call.args and isinstance(call.args[0], ast.Name):
             if call.args[0].id in self.parameters and reads_like_device(call.args[0].id):
                 self.devices.add(call.args[0].id)
