@@ -132,7 +132,7 @@ def was_just_written(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
     path = ast.unparse(load.args[0])
     bindings = o.assignments(path, load) if isinstance(load.args[0], ast.Name) else []
     bound = [value for value in bindings if isinstance(value, ast.expr)]
-    if o.test:
+    if o.test and any(function.name.startswith("test") for function in o.functions):
         return not any(_FETCHES.search(o.flow.text(each)) for each in (load.args[0], *bound))
     if any(o.function(save) is made for value in bound for made in called(o, value) for save in saves):
         return True
