@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: What shows the progress of a loop, or cuts it short, and hands on what it is given.
 _WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_tqdm", "prange"})
+#: Words in the names of loaders and of their batches.
+_DATA = re.compile(r"load|data|batch|iter|sample|item|^dl|dl$|train|test|val|queue|stream")
 #: Names of what counts turns or names things, which no loader makes a tensor of.
 _COUNTER = re.compile(
     r"^(_|[ijkn]|it)$|(idx|index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
@@ -54,11 +56,31 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         return Value("tuple", elements=(*((NUMBER,) * first), *given))
     if not isinstance(iterated, (ast.Name, ast.Attribute)) or element.kind != "unknown" or element.device:
         return None
+    if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
+        return None
     batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
     if batch is None:
         return None
     origin = Origin(machine.span(iterated), "its batches come from host memory, as a part of each is moved here")
     return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def _reads_like_data(iterated: ast.expr, target: ast.expr) -> bool:
+    """Whether a loop is over batches by its form, several parts at a time, or by its names."""
+    if not isinstance(target, ast.Name):
+        return True
+    name = iterated.id if isinstance(iterated, ast.Name) else getattr(iterated, "attr", "")
+    return _DATA.search(name.lower()) is not None or _DATA.search(target.id.lower()) is not None
+
+
+def _is_placed_by_its_loader(machine: Machine, iterated: ast.expr) -> bool:
+    """Whether a loader is made with something that knows the device: `collate_fn=batcher(device)`."""
+    path = machine.path(iterated)
+    loader = machine.lookup(path) if path is not None else None
+    if loader is None or loader.kind != "loader" or not loader.because or loader.because[0].path is not None:
+        return False
+    span = loader.because[0].span
+    return re.search(r"device|cuda|gpu", machine.source.text[span.start : span.end]) is not None
 
 
 def _batch(target: ast.expr, moved: set[str]) -> ast.expr | None:

@@ -17,11 +17,12 @@ from typing import Literal, NamedTuple
 
 from devlint.facts.callers import Callers, chain, given, lineage
 from devlint.facts.classes import ClassFacts
-from devlint.facts.doubts import refuted
+from devlint.facts.doubts import needs_caller, refuted
 from devlint.facts.events import Event, Meet, Use
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function
 from devlint.facts.operations import BATCH, CPU_PLACE
+from devlint.facts.parameters import Evidence
 from devlint.facts.project import Loaded, Reach, is_imported
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
@@ -174,7 +175,7 @@ class CallSites:
             if assumed is None:
                 continue
             said = self.asked(*assumed)
-            if said.answer == "host":
+            if said.answer == "host" or (said.answer == "unknown" and needs_caller(self, event, *assumed)):
                 return None
             if said.where is not None and said.where.path != self._checked.source.path:
                 name = assumed[0].name
@@ -192,6 +193,24 @@ class CallSites:
     def function(self, name: str) -> Function | None:
         """A function of the checked file by its qualified name there."""
         return self._checked.functions.get(name)
+
+    def evidence(self, function: Function) -> Evidence | None:
+        """The uses of the parameters of a function of the checked file."""
+        return self._checked.evidence.get(id(function.node))
+
+    def names_here(self, name: str) -> bool:
+        """Whether the checked file calls, hands on or lists something of a name."""
+        scan = self._own.scan
+        text = self._own.source.text
+        return name in scan.calls or name in scan.handed or f'"{name}"' in text or f"'{name}'" in text
+
+    def files_mentioning(self, word: str) -> list[str]:
+        """The other files of the project that mention a name, as absolute paths."""
+        files = self._searched()
+        if files is None:
+            return []
+        paths = (os.path.normpath(os.path.join(files.root, way)) for way in self._mentions(files, word))
+        return [path for path in paths if path != self.path]
 
     def every_call(self, function: Function) -> Iterator[tuple[Looked, Site]]:
         """The calls in the project of whatever has the last name of a function of the checked file."""
@@ -427,13 +446,10 @@ class CallSites:
 
     def _candidates(self, home: Looked, word: str) -> list[Looked]:
         """The other files of the project that mention a name, the likeliest first."""
-        if not self._is_searched:
-            self._is_searched = True
-            self.files = self.reach.project.files.around(os.path.dirname(self.path))
-        files = self.files
+        files = self._searched()
         if files is None or word.startswith("__"):
             return []
-        mentioned = self.words.setdefault(word, files.mentioning(word))
+        mentioned = self._mentions(files, word)
         paths = [os.path.normpath(os.path.join(files.root, way)) for way in mentioned]
         near = os.path.dirname(home.path)
         paths.sort(key=lambda path: (-len(os.path.commonpath([os.path.dirname(path), near])), path))
@@ -446,6 +462,19 @@ class CallSites:
             own = self._look(self.path)
             found += [own] if own is not None else []
         return found
+
+    def _searched(self) -> Files | None:
+        """The files of the project, listed when they are asked for."""
+        if not self._is_searched:
+            self._is_searched = True
+            self.files = self.reach.project.files.around(os.path.dirname(self.path))
+        return self.files
+
+    def _mentions(self, files: Files, word: str) -> list[str]:
+        """The files in which a name stands; what was looked for is remembered."""
+        if word not in self.words:
+            self.words[word] = files.mentioning(word)
+        return self.words[word]
 
     def _look(self, path: str) -> Looked | None:
         """A file with an interpreter for it; None when it cannot be read, or the bounds are reached."""

@@ -7,13 +7,15 @@ base reads; a helper's option that no call takes.
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers, given
-from devlint.facts.events import ApiCall, Call, Event, Meet, Register
+from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.scan import Site
+from devlint.facts.values import CPU
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites, Looked
@@ -57,9 +59,18 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
     """
     for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
         for looked in sites.mentioning(word):
-            if sets_default(looked, word) and leads_to(sites, looked.path, sites.path):
+            if sets_default(looked, word) and is_of_program(sites, looked) and leads_to(sites, looked.path, sites.path):
                 return True
     return False
+
+
+def is_of_program(sites: CallSites, looked: Looked) -> bool:
+    """Whether a script and the checked file are of one program: an example beside an installed package is one of its users."""
+    root = sites.files.root if sites.files is not None else ""
+    if not any(os.path.exists(os.path.join(root, name)) for name in ("pyproject.toml", "setup.py", "setup.cfg")):
+        return True
+    tops = {os.path.relpath(path, root).split(os.sep)[0] for path in (looked.path, sites.path)}
+    return len(tops) == 1
 
 
 def sets_default(looked: Looked, word: str) -> bool:
@@ -121,6 +132,44 @@ def binds(class_: ast.ClassDef, name: str) -> bool:
     return any(
         isinstance(t, ast.Name) and t.id == name for s in class_.body if isinstance(s, ast.Assign) for t in s.targets
     )
+
+
+# -- assumptions that need a caller -----------------------------------------------------------------------------------
+
+
+def needs_caller(sites: CallSites, event: Meet | Use, function: Function, name: str) -> bool:
+    """Whether what is assumed of an argument is too little for a finding as long as no call is known to bear it out.
+
+    An index into a table that the code puts on the CPU in so many words; an argument that no annotation calls a tensor,
+    of a function that nobody calls though the project uses its file.
+    """
+    if isinstance(event, Meet) and event.how == "index":
+        table = event.off.value
+        if table.device == CPU and not table.made and any(o.text.startswith("created on") for o in table.because):
+            return True
+    evidence = sites.evidence(function)
+    if evidence is not None and name in evidence.annotated | evidence.several | evidence.maybe:
+        return False
+    return is_left_over(sites, function)
+
+
+def is_left_over(sites: CallSites, function: Function) -> bool:
+    """Whether nothing in the project names a function, though some of it imports the function's file."""
+    node, owner = function.node, function.owner
+    if isinstance(node, ast.Lambda) or node.name.startswith("__") or node.name == "forward" or node.decorator_list:
+        return False
+    if owner is not None and not all(base in ("torch.nn.Module", "object") for base in owner.bases):
+        return False  # a base of another package may call it
+    if "." in function.name and (owner is None or function.name.count(".") > 1):
+        return False
+    if sites.names_here(node.name):
+        return False
+    stem = os.path.basename(sites.path)[: -len(".py")]
+    around = owner.name if owner is not None else stem
+    users = set(sites.files_mentioning(stem))
+    if users.intersection(sites.files_mentioning(node.name), sites.files_mentioning(around)):
+        return False
+    return any(sites.path in imported_files(sites, path) for path in sorted(users)[:READ])
 
 
 # -- options that nobody takes ----------------------------------------------------------------------------------------

@@ -45,6 +45,12 @@ def test_default_that_another_program_sets_does_not_count(checked: Checked) -> N
     assert codes(checked({"net.py": NET, "other.py": script}, "net.py")) == ["DEV102"]
 
 
+def test_default_that_an_example_of_a_package_sets_does_not_count(checked: Checked) -> None:
+    script = "import torch\nfrom pack import net\ntorch.set_default_device('cuda')\n"
+    files = {"pyproject.toml": "", "pack/__init__.py": "", "pack/net.py": NET, "examples/run.py": script}
+    assert codes(checked(files, "pack/net.py")) == ["DEV102"]
+
+
 def test_default_that_a_test_sets_does_not_count(checked: Checked) -> None:
     test = "import torch, net\ntorch.set_default_device('cuda')\n"
     assert codes(checked({"net.py": NET, "tests/test_net.py": test}, "net.py")) == ["DEV102"]
@@ -110,3 +116,52 @@ def test_option_that_another_file_takes_is_on(checked: Checked) -> None:
 def test_option_of_a_public_function_may_be_taken_by_anyone(checked: Checked) -> None:
     text = HELPER.format(given="").replace("_shift", "shift")
     assert codes(checked({"tools.py": text})) == ["DEV102"]
+
+
+PACK = """
+    import torch
+    from torch import nn
+    class Packed(nn.Module):
+        def pack(self, zeros):
+            zeros = zeros.t().contiguous()
+            return zeros.numpy()
+        def forward(self, x):
+            return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("from packed import Packed\nnet = Packed()\n", []),  # the file is used, `pack` is not
+        ("from packed import Packed\ndef f(x): return Packed().pack(x)\n", ["DEV109"]),
+        ("from packed import Packed\nMETHODS = {Packed: 'pack'}\n", ["DEV109"]),
+        ("import torch\n", ["DEV109"]),  # nothing here uses the file: others may
+    ],
+)
+def test_method_that_nobody_names_is_given_nothing(checked: Checked, other: str, expected: list[str]) -> None:
+    assert codes(checked({"packed.py": PACK, "main.py": other}, "packed.py")) == expected
+
+
+def test_annotated_argument_of_a_method_that_nobody_names_may_be_anywhere(checked: Checked) -> None:
+    text = PACK.replace("zeros)", "zeros: torch.Tensor)", 1)
+    assert codes(checked({"packed.py": text, "main.py": "from packed import Packed\n"}, "packed.py")) == ["DEV109"]
+
+
+def test_index_into_a_table_that_is_put_on_the_cpu_needs_a_caller(checked: Checked) -> None:
+    table = """
+        import torch
+        class Slots(torch.nn.Module):
+            def free(self, requests: torch.Tensor):
+                table = torch.full((8,), -1, device="cpu")
+                return requests[0] + table[requests]
+    """
+    on_card = """
+        import torch
+        from slots import Slots
+        def run(x):
+            slots = Slots()
+            slots.free(x.cuda())
+    """
+    assert codes(checked({"slots.py": table}, "slots.py")) == []
+    assert "DEV104" in codes(checked({"slots.py": table, "main.py": on_card}, "slots.py"))
