@@ -147,6 +147,12 @@ def test_a_placement_on_several_cards_is_why_its_fix_is_a_hint(cli: Cli) -> None
     assert f"a.py:2:27: DEV201 not fixed: {place}" in cli("-v", "a.py").err
 
 
+def test_a_call_whose_result_is_used_is_why_its_fix_is_a_hint(cli: Cli) -> None:
+    write("a.py", HEAD + "def card():\n    return torch.cuda.current_device()\n")
+    why = "only a hint: what it gives is used, and nothing says what to use without the accelerator"
+    assert f"a.py:3:12: DEV205 not fixed: {why}" in cli("-v", "a.py").err
+
+
 def test_an_unsafe_fix_says_how_to_apply_it(cli: Cli) -> None:
     write("a.py", HEAD + "def f(x):\n    return x.cuda()\n")
     note = "a.py:3:12: DEV202 not fixed: the fix is unsafe; `--unsafe-fixes` applies it"

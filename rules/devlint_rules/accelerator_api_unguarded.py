@@ -62,7 +62,8 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         message = f"`{spelled(event, site)}` raises without an accelerator, and nothing here asks for one"
         test = f"{site.spell(AVAILABLE['accelerator'])}()"
         edits = guarded_statement(event, site, test)
-        fix = Fix("Ask for an accelerator first", Safety.HINT)
+        why = "" if event.discarded else "what it gives is used, and nothing says what to use without an accelerator"
+        fix = Fix("Ask for an accelerator first", Safety.HINT, why=why)
         if edits is not None:
             fix = Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits))
         return Finding(event.span, message, fix, event.because)

@@ -94,7 +94,8 @@ class CudaApiUnguarded(Rule[ApiCall]):
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: ApiCall, site: Site) -> Fix:
-        hint = Fix("Ask for the accelerator first", Safety.HINT)
+        why = "" if event.discarded else "what it gives is used, and nothing says what to use without the accelerator"
+        hint = Fix("Ask for the accelerator first", Safety.HINT, why=why)
         if not isinstance(site.node, cst.Call) or event.type not in AVAILABLE:
             return hint
         agnostic = replacement_call(event, site)

@@ -105,7 +105,11 @@ class CudaOnlyApi(Rule[ApiCall]):
     def _fix(self, event: ApiCall, site: Site) -> Fix:
         assert event.replacement is not None
         new = site.spell(event.replacement)
-        hint = Fix(f"Use `{new}`", Safety.HINT)
+        hint = Fix(
+            f"Use `{new}`",
+            Safety.HINT,
+            why="its counterpart takes other arguments or needs a guard, or the statement names the accelerator once more",
+        )
         call = site.node
         if not isinstance(call, cst.Call):
             if event.remedy != "A":
