@@ -31,7 +31,7 @@ def definitions(body: list[ast.stmt]) -> Iterator[Definition]:
 
 def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports: Imports) -> ClassFacts:
     """The facts about a class before any of its methods ran. `classes`: those of the file that are known so far."""
-    bases = tuple(filter(None, (_qualified(base, imports) for base in node.bases)))
+    bases = tuple(filter(None, (qualified(base, imports) for base in node.bases)))
     local = tuple(classes[b] for b in bases if b in classes)
     methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
     class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
@@ -43,13 +43,14 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     return class_
 
 
-def _qualified(node: ast.expr, imports: Imports) -> str | None:
+def qualified(node: ast.expr, imports: Imports) -> str | None:
+    """The name that an expression spells, by the import table; None for what is no dotted name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     if isinstance(node, ast.Subscript):
-        return _qualified(node.value, imports)
+        return qualified(node.value, imports)
     if not isinstance(node, ast.Name):
         return None
     return ".".join([imports.names.get(node.id, node.id), *reversed(parts)])

@@ -272,6 +272,7 @@ class Clock(Event):
     start_waits: bool
     level: Conflict
     device_type: str | None  # the accelerator's type when the code names it
+    helper: str | None = None  # what reads the clock, where that is in another file: `Timer`
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.expressions import is_index
-from devlint.facts.imported import Imported
 from devlint.facts.machine import State, join_states
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
+from devlint.facts.timing import Timing
 from devlint.facts.values import (
     CPU,
     GUESS,
@@ -37,7 +37,7 @@ from devlint.model import Origin
 PASSES = 6  # over a loop's body, at most; two or three are the rule
 
 
-class Flow(Imported):
+class Flow(Timing):
     """The whole interpreter."""
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
@@ -671,12 +671,18 @@ class Flow(Imported):
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
         card, default = self.state.card, self.state.default
+        timed = []
         for item in node.items:
             value = self.evaluate(item.context_expr)
             self.enter(item.context_expr, value)
+            started = self.entered(item.context_expr, value)
+            if started is not None:
+                timed.append((item.context_expr, started))
             if item.optional_vars is not None:
                 self.assign_target(item.optional_vars, value if value.kind != "device" else NOTHING, item.context_expr)
         self.block(node.body)
+        for expression, started in reversed(timed):
+            self.left(expression, started)
         self.state.card, self.state.default = card, default
 
     def enter(self, node: ast.expr, value: Value) -> None:

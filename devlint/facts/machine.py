@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from devlint.facts.classes import ClassFacts
     from devlint.facts.parameters import Evidence
     from devlint.facts.result import Facts
+    from devlint.facts.stopwatches import Step
     from devlint.facts.turns import Turn
 
 
@@ -208,6 +209,7 @@ class Machine:
         self.default: Value | None = None  # the default device that module-level code sets
         self.lambdas: dict[str, tuple[ast.Lambda, Function | None]] = {}  # by type name, with where they were made
         self.partials: dict[str, tuple[Value, object]] = {}  # what is called, and `Arguments`, by type name
+        self.stopwatches: dict[str, list[Step]] = {}  # by class
         self.ready: set[str] = set()  # classes whose `__init__` was run
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []

@@ -3,7 +3,8 @@
 ## What it flags
 An elapsed time (`time.time() - start`, also `perf_counter`, `monotonic`, `timeit.default_timer`,
 `datetime.now`) around work that runs, or may run, on an accelerator, where nothing waits for the
-device between the last work and the second reading. Quiet where something in between waits:
+device between the last work and the second reading. Timers of the project's own, used in `with` or by two
+calls, and functions handed to `timeit` are followed. Quiet where something in between waits:
 `synchronize()`, `.item()`, `.cpu()`, printing a tensor. Quiet are time limits (`time.time() - start > limit`)
 and times in minutes or hours, where the work that is still queued does not show.
 
@@ -77,7 +78,7 @@ class UnsynchronizedTiming(Rule[Clock]):
         level="certain / assume",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("time", "perf_counter", "monotonic"),
+        words=("time", "perf_counter", "monotonic", "Time", "atch", "bench", "measure"),
     )
     event = Clock
 
@@ -91,12 +92,17 @@ class UnsynchronizedTiming(Rule[Clock]):
             return None
         if _is_cut(above, site):
             return None
-        message = f"`{event.clock}` is read while the device may still be working"
+        clock = event.clock if event.helper is None else event.helper
+        message = f"`{clock}` {'is read' if event.helper is None else 'reads its clock'} while the device may still be working"
         because = event.because if event.work in event.because else (event.work, *event.because)
         return Finding(event.span, message, self._fix(event, site), because)
 
     def _fix(self, event: Clock, site: Site) -> Fix:
         hint = Fix("Wait for the device before the clock is read", Safety.HINT)
+        if event.clock.startswith("timeit.") and event.helper is not None:
+            return Fix("Use `torch.utils.benchmark.Timer`, which waits, or wait in what is timed", Safety.HINT)
+        if event.helper is not None:
+            return hint
         if not may_precede(site.statement):
             return hint
         wait = _wait(event, site)

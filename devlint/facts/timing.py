@@ -1,0 +1,141 @@
+"""Elapsed times that helpers measure: context managers and classes with a stopwatch, and functions handed to `timeit`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+
+from devlint.facts.adopted import AdoptedClass
+from devlint.facts.calls import Arguments
+from devlint.facts.classes import ClassFacts
+from devlint.facts.collect import qualified
+from devlint.facts.events import NO_GUARDS, Clock
+from devlint.facts.imported import Imported
+from devlint.facts.names import Imports
+from devlint.facts.stopwatches import Step, Stopwatch, of_class, of_generator
+from devlint.facts.values import Reading, Value
+from devlint.model import Origin
+
+_REPEATERS = frozenset({"timeit.timeit", "timeit.repeat"})
+#: Names of helpers of other files that are looked at.
+_TIMES = re.compile(r"tim(e|er|ing)|watch|bench|measure|elapsed|latency|profil", re.IGNORECASE)
+_STARTED = ".#started"  # below the path of an object, in the state
+
+
+class Timing(Imported):
+    """Adds the stopwatches of `with` statements and of objects, and `timeit`."""
+
+    def entered(self, node: ast.expr, value: Value) -> tuple[Stopwatch, Reading, Imported] | None:
+        """The stopwatch that a context manager starts here, with its first reading and the file that defines it."""
+        found = self.stopwatch(node, value)
+        if found is None:
+            return None
+        watch, home = found
+        if watch.start_waits:
+            self.wait()
+        return watch, self.current_reading(watch.start if home is self else node, watch.clock), home
+
+    def left(self, node: ast.expr, started: tuple[Stopwatch, Reading, Imported]) -> None:
+        """The context manager reads its clock again."""
+        watch, first, home = started
+        self.read(node, watch, first, home)
+
+    def stopwatch(self, node: ast.expr, value: Value) -> tuple[Stopwatch, Imported] | None:
+        """What a context manager measures, and the interpreter of the file that defines it."""
+        class_ = self.classes.get(value.type_name) if value.kind == "object" and value.type_name else None
+        if class_ is not None:
+            for step, home in self.steps_of(class_):
+                if (step.started_by, step.read_by) == ("__enter__", "__exit__"):
+                    return step.watch, home
+            return None
+        if not isinstance(node, ast.Call):
+            return None
+        name = qualified(node.func, self.imports) or ""
+        own = self.functions.get(name)
+        if own is None and name.startswith("self.") and self.owner is not None:
+            method = self.owner.method(name[5:])
+            own_node = method[1] if method is not None and not method[0].abroad else None
+        else:
+            own_node = own.node if own is not None and not isinstance(own.node, ast.Lambda) else None
+        if own_node is not None:
+            watch = of_generator(own_node, partial(qualified, imports=self.imports))
+            return (watch, self) if watch is not None else None
+        if "." not in name or name.startswith("torch.") or _TIMES.search(name.rpartition(".")[2]) is None:
+            return None
+        found = self.find(name)
+        function = found.function if found is not None and found.kind == "function" else None
+        if found is None or found.flow is None or function is None or isinstance(function.node, ast.Lambda):
+            return None
+        watch = of_generator(function.node, partial(qualified, imports=found.flow.imports))
+        return (watch, found.flow) if watch is not None else None
+
+    def steps_of(self, class_: ClassFacts) -> list[tuple[Step, Imported]]:
+        """The stopwatches of a class. One of another file is looked at when its name says that it times something."""
+        home: Imported = self
+        imports: Imports = self.imports
+        if isinstance(class_, AdoptedClass):
+            if _TIMES.search(class_.found.short) is None or class_.home is None:
+                return []
+            home, imports = class_.home, class_.home.imports
+        known = self.stopwatches.get(class_.name)
+        if known is None:
+            known = self.stopwatches[class_.name] = of_class(class_, partial(qualified, imports=imports))
+        return [(step, home) for step in known]
+
+    def call_on(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: object) -> Value:
+        class_ = self.classes.get(receiver.type_name) if receiver.kind == "object" and receiver.type_name else None
+        path = self.path(function.value) if class_ is not None else None
+        if class_ is not None and path is not None and path != "self":
+            for step, home in self.steps_of(class_):
+                key = f"{path}{_STARTED}.{step.started_by}.{step.read_by}"
+                if function.attr == step.read_by:
+                    first = self.state.env.get(key)
+                    if first is not None and first.reading is not None:
+                        self.read(node, step.watch, first.reading, home)
+                elif function.attr == step.started_by:
+                    if step.watch.start_waits:
+                        self.wait()
+                    place = step.watch.start if home is self else node
+                    self.bind(key, Value("clock", reading=self.current_reading(place, step.watch.clock)))
+        return super().call_on(node, receiver, function, arguments)
+
+    def read(self, node: ast.expr, watch: Stopwatch, first: Reading, home: Imported) -> None:
+        """The second reading of a stopwatch, which the code reaches at `node`."""
+        if watch.stop_waits:
+            self.wait()
+        here = home is self
+        second = self.current_reading(watch.stop if here else node, watch.clock)
+        if second.last is None or second.works <= first.works:
+            return
+        because = (self.origin(node, "timed from here on"), second.last)
+        self.emit(
+            Clock(
+                second.span, watch.elapsed if here else node, because, NO_GUARDS if here else self.guards, {}, self.name,
+                watch.clock, first.span, second.last, second.pending is None, first.pending is None, second.level,
+                second.device_type, None if here else self.text(node.func if isinstance(node, ast.Call) else node),
+            )
+        )  # fmt: skip
+
+    def call_namespace(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        if qualname in _REPEATERS and arguments.values:
+            self.repeated(node, qualname, arguments.nodes[0], arguments.values[0])
+        return super().call_namespace(node, qualname, arguments)
+
+    def repeated(self, node: ast.Call, qualname: str, timed: ast.expr, value: Value) -> None:
+        """A function is run between two readings of `timeit`'s clock."""
+        if value.kind != "function":
+            return
+        first = self.current_reading(node, qualname)
+        call = ast.copy_location(ast.Call(timed, [], []), timed)
+        self.call_value(call, value, Arguments())
+        second = self.current_reading(node, qualname)
+        if second.last is None or second.works <= first.works:
+            return
+        because = (Origin(self.span(timed), "this is timed"), second.last)
+        self.emit(
+            Clock(
+                second.span, node, because, self.guards, {}, self.name, qualname, first.span, second.last,
+                second.pending is None, first.pending is None, second.level, second.device_type, self.text(node.func),
+            )
+        )  # fmt: skip
