@@ -104,6 +104,11 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "tensor as_tensor asarray nested.nested_tensor nested.as_nested_tensor",
     ),
     (
+        "aten/src/ATen/native/TensorShape.cpp, _shape_as_tensor: at::tensor of the sizes, with no device",
+        "r=tensor|d=cpu|p=x",
+        "_shape_as_tensor onnx.operators.shape_as_tensor",
+    ),
+    (
         "docstrings; include/ATen/DLConvertor.h",
         "r=tensor|d=cpu",
         "from_numpy frombuffer from_file",
