@@ -190,7 +190,7 @@ def _interpreter(
     flow.helpers = dict(settings.functions)
     flow.scan = scanned
     flow.collators, flow.rebound = scanned.collators, scanned.rebound
-    flow.callers = Callers(scanned, flow.classes, flow.collators, source.path)
+    flow.callers = Callers(scanned, flow.classes, flow.collators, source.path, imports.names)
     return flow
 
 

@@ -27,6 +27,12 @@ _TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 _POOLS = (
     "submit", "map", "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process", "Thread",
 )  # fmt: skip
+_HOST_LIBRARIES = frozenset(
+    {
+        "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cv2", "PIL", "skimage", "seaborn", "plotly", "librosa",
+        "soundfile", "nltk", "argparse", "pytest", "unittest", "networkx", "gym", "gymnasium",
+    }
+)  # fmt: skip
 #: Words in the name of something that is called whose result is likely a model's.
 _MODELS = ("model", "net", "policy", "actor", "critic", "encoder", "decoder", "generator", "discriminator", "module")
 
@@ -52,8 +58,11 @@ def prepares_data(path: str) -> bool:
 class Callers:
     """What one file shows of the calls of its functions."""
 
-    def __init__(self, scan: Scan, classes: Mapping[str, ClassFacts], collators: set[str], path: str) -> None:
+    def __init__(
+        self, scan: Scan, classes: Mapping[str, ClassFacts], collators: set[str], path: str, imports: Mapping[str, str]
+    ) -> None:
         self.scan = scan
+        self.imports = imports
         self.path = path
         self.classes = classes
         self.collators = collators
@@ -61,6 +70,7 @@ class Callers:
         self._signs: tuple[set[int], bool] | None = None
         self._placed: set[str] | None = None
         self._pooled: set[str] | None = None
+        self._pure: bool | None = None
         self._receivers: set[int] | None = None  # what is moved, by identity
 
     # -- who calls ----------------------------------------------------------------------------------------------------
@@ -173,15 +183,32 @@ class Callers:
     def is_plausible(self, function: Function, annotated: bool) -> bool:
         """Whether anything says that the function's arguments may be on an accelerator.
 
-        A module's methods, an annotation, or code of the file that handles devices.
+        A module's methods, an annotation, code of the file that handles devices; or a file of functions that works with
+        torch alone: it is written for tensors wherever they are.
         """
         owner = function.owner
-        return annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]
+        if annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]:
+            return True
+        return owner is None and self.is_pure
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether a file imports torch, no library of the host's data, and runs nothing itself."""
+        if self._pure is None:
+            packages = {target.split(".", 1)[0] for target in self.imports.values()}
+            runs = self.scan.tree is None or runs_something(self.scan.tree.body)
+            self._pure = (
+                "torch" in packages
+                and packages.isdisjoint(_HOST_LIBRARIES)
+                and not runs
+                and not prepares_data(self.path)
+            )
+        return self._pure
 
     @property
     def handles_modules(self) -> bool:
         """Whether a class of the file is a module."""
-        return any(class_.is_module for class_ in self.classes.values())
+        return any(class_.is_module and not class_.abroad for class_ in self.classes.values())
 
     # -- arguments ----------------------------------------------------------------------------------------------------
 
@@ -389,6 +416,23 @@ def is_model_name(name: str) -> bool:
         and words[0] not in verbs
         and any(w.endswith(_MODELS) or w.startswith("net") for w in words)
     )
+
+
+def runs_something(body: list[ast.stmt]) -> bool:
+    """Whether module-level code does more than import, define and name things."""
+    for node in body:
+        if isinstance(node, (ast.Try, ast.If)):
+            parts = [node.body, node.orelse, *(h.body for h in getattr(node, "handlers", ()))]
+            asks_name = isinstance(node, ast.If) and any(
+                getattr(n, "id", "") == "__name__" for n in ast.walk(node.test)
+            )
+            if asks_name or any(map(runs_something, parts)):
+                return True
+        elif isinstance(node, (ast.For, ast.While, ast.With)) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        ):
+            return True
+    return False
 
 
 def asks_for_card(test: ast.expr) -> bool:
