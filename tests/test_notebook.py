@@ -106,7 +106,7 @@ def test_magics_do_not_stop_the_check(cli: Cli, lines: str) -> None:
 )
 def test_python_that_looks_like_a_magic_is_python(cell: str) -> None:
     assert ipython.mask(cell, "ᚠ") == (cell, None)
-    masked, error = ipython.mask(cell + "%time x\n", "ᚠ")
+    masked, error = ipython.mask(cell + "%load x\n", "ᚠ")
     assert error is None
     assert masked == cell + "#ᚠᚠᚠᚠᚠᚠ\n"
 
@@ -328,6 +328,39 @@ def test_masking_keeps_places_and_can_be_undone(cell: str) -> None:
 
 
 def test_a_lost_magic_is_noticed() -> None:
-    found = read_notebook(notebook("%time x\ny = 1").encode(), "n.ipynb")
+    found = read_notebook(notebook("%load x\ny = 1").encode(), "n.ipynb")
     with pytest.raises(SourceError, match="a magic was removed"):
         found.write("y = 1\n")
+
+
+TIMED = """import torch
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+m = torch.nn.Linear(8, 8).to(device)
+x = torch.randn(4, 8, device=device)
+"""
+
+
+@pytest.mark.parametrize("row", ["%timeit m(x)", "%timeit -n 10 -r3 m(x)", "%time y = m(x)"])
+def test_what_a_timing_magic_runs_is_device_work_that_nobody_waits_for(cli: Cli, row: str) -> None:
+    write(TIMED, row + "\n")
+    done = cli("--select", "DEV401", "n.ipynb")
+    column = row.index("m(x)") + 1
+    assert problems(done) == [f"3:1:{column} DEV401"]
+    assert "`%time" in done.out
+
+
+@pytest.mark.parametrize(
+    "row", ["%timeit m(x).sum().item()", "%timeit m(x); torch.cuda.synchronize()", "%timeit 1 + 1", "%timeit?", "%time"]
+)
+def test_timing_magic_that_waits_or_runs_no_device_work(cli: Cli, row: str) -> None:
+    write(TIMED, row + "\n")
+    assert problems(cli("--select", "DEV401", "n.ipynb")) == []
+
+
+def test_magic_around_what_is_fixed_stays(cli: Cli) -> None:
+    write("import torch", f"%timeit -n 3 {MOVE}\n%matplotlib inline\n")
+    cli("--fix", "--unsafe-fixes", "n.ipynb")
+    text = Path("n.ipynb").read_text()
+    assert "%timeit -n 3 " in text
+    assert "%matplotlib inline" in text
+    assert MOVE not in text

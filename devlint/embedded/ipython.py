@@ -1,7 +1,8 @@
 """What IPython adds to Python: magics, shell commands and questions, put out of the parser's sight.
 
 Each is replaced by as many characters of a letter that the code does not use, so that every place stays and the text
-can be restored after the code around it was fixed. At the start of a row it becomes a comment, else a name.
+can be restored after the code around it was fixed. At the start of a row it becomes a comment, else a name. What `%timeit`
+and `%time` run stays in sight, as the annotation of such a name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _MAGIC = re.compile(
     rf"|[A-Za-z_][\w., ]*(?:\[[^\]=\r\n]*\][\w., ]*)*=[ \t]*(?P<value>[%!](?!=){_LINE})"
     r"|(?P<question>[\w.\[\]*]+\?{1,2})[ \t]*(?=[\r\n]|\Z))"
 )
+_TIMED = re.compile(r"%time(?:it)?(?:[ \t]+-(?:[nrtp][ \t]*\d+|[co]|q))*[ \t]+(?=[A-Za-z_(\[])")
 _CELL_MAGIC = re.compile(r"\s*%%(\w*)")
 _ROW = re.compile(r"[^\r\n]+")
 _ROW_END = re.compile(r"\r\n|\r|\n")
@@ -99,7 +101,7 @@ def hidden(cell: str, masked: str, letter: str) -> list[str]:
 
 def stand_ins(letter: str) -> re.Pattern[str]:
     """Finds what `mask` put in place of something."""
-    return re.compile(f"#?{letter}+")
+    return re.compile(f"#?{letter}+:?")
 
 
 def _error(text: str) -> SourceError | None:
@@ -115,6 +117,9 @@ def _blank(cell: str, letter: str) -> str:
 
 
 def _stand_in(cell: str, start: int, end: int, letter: str) -> str:
+    timed = _TIMED.match(cell, start)
+    if timed is not None and timed.end() == end:
+        return letter * (end - start - 1) + ":"
     at_row_start = start == 0 or cell[start - 1] in "\r\n"
     return _comment(end - start, letter) if at_row_start else letter * (end - start)
 
@@ -130,6 +135,12 @@ def _magics(cell: str) -> Iterator[tuple[int, int]]:
         if statement_start and depth == 0:
             match = _MAGIC.match(cell, at)
             if match is not None:
+                timed = _TIMED.match(cell, match.start("command")) if match["command"] else None
+                run = cell[timed.end() : match.end("command")] if timed is not None else ""
+                if timed is not None and ";" not in run and _error(f"_:{run.strip()}") is None:
+                    yield timed.span()
+                    at = timed.end()
+                    continue
                 kind = "command" if match["command"] else "value" if match["value"] else "question"
                 yield match.span(kind)
                 at = match.end(kind)

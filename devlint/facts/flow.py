@@ -15,7 +15,7 @@ from devlint.facts.events import Guards
 from devlint.facts.expressions import is_index
 from devlint.facts.machine import State, join_states
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
-from devlint.facts.timing import Timing
+from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,
     GUESS,
@@ -97,7 +97,10 @@ class Flow(Timing):
                         self.event_names.add(name.id)
 
     def annotated(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
+        magic = timing_magic(node)
+        if magic is not None:
+            self.timed_by_magic(node, magic)
+        elif node.value is not None:
             self.assign_target(node.target, self.evaluate(node.value), node.value, node)
 
     def assign_target(

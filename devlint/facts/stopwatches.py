@@ -110,7 +110,7 @@ def waits_before(body: Iterable[ast.stmt], call: ast.Call) -> bool:
     place = (call.lineno, call.col_offset)
     return any(
         isinstance(node, ast.Call)
-        and _WAITS.search(getattr(node.func, "attr", None) or getattr(node.func, "id", "")) is not None
+        and _WAITS.search(str(getattr(node.func, "attr", None) or getattr(node.func, "id", ""))) is not None
         and (node.lineno, node.col_offset) < place
         for node in nodes_of(body)
     )

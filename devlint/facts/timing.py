@@ -17,6 +17,7 @@ from devlint.facts.stopwatches import Step, Stopwatch, of_class, of_generator
 from devlint.facts.values import Reading, Value
 from devlint.model import Origin
 
+_RUNES = ("\u16a0", "\u16ea")  # letters of the names that stand for magics in notebooks
 _REPEATERS = frozenset({"timeit.timeit", "timeit.repeat"})
 #: Names of helpers of other files that are looked at.
 _TIMES = re.compile(r"tim(e|er|ing)|watch|bench|measure|elapsed|latency|profil", re.IGNORECASE)
@@ -122,6 +123,21 @@ class Timing(Imported):
             self.repeated(node, qualname, arguments.nodes[0], arguments.values[0])
         return super().call_namespace(node, qualname, arguments)
 
+    def timed_by_magic(self, node: ast.AnnAssign, magic: str) -> None:
+        """`%timeit` runs an expression, or an assignment that is not kept, between two readings."""
+        timed = node.value if node.value is not None else node.annotation
+        first = self.current_reading(timed, magic)
+        self.evaluate(timed)
+        second = self.current_reading(timed, magic)
+        if second.last is None or second.works <= first.works:
+            return
+        self.emit(
+            Clock(
+                second.span, timed, (second.last,), self.guards, {}, self.name, magic, first.span, second.last,
+                second.pending is None, first.pending is None, second.level, second.device_type, magic,
+            )
+        )  # fmt: skip
+
     def repeated(self, node: ast.Call, qualname: str, timed: ast.expr, value: Value) -> None:
         """A function is run between two readings of `timeit`'s clock."""
         if value.kind != "function":
@@ -139,3 +155,11 @@ class Timing(Imported):
                 second.pending is None, first.pending is None, second.level, second.device_type, self.text(node.func),
             )
         )  # fmt: skip
+
+
+def timing_magic(node: ast.AnnAssign) -> str | None:
+    """The magic of a notebook that runs what stands as the annotation of a name made of one rune, as `embedded` writes it."""
+    target = node.target
+    if not isinstance(target, ast.Name) or not _RUNES[0] <= target.id[0] <= _RUNES[1] or len(set(target.id)) > 1:
+        return None
+    return "%time" if len(target.id) < len("%timeit") else "%timeit"

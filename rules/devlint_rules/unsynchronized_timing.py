@@ -4,9 +4,9 @@
 An elapsed time (`time.time() - start`, also `perf_counter`, `monotonic`, `timeit.default_timer`,
 `datetime.now`) around work that runs, or may run, on an accelerator, where nothing waits for the
 device between the last work and the second reading. Timers of the project's own, used in `with` or by two
-calls, and functions handed to `timeit` are followed. Quiet where something in between waits:
-`synchronize()`, `.item()`, `.cpu()`, printing a tensor. Quiet are time limits (`time.time() - start > limit`)
-and times in minutes or hours, where the work that is still queued does not show.
+calls, functions handed to `timeit`, and the notebook's `%timeit` and `%time` are followed. Quiet
+where something in between waits: `synchronize()`, `.item()`, `.cpu()`, printing a tensor. Quiet are time limits
+(`time.time() - start > limit`) and times in minutes or hours, where the work that is still queued does not show.
 
 ## Why it matters
 Kernels are queued and run later. Without a wait the clock measures how long it took to queue them,
@@ -65,6 +65,8 @@ from devlint.api import (
 )
 from devlint_rules._calls import may_precede, path_to
 
+# What stands for a magic in the code of a notebook begins with this letter, unless the notebook uses it itself.
+_MAGIC = "\u16a0"
 # A time in minutes or hours, or for a log: the work that is still queued does not show in it.
 _LONG = re.compile(r"/\s*(60|3600)\b|\btimedelta\b")
 
@@ -78,7 +80,7 @@ class UnsynchronizedTiming(Rule[Clock]):
         level="certain / assume",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("time", "perf_counter", "monotonic", "Time", "atch", "bench", "measure"),
+        words=("time", "perf_counter", "monotonic", "Time", "atch", "bench", "measure", _MAGIC),
     )
     event = Clock
 
@@ -88,6 +90,8 @@ class UnsynchronizedTiming(Rule[Clock]):
     def judge(self, event: Clock, site: Site) -> Finding | None:
         statement = site.statement
         above = path_to(site, site.node)
+        if event.clock.startswith("%"):
+            above = []
         if any(isinstance(node, cst.Comparison) for node in above) or _is_long(statement, site):
             return None
         if _is_cut(above, site):
@@ -99,7 +103,7 @@ class UnsynchronizedTiming(Rule[Clock]):
 
     def _fix(self, event: Clock, site: Site) -> Fix:
         hint = Fix("Wait for the device before the clock is read", Safety.HINT)
-        if event.clock.startswith("timeit.") and event.helper is not None:
+        if event.clock.startswith(("timeit.", "%")) and event.helper is not None:
             return Fix("Use `torch.utils.benchmark.Timer`, which waits, or wait in what is timed", Safety.HINT)
         if event.helper is not None:
             return hint
