@@ -68,6 +68,8 @@ class Cache:
         self._stamps: dict[int, tuple[Settings, bytes]] = {}  # by identity: many tasks share their settings
         self._new: list[Row] = []
         self._files = ProjectFiles()
+        self._ways: dict[tuple[str, str], str] = {}  # from a directory to another one
+        self._states: dict[tuple[str, str], bool] = {}  # by path and state: whether the file is in it
         self._others: dict[str, dict[str, bool]] = {}  # by directory and line: whether that file is as it was
 
     def metas(self, plugins: tuple[str, ...]) -> tuple[RuleMeta, ...] | None:
@@ -199,8 +201,7 @@ class Cache:
         for line in result.others:
             holds = known.get(line)
             if holds is None:
-                path, state = FileState.of_line(line)
-                holds = known[line] = state.holds(os.path.join(folder, path))
+                holds = known[line] = self._holds(folder, line)
             if not holds:
                 return False
         shown = {each.path for d in (*result.diagnostics, *result.suppressed) for each in d.related} - {task.name}
@@ -208,6 +209,22 @@ class Cache:
             return True
         others = {os.path.abspath(os.path.join(folder, FileState.of_line(line)[0])) for line in result.others}
         return all(os.path.abspath(path) in others for path in shown)
+
+    def _holds(self, folder: str, line: str) -> bool:
+        """Whether a file is as it was; looked at once for each of its states, whichever directory a line is from.
+
+        Raises ValueError for what is no line of a state.
+        """
+        path = line.split(" ", 5)[-1]
+        way, _, name = path.rpartition(os.sep)
+        above = self._ways.get((folder, way))
+        if above is None:
+            above = self._ways[folder, way] = os.path.normpath(os.path.join(folder, way or os.curdir))
+        key = (path if path[:1] == os.sep else above + os.sep + name, line[: -len(path)])
+        holds = self._states.get(key)
+        if holds is None:
+            holds = self._states[key] = FileState.of_line(line)[1].holds(key[0])
+        return holds
 
     def _search_now(self, task: Task, search: Search) -> Search | None:
         """A search in the files of the project as it would be now, when it finds what it found; else None."""
