@@ -234,6 +234,12 @@ def test_argument_goes_with_its_comma(text: str, old: str, expected: str) -> Non
     assert removed(text, old) == expected
 
 
+def test_what_stands_in_no_sequence_cannot_be_removed() -> None:
+    tree = tree_of("y = a + b\n")
+    with pytest.raises(ValueError, match="Name cannot be removed"):
+        made(tree, Edit(tree.at(span_of(tree, "a")), None))
+
+
 def test_argument_next_to_a_comment_stays() -> None:
     tree = tree_of("f(\n    a=0,  # why\n    b=1,\n)\n")
     assert made(tree, Edit(tree.at(span_of(tree, "a=0")), None)).safety is Safety.HINT
@@ -425,6 +431,8 @@ def test_import_is_added_after_docstring_and_imports_where_it_is_missing(text: s
     [
         ("import torch\nimport os\n\nx\n", f"import torch\nimport os\n\ndevice = {RUN}\n\nx\n"),
         ("import torch\ndevice = 1\nx\n", "import torch\ndevice = 1\nx\n"),
+        ("import torch\ndef device(): pass\nx\n", "import torch\ndef device(): pass\nx\n"),
+        ("import torch\nclass device: pass\nx\n", "import torch\nclass device: pass\nx\n"),
         ("import torch\nfor device in y: pass\nx\n", "import torch\nfor device in y: pass\nx\n"),
         ("from os import path\nx\n", f"from os import path\nimport torch\n\ndevice = {RUN}\n\nx\n"),
         ("import os\na = 1\nimport torch\nx\n", f"import os\na = 1\nimport torch\n\ndevice = {RUN}\n\nx\n"),
