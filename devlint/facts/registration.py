@@ -81,7 +81,7 @@ class Registration(Expressions):
             return
         what = holds(value)
         if value.is_tensor or (value.kind == "distribution" and value.made):
-            if is_made_here(value) and statement is not None and source is not None:
+            if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
                 origin = Origin(
                     self.span(target), "kept as a plain attribute here, which does not move with the module"
                 )
@@ -112,6 +112,14 @@ class Registration(Expressions):
         if value.kind in ("list", "dict") and source is not None and statement is not None:
             self.empty_containers[(owner.name, name)] = (statement, target, source, value)
         owner.set_attribute(name, value)
+
+    def is_given(self, value: Value, source: ast.expr | None) -> bool:
+        """Whether a value is a tensor that `__init__` is given, by its annotation, as it is."""
+        if not isinstance(source, ast.Name) or value.kind != "tensor" or value.device != CPU or value.moved:
+            return False
+        spec = self.function.node.args if self.function is not None else None
+        arguments = (*spec.args, *spec.kwonlyargs) if spec is not None else ()
+        return any(a.arg == source.id and is_plain_tensor(a.annotation) for a in arguments)
 
     def contained(self, value: Value, attribute: str | None) -> Value:
         """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
@@ -197,6 +205,11 @@ def is_made_here(value: Value) -> bool:
     """Whether a value is a new tensor of the CPU, on one path at least, and on no other one that is known to be moved."""
     placed = value.is_tensor or value.kind == "distribution"
     return placed and bool(value.made) and CPU_PLACE in value.device and value.device <= MAYBE_CPU
+
+
+def is_plain_tensor(node: ast.expr | None) -> bool:
+    """Whether an annotation is `Tensor` or `torch.Tensor`, and nothing besides."""
+    return (node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")) == "Tensor"
 
 
 def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
