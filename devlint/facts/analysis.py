@@ -185,7 +185,8 @@ def _interpreter(
         torch_version=settings.torch_version,
         torch_stated=settings.torch_stated,
     )
-    flow = make(source, imports, facts, settings.assume_accelerator and not facts.is_test)
+    assume = settings.assume_accelerator and not facts.is_test and not is_host_program(source, scanned)
+    flow = make(source, imports, facts, assume)
     flow.intents = intents(source)
     flow.helpers = dict(settings.functions)
     flow.scan = scanned
@@ -203,6 +204,24 @@ def intents(source: SourceLike) -> dict[int, str]:
     if "devlint:" not in text:
         return {}
     return {text.count("\n", 0, m.start()) + 1: m[1] for m in _INTENT.finditer(text)}
+
+
+_PLACED = re.compile(
+    r"cuda|device|\.to\(|xpu|\bmps\b|\bhpu\b|\bnpu\b|gpu|accelerat|Trainer|[Ff]abric|DataParallel|\.prepare\(", re.IGNORECASE
+)
+
+
+def is_host_program(source: SourceLike, scanned: Scan) -> bool:
+    """Whether a file is a whole program that never names a device: what it trains or runs stays on the host.
+
+    A notebook, or a script that takes gradients at its module level or below `if __name__ == "__main__"`.
+    """
+    if _PLACED.search(source.text) is not None:
+        return False
+    if source.path.endswith(".ipynb"):
+        return True
+    steps = scanned.calls.get("backward", ())
+    return bool(steps) and ("__main__" in source.text or any(site.caller is None for site in steps))
 
 
 def is_test(path: str) -> bool:

@@ -36,6 +36,7 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
+_REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
 DEPTH = 4  # calls of the file's own functions followed into each other
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
@@ -244,7 +245,7 @@ class Functions(Registration):
         assert isinstance(arguments, Arguments)
         name = function.attr
         if isinstance(function.value, ast.Name) and function.value.id == "self" and self.owner is not None:
-            if name in ("add_module", "register_module", "register_parameter", "register_buffer") and self.in_init:
+            if name in _REGISTERS and self.in_init:
                 if arguments.nodes and not isinstance(arguments.nodes[0], ast.Constant):
                     for entry in self.owner.unregistered.values():
                         entry.wrapped = True  # registered one by one, under computed names

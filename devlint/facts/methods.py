@@ -575,10 +575,11 @@ class Methods(Calls):
                 if home.endswith(_LOSSES_END) and value.device:
                     weighted = value.device == CPU and value.made
                     participants = [module, *checked] if weighted else checked
-                if class_ is not None or not home.startswith("torch.nn."):
+                if class_ is not None or not home.startswith("torch.nn.") or home == "torch.nn.Module":
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
-                    for index, operand in enumerate(checked):
-                        if index and class_ is None and checked[0].value.device != operand.value.device:
+                    lead = leading(arguments, checked)
+                    for operand in checked:
+                        if class_ is None and (lead is None or lead.value.device != operand.value.device):
                             made = operand.value.made
                             if not (made and made[0].function in FILLED and operand.value.zero_dim is False):
                                 continue  # a further argument may be for the host: lengths, places
@@ -776,6 +777,14 @@ def is_construction(node: ast.expr) -> bool:
     function = node.func if isinstance(node, ast.Call) else None
     name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
     return name[:1].isupper() and not name.isupper()
+
+
+def leading(arguments: Arguments, operands: list[Operand]) -> Operand | None:
+    """The first tensor that a module is called with; None when it is not known, or there are keywords alone."""
+    first = arguments.nodes[0] if arguments.nodes else None
+    while isinstance(first, (ast.Tuple, ast.List)) and first.elts:
+        first = first.elts[0]
+    return next((operand for operand in operands if operand.node is first), None)
 
 
 def only_waits(arguments: Arguments, with_device: bool) -> bool:
