@@ -207,7 +207,8 @@ def intents(source: SourceLike) -> dict[int, str]:
 
 
 _PLACED = re.compile(
-    r"cuda|device|\.to\(|xpu|\bmps\b|\bhpu\b|\bnpu\b|gpu|accelerat|Trainer|[Ff]abric|DataParallel|\.prepare\(", re.IGNORECASE
+    r"cuda|device|\.to\(|xpu|\bmps\b|\bhpu\b|\bnpu\b|gpu|accelerat|Trainer|[Ff]abric|DataParallel|\.prepare\(",
+    re.IGNORECASE,
 )
 
 

@@ -580,6 +580,10 @@ class Calls(Devices):
                     self.sized[creation.span] = Operand(self.span(node), node, text, tensor)
                     return
 
+    @property
+    def in_forward(self) -> bool:
+        return self.name.rpartition(".")[2] == "forward"
+
     def leave(self, node: ast.expr, value: Value, how: str) -> None:
         """A value is returned or kept: emit `Meet` when it was made on the CPU in the size of an accelerator's tensor."""
         if value.kind != "tensor" or CPU_PLACE not in value.device or value.zero_dim is not False:
@@ -592,8 +596,8 @@ class Calls(Devices):
                 continue
             if other is None or creation.function in _INDICES or creation.function in FROM_DATA:
                 continue
-            if self.counted.get(creation.span):
-                continue  # a table of numbers that the host computes
+            if self.counted.get(creation.span) or (creation.span in self.itemized and not self.in_forward):
+                continue  # a table of numbers that the host computes, or fills item by item for who moves it
             if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in creation.node.keywords):
                 dtype = next(k.value for k in creation.node.keywords if k.arg == "dtype")
                 if self.text(dtype).rsplit(".", 1)[-1] in _INTEGERS:

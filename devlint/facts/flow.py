@@ -213,6 +213,8 @@ class Flow(Timing):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             for creation in base.made:
+                if value.is_tensor and len(nodes) == 1 and isinstance(target.value, ast.Subscript):
+                    self.itemized.add(creation.span)
                 is_number = (
                     value.kind in ("number", "bool") or getattr(getattr(source, "func", None), "attr", "") == "item"
                 )

@@ -73,6 +73,8 @@ class Imported(Functions):
         home, function = found.flow, found.function
         if home is None or function is None or not home.is_worth(function, values):
             return None
+        if not isinstance(function.node, ast.Lambda) and function.node.args.vararg is not None:
+            return None  # which of its arguments it moves is not told apart
         for argument, given in arguments.every():
             if given.kind in ("list", "dict"):
                 self.give(argument, given)

@@ -198,6 +198,7 @@ class Machine:
         self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
         self.assumed: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be tensors of the home device
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
+        self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
         self.counted: dict[
             Span, bool
         ] = {}  # tensors made here, by call: whether all that is written into them is numbers

@@ -569,7 +569,9 @@ class Methods(Calls):
         if class_ is None or not moves_inputs(class_):
             checked = operands
             if class_ is not None:
-                checked = [o for o in operands if "len" not in o.text]
+                packed = [n for n in arguments.nodes if isinstance(n, (ast.Tuple, ast.List, ast.Dict))]
+                inside = {id(child) for n in packed for child in ast.walk(n)}
+                checked = [o for o in operands if "len" not in o.text and id(o.node) not in inside]
             if not scatters:
                 participants = [module, *checked] if value.device else checked
                 if home.endswith(_LOSSES_END) and value.device:

@@ -77,6 +77,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
     event = Meet
 
     def suspects(self, event: Meet, facts: Facts) -> bool:
+        if event.how == "copy" and event.function.rpartition(".")[2] != "forward":
+            return False  # filled on the host on purpose, mostly, and moved by the caller
         return shared.owner(event) == "DEV102"
 
     def judge(self, event: Meet, site: Site) -> Finding | None:

@@ -35,6 +35,8 @@ class from another package.
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
 
@@ -89,6 +91,8 @@ class NoSuchMethod(Rule[Call]):
         if event.exists is not False or event.receiver is None or event.under.excepts:
             return False
         member = event.qualname.rpartition(".")[2]
+        if not event.is_call and re.search(rf"\.{member}\s*=[^=]", facts.text) is not None:
+            return False  # the file sets it on some object
         if member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
             return False
         value = event.receiver.value
