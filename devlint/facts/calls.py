@@ -14,6 +14,7 @@ from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.operations import BATCH, CPU_PLACE, How, short
+from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import (
     CPU,
     GUESS,
@@ -683,6 +684,16 @@ class Calls(Devices):
         self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))
         return result
 
+    def positional_device(self, arguments: Arguments) -> tuple[ast.expr, Value] | None:
+        """The device that a module is given by position, as in `nn.Linear(n, m, False, device)`."""
+        for node, value in zip(arguments.nodes, arguments.values, strict=True):
+            named = isinstance(node, (ast.Name, ast.Attribute)) and reads_like_device(
+                self.text(node).rsplit(".", 1)[-1]
+            )
+            if value.kind == "device" or named:
+                return node, value
+        return None
+
     def note_index_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:
         """`device=x.get_device()`: an index where a device belongs; -1 for a CPU tensor."""
         device = arguments.get("device")
@@ -833,6 +844,8 @@ class Calls(Devices):
                 result = merge(result, child)
             part = replace(result, ident=None, shared=True, split=None)
             return Value("module", result.device, None, (part,), home, because=because, ident=ident)
+        if device is None and class_.takes_device:
+            device = self.positional_device(arguments)
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
             return Value("module", target.device, type_name=home, because=because, ident=ident)
