@@ -142,6 +142,7 @@ _COLLECTIVES = frozenset(
 _READERS = re.compile(
     r"(^|_)(cpu|numpy|plot|draw|show|save|write|log|print|dataset|dataloader|load|assert|check|test|format|append|update|collate)"
 )
+_EXPORTS = re.compile(r"export|onnx|ncnn|coreml|tflite|openvino|torchscript|jit|convert|deploy", re.IGNORECASE)
 _WAITERS = ("synchronize", "barrier", "block_until_ready")
 #: Losses whose first argument is the weight of each class [torch/nn/modules/loss.py].
 _WEIGHTED = frozenset({"CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "BCELoss", "BCEWithLogitsLoss"})
@@ -316,6 +317,8 @@ class Calls(Devices):
             return  # what an object is made of moves later
         if given is None or module is None or module[1].kind != "module" or not module[1].device:
             return
+        if module[1].device == HOME and _EXPORTS.search(f"{self.source.path.rpartition('/')[2]}.{self.name}"):
+            return  # code that is there to export gets a module that was just loaded, on the host
         inputs = Arguments()
         inputs.nodes, inputs.values = [given[0]], [given[1]]
         for operand in self.tensors(inputs):

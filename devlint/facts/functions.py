@@ -688,7 +688,7 @@ class Functions(Registration):
             if level is None or not computed or len(computed) < len(rest):
                 continue
             for creation in value.made:
-                if not is_literal(creation):
+                if not is_literal(creation) or is_empty(creation):
                     continue
                 off = Operand(
                     creation.span, creation.node, self.text(creation.node), replace(value, device=CPU, made=(creation,))
@@ -948,6 +948,16 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
         replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side
         for side in sides
     ]
+
+
+def is_empty(creation: Creation) -> bool:
+    """Whether a tensor is made without elements, to stand for nothing: `torch.empty(0)`, `torch.tensor([])`."""
+    if len(creation.node.args) != 1:
+        return False
+    size = creation.node.args[0]
+    if isinstance(size, (ast.List, ast.Tuple)):
+        return not size.elts
+    return isinstance(size, ast.Constant) and size.value == 0 and creation.function not in FROM_DATA
 
 
 def is_literal(creation: Creation) -> bool:
