@@ -148,7 +148,9 @@ def test_messages_of_the_parser_count_the_rows_of_the_cell() -> None:
 
 def test_a_message_names_the_cell_of_a_line(cli: Cli) -> None:
     write(
-        "import torch", "# first\ny = 1", "def f(x: torch.Tensor):\n    mask = torch.arange(3)\n    return x + mask\n"
+        "import torch",
+        "# first, for cuda\ny = 1",
+        "def f(x: torch.Tensor):\n    mask = torch.arange(3)\n    return x + mask\n",
     )
     (row,) = json.loads(cli("n.ipynb", "--select", "DEV102", "--output-format", "json").out)
     assert row["message"].endswith("in `+` on line 3 of cell 4")
