@@ -310,6 +310,8 @@ class Expressions(Methods):
         if left.kind == "clock" and right.kind == "clock":
             self.elapsed(node, left, right)
             return NUMBER
+        if left.kind == "string" and isinstance(node.op, ast.Mod):
+            return STRING
         return self.binary_operation(node, node.left, left, node.right, right, node.op)
 
     def binary_operation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from functools import cached_property
 
 from devlint import knowledge
 from devlint.facts import guesses
@@ -46,6 +47,7 @@ _SETTINGS = re.compile(
     r"^(self\.)?(args?|opts?|options?|cfg|config|conf|hparams|hps|flags|params|settings)\b|device$", re.IGNORECASE
 )
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
+_PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
 
@@ -742,6 +744,11 @@ class Functions(Registration):
             f.owner is function.owner and f.name.endswith(".__init__") for f in self.stack
         )
 
+    @cached_property
+    def gets_host_batches(self) -> bool:
+        """Whether a loader that a function is given has its batches on the host: no loader of the file is told a device."""
+        return self.knows_torch and _PLACING_LOADER.search(self.source.text) is None
+
     def bind_parameters(self, function: Function, bound: dict[str, Value] | None) -> None:
         node = function.node
         assert not isinstance(node, ast.Lambda)
@@ -804,7 +811,7 @@ class Functions(Registration):
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
             elif name in evidence.modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
-            elif argument.annotation is None and _LOADER.search(name) and self.assume and self.knows_torch:
+            elif argument.annotation is None and _LOADER.search(name) and self.assume and self.gets_host_batches:
                 text = Origin(origin.span, HOST_BATCH)
                 self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
             elif self.is_batch(function, argument, evidence):
