@@ -23,7 +23,7 @@ from devlint.facts.names import Imports, collect_imports
 from devlint.facts.scan import Scan, scan
 from devlint.facts.values import Value
 from devlint.file_state import FileState
-from devlint.project_files import ProjectFiles
+from devlint.project_files import MARKS, ProjectFiles
 from devlint.source import Source, parse, read_source
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ HOPS = 6  # re-exports that one name is followed through
 DEPTH = 3  # calls followed from file to file
 STEPS = 12_000  # steps that one checked file may cause in others
 ABOVE = 5  # directories above a script that may be where its imports start
-_BOUNDARIES = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _NEVER = frozenset({"torch", "builtins", "numpy", "__future__", "typing_extensions", *sys.stdlib_module_names})
 
 
@@ -435,7 +434,7 @@ class Reach:
                 here, package = os.path.dirname(here), True
             found = [here]
             for _ in range(0 if package else ABOVE):
-                if any(os.path.exists(os.path.join(here, name)) for name in _BOUNDARIES):
+                if any(os.path.exists(os.path.join(here, name)) for name in MARKS):
                     break
                 here = os.path.dirname(here)
                 if here == found[-1]:

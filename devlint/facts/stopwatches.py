@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from devlint.facts.calls import CLOCKS
 from devlint.facts.classes import ClassFacts
+from devlint.facts.registration import is_self_attribute
 
 Qualify = Callable[[ast.expr], str | None]
 #: Names of what waits for the device, functions of the project among them.
@@ -119,7 +120,3 @@ def waits_before(body: Iterable[ast.stmt], call: ast.Call) -> bool:
 def nodes_of(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     for statement in body:
         yield from ast.walk(statement)
-
-
-def is_self_attribute(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"

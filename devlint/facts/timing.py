@@ -10,7 +10,7 @@ from devlint.facts.adopted import AdoptedClass
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import qualified
-from devlint.facts.events import NO_GUARDS, Clock
+from devlint.facts.events import NO_GUARDS, Clock, Guards
 from devlint.facts.imported import Imported
 from devlint.facts.names import Imports
 from devlint.facts.stopwatches import Step, Stopwatch, of_class, of_generator
@@ -106,15 +106,28 @@ class Timing(Imported):
         if watch.stop_waits:
             self.wait()
         here = home is self
-        second = self.current_reading(watch.stop if here else node, watch.clock)
+        place, elapsed = (watch.stop, watch.elapsed) if here else (node, node)
+        helper = None if here else self.text(node.func if isinstance(node, ast.Call) else node)
+        guards = NO_GUARDS if here else self.guards
+        self.note_elapsed(first, place, elapsed, helper, guards, self.origin(node, "timed from here on"))
+
+    def note_elapsed(
+        self,
+        first: Reading,
+        stop: ast.expr,
+        elapsed: ast.expr,
+        helper: str | None,
+        guards: Guards,
+        *because: Origin,
+    ) -> None:
+        """Emit `Clock` when device work was queued between a first reading and one at `stop`, now."""
+        second = self.current_reading(stop, first.clock)
         if second.last is None or second.works <= first.works:
             return
-        because = (self.origin(node, "timed from here on"), second.last)
         self.emit(
             Clock(
-                second.span, watch.elapsed if here else node, because, NO_GUARDS if here else self.guards, {}, self.name,
-                watch.clock, first.span, second.last, second.pending is None, first.pending is None, second.level,
-                second.device_type, None if here else self.text(node.func if isinstance(node, ast.Call) else node),
+                second.span, elapsed, (*because, second.last), guards, {}, self.name, first.clock, first.span, second.last,
+                second.pending is None, first.pending is None, second.level, second.device_type, helper,
             )
         )  # fmt: skip
 
@@ -128,15 +141,7 @@ class Timing(Imported):
         timed = node.value if node.value is not None else node.annotation
         first = self.current_reading(timed, magic)
         self.evaluate(timed)
-        second = self.current_reading(timed, magic)
-        if second.last is None or second.works <= first.works:
-            return
-        self.emit(
-            Clock(
-                second.span, timed, (second.last,), self.guards, {}, self.name, magic, first.span, second.last,
-                second.pending is None, first.pending is None, second.level, second.device_type, magic,
-            )
-        )  # fmt: skip
+        self.note_elapsed(first, timed, timed, magic, self.guards)
 
     def repeated(self, node: ast.Call, qualname: str, timed: ast.expr, value: Value) -> None:
         """A function is run between two readings of `timeit`'s clock."""
@@ -145,16 +150,8 @@ class Timing(Imported):
         first = self.current_reading(node, qualname)
         call = ast.copy_location(ast.Call(timed, [], []), timed)
         self.call_value(call, value, Arguments())
-        second = self.current_reading(node, qualname)
-        if second.last is None or second.works <= first.works:
-            return
-        because = (Origin(self.span(timed), "this is timed"), second.last)
-        self.emit(
-            Clock(
-                second.span, node, because, self.guards, {}, self.name, qualname, first.span, second.last,
-                second.pending is None, first.pending is None, second.level, second.device_type, self.text(node.func),
-            )
-        )  # fmt: skip
+        because = Origin(self.span(timed), "this is timed")
+        self.note_elapsed(first, node, node, self.text(node.func), self.guards, because)
 
 
 def timing_magic(node: ast.AnnAssign) -> str | None:
