@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from devlint.facts.frozen import record
 from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value
 from devlint.model import Origin, Span
 
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Guards:
     """The conditions under which a place runs.
 
@@ -65,7 +66,7 @@ class Creation:
         return hash(self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Operand:
     """A value that takes part in an operation; `text` is its source, `node` its expression."""
 

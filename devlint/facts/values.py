@@ -15,9 +15,10 @@ idempotent, and UNKNOWN absorbs; `tests/facts/test_values.py` states the laws an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from devlint.facts.frozen import record
 from devlint.model import Origin, Span
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Reading(NamedTuple):
     works: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Value:
     """What is known of one value.
 
