@@ -217,12 +217,11 @@ def is_host_program(source: SourceLike, scanned: Scan) -> bool:
 
     A notebook, or a script that takes gradients at its module level or below `if __name__ == "__main__"`.
     """
-    if _PLACED.search(source.text) is not None:
-        return False
-    if source.path.endswith(".ipynb"):
-        return True
-    steps = scanned.calls.get("backward", ())
-    return bool(steps) and ("__main__" in source.text or any(site.caller is None for site in steps))
+    if not source.path.endswith(".ipynb"):
+        steps = scanned.calls.get("backward", ())
+        if not steps or not ("__main__" in source.text or any(site.caller is None for site in steps)):
+            return False
+    return _PLACED.search(source.text) is None
 
 
 def is_test(path: str) -> bool:
@@ -302,20 +301,15 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
                 pending.append(function)
     used = flow.scan.called | flow.scan.handed
     pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in used)
-    seen: set[int] = set()
-    index = 0
-    while index < len(pending):
-        function = pending[index]
-        index += 1
-        if id(function) in seen:
-            continue
-        seen.add(id(function))
+    known = set(map(id, pending))
+    for function in pending:  # which grows
         if not function.called and not function.name.endswith(".__init__"):
             flow.guards = _under_callers(function)
             _guarded(flow, facts, function.node, partial(flow.run, function, None))
             flow.guards = NO_GUARDS
-        known = set(map(id, pending))
-        pending += [f for f in flow.functions.values() if id(f) not in known and is_own(f)]
+        found = [f for f in flow.functions.values() if id(f) not in known and is_own(f)]
+        pending += found
+        known.update(map(id, found))
 
 
 def is_own(function: Function) -> bool:
@@ -367,9 +361,8 @@ def moved_along(flow: Flow) -> set[str]:
     for class_ in own_classes(flow):
         for name in ("_apply", "to", "cuda"):
             own = flow.scan.functions.get(id(class_.methods.get(name)))
-            for child in own.nodes if own is not None else ():
-                if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
-                    found.add(child.attr)
+            if own is not None:
+                found.update(child.attr for child in own.stores)
     return found
 
 
@@ -397,8 +390,8 @@ def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:
     """Whether a method hands `self.name`, a list, to something that is not torch's: it may put other tensors into it."""
     for method in class_.methods.values():
         own = flow.scan.functions.get(id(method))
-        for call in own.nodes if own is not None else ():
-            if not isinstance(call, ast.Call) or isinstance(call.func, ast.Attribute):
+        for call in own.calls if own is not None else ():
+            if isinstance(call.func, ast.Attribute):
                 continue
             callee = call.func.id if isinstance(call.func, ast.Name) else ""
             if callee in ("", *_READERS) or flow.imports.names.get(callee, "").startswith("torch"):

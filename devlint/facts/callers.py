@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.machine import Function
+from devlint.facts.nodes import children, walk
 from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.scan import FunctionScan, Scan, Site
 
@@ -102,7 +103,7 @@ class Callers:
     def instances(self, class_name: str) -> set[str]:
         """The last names that objects of a class are bound to: `metric` of `self.metric = Metric()`."""
         found: set[str] = set()
-        for node in ast.walk(self.scan.tree) if self.scan.tree is not None else ():
+        for node in walk(self.scan.tree) if self.scan.tree is not None else ():
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
                 continue
             function = node.value.func
@@ -290,7 +291,7 @@ class Callers:
         """Whether an expression shows that it may be on an accelerator: moved there, or what a model gives."""
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
             return False
-        for child in ast.walk(node):
+        for child in walk(node):
             if isinstance(child, ast.Name) and child.id in self.placed:
                 return True
             if isinstance(child, ast.Call) and (moves(child) or is_model_call(child)):
@@ -338,7 +339,7 @@ class Callers:
                     value = node.value
                     if any(isinstance(c, ast.Call) and (moves(c) or is_model_call(c)) for c in chain(value)):
                         for target in node.targets:
-                            found |= {c.id for c in ast.walk(target) if isinstance(c, ast.Name)}
+                            found |= {c.id for c in walk(target) if isinstance(c, ast.Name)}
             self._placed = found - {"self", "torch", "np"}
         return self._placed
 
@@ -351,7 +352,7 @@ class Callers:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 inside = (*inside, id(node))
             yield node, inside
-            stack.extend((child, inside) for child in ast.iter_child_nodes(node))
+            stack.extend((child, inside) for child in children(node))
 
 
 def lineage(class_: ClassFacts) -> list[ClassFacts]:
@@ -390,7 +391,7 @@ def moves(call: ast.Call) -> bool:
     if function.attr in ("cuda", "xpu", "npu"):
         return True
     first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
-    return function.attr == "to" and first is not None and any(map(is_sign, ast.walk(first)))
+    return function.attr == "to" and first is not None and any(map(is_sign, walk(first)))
 
 
 def is_model_call(call: ast.Call) -> bool:
@@ -404,7 +405,11 @@ def is_model_call(call: ast.Call) -> bool:
 @lru_cache(8)
 def uses_cards(text: str) -> bool:
     """Whether a file puts anything on an accelerator, or where it is told: not one that only reads on the CPU."""
-    return re.search(r"\bcuda\b|\.to\((?:\w+\.)*device\b|accelerator", text) is not None
+    return (
+        "accelerator" in text
+        or ("cuda" in text and re.search(r"\bcuda\b", text) is not None)
+        or re.search(r"\.to\((?:\w+\.)*device\b", text) is not None
+    )
 
 
 def is_model_name(name: str) -> bool:
@@ -423,9 +428,7 @@ def runs_something(body: list[ast.stmt]) -> bool:
     for node in body:
         if isinstance(node, (ast.Try, ast.If)):
             parts = [node.body, node.orelse, *(h.body for h in getattr(node, "handlers", ()))]
-            asks_name = isinstance(node, ast.If) and any(
-                getattr(n, "id", "") == "__name__" for n in ast.walk(node.test)
-            )
+            asks_name = isinstance(node, ast.If) and any(getattr(n, "id", "") == "__name__" for n in walk(node.test))
             if asks_name or any(map(runs_something, parts)):
                 return True
         elif isinstance(node, (ast.For, ast.While, ast.With)) or (

@@ -280,7 +280,7 @@ class Calls(Devices):
         if not self.assume:
             return NOTHING
         given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
-        found = guesses.result(node.func, given, self.origin(node, "computed from tensors here"))
+        found = guesses.result(node.func, given, lambda: self.origin(node, "computed from tensors here"))
         if found is NOTHING and not self.host and callers.is_model_call(node) and callers.uses_cards(self.source.text):
             if not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
                 return guesses.guess(HOME, self.origin(node, "given by a model, which may be on an accelerator"))
@@ -295,8 +295,10 @@ class Calls(Devices):
 
     def note_sized(self, node: ast.Call, arguments: Arguments) -> None:
         """`scatter(torch.ones(index.size(0)), index)`: an unknown function gets a tensor, and a new one of its size."""
+        if not self.sized or arguments.star:
+            return
         name = self.text(node.func).rsplit(".", 1)[-1]
-        if name[:1].isupper() or _READERS.search(name.lower()) is not None or arguments.star:
+        if name[:1].isupper() or _READERS.search(name.lower()) is not None:
             return
         operands = self.tensors(arguments)
         for operand in operands:

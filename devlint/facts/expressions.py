@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from devlint.facts import guards as conditions
@@ -14,6 +15,7 @@ from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
+from devlint.facts.nodes import walk
 from devlint.facts.operations import symbol
 from devlint.facts.values import (
     ACCELERATORS,
@@ -49,6 +51,14 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 _BUILTINS = frozenset(dir(builtins))
 _TRUE = Value("bool", constant=True)
 _FALSE = Value("bool", constant=False)
+
+
+@lru_cache(1000)
+def literal(value: str | int) -> Value:
+    """What is known of a text or a whole number that the code writes down."""
+    if isinstance(value, int):
+        return Value("number", constant=value)
+    return Value("string", parse_device(value) if len(value) <= 12 else UNKNOWN, constant=value)
 
 
 def counts(loop: ast.For, name: str) -> bool:
@@ -95,16 +105,16 @@ class Expressions(Methods):
         if value is False:
             return _FALSE
         if isinstance(value, str):
-            if len(value) <= 12:
-                device = parse_device(value)
-                if device:
-                    span = self.span(node)
-                    self.literals[span] = (node, self.name, self.guards)
-                    return Value("string", device, constant=value, because=(Origin(span, "named here"),))
-                return Value("string", constant=value)
-            return Value("string", constant=value) if value.startswith("torch.") else STRING
+            if len(value) > 12 and not value.startswith("torch."):
+                return STRING
+            known = literal(value)
+            if known.device:
+                span = self.span(node)
+                self.literals[span] = (node, self.name, self.guards)
+                return replace(known, because=(Origin(span, "named here"),))
+            return known
         if isinstance(value, int):
-            return Value("number", constant=value)
+            return literal(value)
         if isinstance(value, (float, complex)):
             return NUMBER
         return NOTHING
@@ -285,7 +295,7 @@ class Expressions(Methods):
         else:
             value = self.evaluate(node.elt)
             result = Value("list", type_name="comprehension", elements=(value,))
-        targets = (n for generator in node.generators for n in ast.walk(generator.target))
+        targets = (n for generator in node.generators for n in walk(generator.target))
         self.leave_scope({n.id for n in targets if isinstance(n, ast.Name)}, saved)
         return result
 

@@ -14,6 +14,7 @@ from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.expressions import is_index
 from devlint.facts.machine import State, join_states
+from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
 from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
@@ -419,7 +420,7 @@ class Flow(Timing):
         path = self.path(test)
         if path is None or not (callers.asks_for_card(test) or "rank" in path):
             return None
-        branches = [any(moves_by(n, path) for s in body for n in ast.walk(s)) for body in (node.body, node.orelse)]
+        branches = [any(moves_by(n, path) for s in body for n in walk(s)) for body in (node.body, node.orelse)]
         return holds if branches == [holds, not holds] else None
 
     def bound_by_availability(self, then: State, otherwise: State) -> None:
@@ -464,7 +465,7 @@ class Flow(Timing):
 
     def remember(self, key: str, test: ast.expr) -> bool:
         """Whether an equal condition later has the same answer as long as its names are not rebound."""
-        for child in ast.walk(test):
+        for child in walk(test):
             if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
                 ("is_available", "isinstance")
             ):
@@ -507,7 +508,7 @@ class Flow(Timing):
 
         def head() -> None:
             self.assign_target(node.target, element, None)
-            names = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+            names = [n.id for n in walk(node.target) if isinstance(n, ast.Name)]
             scope = self.scope()
             first = self.span(node.body[0])
             env = self.state.env
@@ -526,7 +527,7 @@ class Flow(Timing):
                 self.wait_for(test)
 
         self.loop(node.body, head)
-        if any(isinstance(n, ast.Attribute) and n.attr == "query" for n in ast.walk(node.test)):
+        if any(isinstance(n, ast.Attribute) and n.attr == "query" for n in walk(node.test)):
             self.wait()  # `while not event.query()`
         if node.orelse:
             self.block(node.orelse)
@@ -739,7 +740,7 @@ class Flow(Timing):
                 known = isinstance(key, ast.Constant) and isinstance(key.value, str)
                 self.capture(part, elements.get(key.value, NOTHING) if known else NOTHING)  # type: ignore[attr-defined]
             return
-        for child in ast.walk(pattern):
+        for child in walk(pattern):
             name = getattr(child, "name", None) or getattr(child, "rest", None)
             if isinstance(name, str):
                 self.bind(name, NOTHING)

@@ -19,9 +19,11 @@ from devlint.facts.events import Creation, Guards, Operand
 from devlint.facts.exports import MOVE
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.methods import MOVES
+from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tensor
 from devlint.facts.registration import Registration, is_made_here, is_self_attribute, reads
+from devlint.facts.scan import FunctionScan
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -174,13 +176,8 @@ class Functions(Registration):
                 continue
             own = self.scan.functions.get(id(method))
             again: set[int] | None = None
-            for child in own.nodes if own is not None else ():
-                if (
-                    isinstance(child, ast.Attribute)
-                    and isinstance(child.ctx, ast.Store)
-                    and isinstance(child.value, ast.Name)
-                    and child.value.id == "self"
-                ):
+            for child in own.stores if own is not None else ():
+                if isinstance(child.value, ast.Name) and child.value.id == "self":
                     entry = class_.unregistered.get(child.attr)
                     if entry is not None and entry.target is child:
                         continue  # a helper of `__init__` sets it
@@ -206,7 +203,7 @@ class Functions(Registration):
     def made_like_first(self, class_: ClassFacts, method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
         """The attributes that a method binds to a new tensor of the CPU, or as `__init__` does, by identity of the target."""
         found: set[int] = set()
-        for child in ast.walk(method):
+        for child in walk(method):
             if not isinstance(child, ast.Assign) or len(child.targets) != 1:
                 continue
             target = child.targets[0]
@@ -224,7 +221,7 @@ class Functions(Registration):
     def set_from_outside(self) -> set[str]:
         """The attributes that some code of the file sets on other objects than `self`."""
         if self._set_outside is None:
-            nodes = ast.walk(self.scan.tree) if self.scan.tree is not None else ()
+            nodes = walk(self.scan.tree) if self.scan.tree is not None else ()
             self._set_outside = {
                 n.attr
                 for n in nodes
@@ -462,7 +459,7 @@ class Functions(Registration):
                 self.not_followed(function, bound, node, on_self)
                 if node is None or not self.assume:
                     return NOTHING
-                return guesses.result(node.func, arguments, self.origin(node, "computed from tensors here"))
+                return guesses.result(node.func, arguments, lambda: self.origin(node, "computed from tensors here"))
             if any(informs(v) for v in bound.values()) and not self.under_construction(function):
                 wanted = self.evidence_of(function).tensors
                 for name in wanted:
@@ -851,10 +848,9 @@ class Functions(Registration):
             is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
             forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
             own = self.scan.functions.get(id(node))
-            nodes, assigns = (own.nodes, own.assigns) if own is not None else ((), ())
             evidence = self.evidence[id(node)] = Evidence(
-                node, nodes, self.imports.names, forward, self.method_names(owner), assigns,
-                owner is not None and owner.is_module,
+                node, own if own is not None else FunctionScan(node), self.imports.names, forward,
+                self.method_names(owner), owner is not None and owner.is_module,
             )  # fmt: skip
         return evidence
 
@@ -908,7 +904,7 @@ def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[in
     `self.mean += x`, `out, self.hidden = self.rnn(x, self.hidden)`; not where it may be moved.
     """
     found: set[int] = set()
-    for child in ast.walk(method):
+    for child in walk(method):
         if isinstance(child, ast.AugAssign) and is_self_attribute(child.target):
             found.add(id(child.target))
         elif isinstance(child, ast.Assign) and not may_move(child.value):
@@ -921,7 +917,7 @@ def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[in
 
 def may_move(node: ast.expr) -> bool:
     """Whether an expression moves something, or calls a function that is not known to leave it where it is."""
-    for child in ast.walk(node):
+    for child in walk(node):
         if isinstance(child, ast.keyword) and child.arg == "device":
             return True
         if isinstance(child, ast.Call):
@@ -1001,7 +997,7 @@ def informs(value: Value) -> bool:
 
 def mentions_devices(class_: ClassFacts) -> bool:
     """Whether the text of a class, a data set mostly, names devices or moves anything."""
-    for child in ast.walk(class_.node):
+    for child in walk(class_.node):
         if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "device", "xpu", "mps", "npu"):
             return True
         if isinstance(child, ast.Constant) and isinstance(child.value, str) and parse_device(child.value):

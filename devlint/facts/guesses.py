@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,18 +47,17 @@ def guess(device: Device, origin: Origin) -> Value:
     return Value("unknown", device, type_name=GUESS, because=(origin,))
 
 
-def result(callee: ast.expr, given: Iterable[Value], origin_of: Origin) -> Value:
+def result(callee: ast.expr, given: Iterable[Value], origin: Callable[[], Origin]) -> Value:
     """What an unknown function is guessed to give: something on the one device of the tensors it is given, or nothing."""
     name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
-    if _ELSEWHERE.search(name.lower()):
-        return NOTHING
     given = list(given)
     device = common_device(given)
-    if device:
-        return guess(device, origin_of)
-    moved = moved_on_a_path(given)
-    if moved is None:
+    moved = moved_on_a_path(given) if not device else None
+    if not (device or moved) or _ELSEWHERE.search(name.lower()):
         return NOTHING
+    origin_of = origin()
+    if moved is None:
+        return guess(device, origin_of)
     sides = (replace(guess(side.device, origin_of), because=side.because[:1], moved=side.moved) for side in moved[1:])
     first, second = sides
     return replace(guess(join(first.device, second.device), origin_of), split=(moved[0], first, second))

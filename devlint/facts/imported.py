@@ -155,14 +155,13 @@ class Imported(Functions):
     def places(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         """Whether a function makes tensors or moves something."""
         own = self.scan.functions.get(id(node))
-        for child in own.nodes if own is not None else ():
-            if isinstance(child, ast.Attribute):
-                if child.attr in PLACES:
-                    return True
-            elif isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
-                if self.imports.names.get(child.func.id, "").rpartition(".")[2] in PLACES:
-                    return True
-        return False
+        if own is None:
+            return False
+        names = self.imports.names
+        return any(child.attr in PLACES for child in own.attributes) or any(
+            isinstance(call.func, ast.Name) and names.get(call.func.id, "").rpartition(".")[2] in PLACES
+            for call in own.calls
+        )
 
     def summarize(
         self,

@@ -12,6 +12,7 @@ from devlint.facts.calls import FILLED, Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
+from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, short, symbol
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import (
@@ -570,7 +571,7 @@ class Methods(Calls):
             checked = operands
             if class_ is not None:
                 packed = [n for n in arguments.nodes if isinstance(n, (ast.Tuple, ast.List, ast.Dict))]
-                inside = {id(child) for n in packed for child in ast.walk(n)}
+                inside = {id(child) for n in packed for child in walk(n)}
                 checked = [o for o in operands if "len" not in o.text and id(o.node) not in inside]
             if not scatters:
                 participants = [module, *checked] if value.device else checked
@@ -761,7 +762,7 @@ def sets(class_: ClassFacts, name: str) -> bool:
     """Whether a class binds an attribute in any way that its text shows, or answers for names that it does not bind."""
     if "__getattr__" in class_.methods or "__getattribute__" in class_.methods:
         return True
-    for child in ast.walk(class_.node):
+    for child in walk(class_.node):
         if isinstance(child, ast.Attribute) and child.attr == name and isinstance(child.ctx, ast.Store):
             return True
         if isinstance(child, ast.Name) and (child.id == "setattr" or (child.id == name and child.ctx is not None)):
@@ -802,6 +803,6 @@ def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
         found = class_.method(method)
         known = class_.moving[method] = found is None or any(  # not known what it does
             isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "cpu", "type_as", "to_device")
-            for child in ast.walk(found[1])
+            for child in walk(found[1])
         )
     return known

@@ -37,6 +37,10 @@ FAMILY = frozenset(
 )  # fmt: skip
 
 
+#: Statements that hold others.
+_BLOCKS = frozenset(kind for kind in ast.stmt.__subclasses__() if not {"body", "cases"}.isdisjoint(kind._fields))
+
+
 def collect_imports(tree: ast.Module) -> Imports:
     """Read every import statement, at any depth: imports inside functions, `try` and `if` count as well."""
     found = Imports()
@@ -68,7 +72,7 @@ def collect_imports(tree: ast.Module) -> Imports:
                     bind(alias.asname or alias.name, f"{base}{separator}{alias.name}", top)
                     if tried:
                         found.tried.add(alias.asname or alias.name)
-        else:
+        elif type(node) in _BLOCKS:
             inner = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             bodies = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
             bodies += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]

@@ -15,6 +15,7 @@ from typing import Literal
 
 from devlint.facts.events import Creation, Meet, Move, Operand, Scope
 from devlint.facts.machine import Machine
+from devlint.facts.nodes import walk
 from devlint.facts.values import (
     CPU,
     GUESS,
@@ -205,13 +206,13 @@ class Operations(Machine):
         if not value.because[0].text.startswith(HOST_BATCH):
             return None
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
-        nodes = own.assigns if own is not None else ast.walk(self.scan.tree or ast.Module([], []))
+        nodes = own.assigns if own is not None else walk(self.scan.tree or ast.Module([], []))
         found = [
             node
             for node in nodes
             if isinstance(node, ast.Assign)
             and node.lineno < name.lineno
-            and any(isinstance(n, ast.Name) and n.id == name.id for t in node.targets for n in ast.walk(t))
+            and any(isinstance(n, ast.Name) and n.id == name.id for t in node.targets for n in walk(t))
         ]
         last = self.span(max(found, key=lambda node: node.lineno)) if found else None
         return last if last is not None and (first is None or last.start >= first.start) else None

@@ -8,6 +8,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from devlint import knowledge
+from devlint.facts.nodes import walk
+from devlint.facts.scan import FunctionScan
 from devlint.facts.values import GUESS, Value
 
 #: Attributes that a tensor has and an ndarray, a module, a list or a number has not [torch.Tensor's documentation].
@@ -118,11 +121,10 @@ class Evidence:
     def __init__(
         self,
         node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
-        nodes: Iterable[ast.AST],
+        own: FunctionScan,
         names: dict[str, str],
         forward: bool,
         own_methods: Container[str] = (),
-        assigns: Iterable[ast.Assign | ast.For | ast.comprehension] = (),
         of_module: bool = False,
     ) -> None:
         self.own_methods = own_methods
@@ -139,46 +141,46 @@ class Evidence:
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self.parameters = {a.arg for a in every}
-        annotated = {a.arg for a in every if a.annotation is not None and not says_container(a.annotation)}
-        self.annotated = {a.arg for a in every if is_tensor_annotation(a.annotation, names)}  # as tensors
+        noted = [(a.arg, a.annotation) for a in every if a.annotation is not None]
+        annotated = {name for name, note in noted if not says_container(note)}
+        self.annotated = {name for name, note in noted if is_tensor_annotation(note, names)}  # as tensors
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
         self.tensors |= self.annotated
-        several = [a.arg for a in every if holds_tensors(a.annotation, names)]
+        several = [name for name, note in noted if holds_tensors(note, names)]
         self.several = {name for name in several if not _STORED.search(name)}  # tensors in a structure, by annotation
-        self.maybe = {a.arg for a in every if may_be_tensor(a.annotation, names)}  # tensors or something else
+        self.maybe = {name for name, note in noted if may_be_tensor(note, names)}  # tensors or something else
         open_ = self.parameters - annotated - {"self", "cls"}
-        nodes = list(nodes)
-        called = {id(child.func) for child in nodes if isinstance(child, ast.Call)}
-        doubtful = {id(child.func) for child in nodes if isinstance(child, ast.Call) and fits_others(child)}
-        for child in nodes:
-            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name):
-                name = child.value.id
-                is_used = id(child) in called or child.attr in _PROPERTIES  # `config.dim` is no method of a tensor
-                if child.attr in TENSOR_ONLY and is_used and id(child) not in doubtful:
-                    self.used_as_tensors.add(name)
-                if name in open_ and child.attr in TENSOR_ONLY and is_used and id(child) not in doubtful:
-                    self.tensors.add(name)
-                elif name in open_ and forward and child.attr in _TENSOR_OR_ARRAY:
-                    self.weak.add(name)
-                elif name in open_ and child.attr in ("parameters", "state_dict", "eval", "named_parameters"):
-                    self.modules.add(name)
-            elif isinstance(child, ast.Attribute) and child.attr in TENSOR_ONLY and isinstance(child.value, ast.Call):
-                root = _method_chain(child.value)
+        shown = {
+            id(call.func)
+            for call in own.calls
+            if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
+        }
+        for child in own.attributes:
+            base, attribute = child.value, child.attr
+            if isinstance(base, ast.Name):
+                # `config.dim` is no method of a tensor
+                if attribute in TENSOR_ONLY and (attribute in _PROPERTIES or id(child) in shown):
+                    self._used(base.id, open_)
+                elif base.id in open_:
+                    if forward and attribute in _TENSOR_OR_ARRAY:
+                        self.weak.add(base.id)
+                    elif attribute in ("parameters", "state_dict", "eval", "named_parameters"):
+                        self.modules.add(base.id)
+            elif attribute in TENSOR_ONLY and isinstance(base, ast.Call):
+                root = _method_chain(base)
                 if root in open_:
                     self.tensors.add(root)
-            elif isinstance(child, ast.Call):
-                self._call(child, open_, names, forward)
-            elif forward and isinstance(child, ast.Subscript) and isinstance(child.value, ast.Name):
-                key = child.slice
-                if child.value.id in open_ and isinstance(key, ast.Tuple):
-                    self.weak.add(child.value.id)
-        assigns = list(assigns)
-        for assign in assigns:
+        for call in own.calls:
+            self._call(call, open_, names, forward)
+        for item in own.subscripts if forward else ():
+            if isinstance(item.value, ast.Name) and item.value.id in open_ and isinstance(item.slice, ast.Tuple):
+                self.weak.add(item.value.id)
+        for assign in own.assigns:
             if isinstance(assign, ast.Assign):
                 self._assigned(assign, open_, arguments, names)
             else:
                 self._iterated(assign, open_)
-        for name, parameter in aliases_of(assigns, open_):
+        for name, parameter in aliases_of(own.assigns, open_):
             if name in self.used_as_tensors:
                 self.tensors.add(parameter)
         self.weak -= self.tensors
@@ -324,7 +326,7 @@ def aliases_of(
     spoiled: set[str] = set()
     for assign in assigns:
         if not isinstance(assign, ast.Assign):
-            spoiled.update(n.id for n in ast.walk(assign.target) if isinstance(n, ast.Name))
+            spoiled.update(names_in(assign.target))
             continue
         for target in assign.targets:
             pairs = [(target, assign.value)]
@@ -333,13 +335,18 @@ def aliases_of(
                     pairs = list(zip(target.elts, assign.value.elts, strict=True))
             for name, value in pairs:
                 if not isinstance(name, ast.Name):
-                    spoiled.update(n.id for n in ast.walk(name) if isinstance(n, ast.Name))
+                    spoiled.update(names_in(name))
                 elif isinstance(value, ast.Name) and value.id in open_ and name.id not in open_:
                     spoiled.update({name.id} if found.get(name.id, value.id) != value.id else ())
                     found[name.id] = value.id
                 elif _method_chain(value) != name.id:
                     spoiled.add(name.id)
     return ((name, parameter) for name, parameter in found.items() if name not in spoiled)
+
+
+def names_in(node: ast.expr) -> Iterable[str]:
+    """The names in an expression, the target of an assignment for the most part."""
+    return (node.id,) if isinstance(node, ast.Name) else [n.id for n in walk(node) if isinstance(n, ast.Name)]
 
 
 def none_by_default(arguments: ast.arguments, name: str) -> bool:
@@ -368,15 +375,11 @@ def shows_tensor(method: str, call: ast.Call) -> bool:
 
 
 def _is_tensor_method(name: str) -> bool:
-    from devlint import knowledge
-
     return knowledge.method("Tensor", name) is not None
 
 
 def makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
     """Whether an expression is a call of one of torch's factories, or a method of its result."""
-    from devlint import knowledge
-
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         root = node.func.value
         if isinstance(root, ast.Name):
@@ -388,8 +391,6 @@ def makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
 
 def _method_chain(node: ast.expr) -> str | None:
     """`x` for `x.int().flatten()`: calls of tensor methods on a name. None for anything else."""
-    from devlint import knowledge
-
     while isinstance(node, ast.Call):
         function = node.func
         if not isinstance(function, ast.Attribute) or knowledge.method("Tensor", function.attr) is None:
@@ -404,8 +405,6 @@ def reads_like_device(name: str) -> bool:
 
 
 def _first_is_tensor(qualname: str) -> bool:
-    from devlint import knowledge
-
     function = knowledge.function(qualname)
     return function is not None and 0 in function.tensor_params
 

@@ -11,6 +11,7 @@ from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.expressions import Expressions
+from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE
 from devlint.facts.values import (
     CPU,
@@ -177,7 +178,7 @@ class Registration(Expressions):
         """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all."""
         if not isinstance(source, ast.Call):
             return
-        for child in ast.walk(source):
+        for child in walk(source):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
                 entry = owner.unregistered.get(child.attr)
                 if entry is not None:
@@ -241,7 +242,7 @@ def reads(node: ast.expr, name: str) -> bool:
     """Whether an expression reads `self.name`."""
     return any(
         is_self_attribute(child) and getattr(child, "attr", "") == name
-        for child in ast.walk(node)
+        for child in walk(node)
         if isinstance(child, ast.expr)
     )
 

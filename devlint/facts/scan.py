@@ -6,27 +6,27 @@ import ast
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from devlint.facts.nodes import PARTS
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_LEAVES = frozenset(
-    kind
-    for base in (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
-    for kind in base.__subclasses__()
-)  # without children or a place
 
 
 @dataclass(slots=True)
 class FunctionScan:
     """What one function's text holds, nested functions included.
 
-    `nodes`: its attributes, calls and subscripts, in no order. `size`: number of nodes. `bound`: how often each name is
-    bound. `nonlocals`: names that a nested function rebinds. `assigns`: its own assignments, `for` loops and
-    comprehensions. `node`: the function; `owner`: the class around it.
+    `attributes`, `stores` (those among them that are bound), `calls`, `subscripts`: its nodes of these kinds, in no order.
+    `size`: number of nodes. `bound`: how often each name is bound. `nonlocals`: names that a nested function rebinds.
+    `assigns`: its own assignments, `for` loops and comprehensions. `node`: the function; `owner`: the class around it.
     """
 
     node: ast.AST
     owner: ast.ClassDef | None = None
     size: int = 0
-    nodes: list[ast.Attribute | ast.Call | ast.Subscript] = field(default_factory=list)
+    attributes: list[ast.Attribute] = field(default_factory=list)
+    stores: list[ast.Attribute] = field(default_factory=list)
+    calls: list[ast.Call] = field(default_factory=list)
+    subscripts: list[ast.Subscript] = field(default_factory=list)
     bound: dict[str, int] = field(default_factory=dict)
     nonlocals: set[str] = field(default_factory=set)
     assigns: list[ast.Assign | ast.For | ast.comprehension] = field(default_factory=list)
@@ -58,74 +58,97 @@ def scan(tree: ast.Module) -> Scan:
     found = Scan(tree=tree)
     outside = FunctionScan(tree)  # stands for the module level
     nested: list[tuple[FunctionScan, FunctionScan]] = []
-    # node, the function that holds it, the outermost function around it, the class around that
-    stack: list[tuple[ast.AST, FunctionScan, FunctionScan | None, ast.ClassDef | None]] = [(tree, outside, None, None)]
-    pop, push = stack.pop, stack.append
-    callees: set[int] = set()  # what calls call
-    while stack:
-        node, inside, caller, owner = pop()
-        inside.size += 1
+    # what is left to do around a function or class, the function that holds it, the outermost one, the class
+    around: list[tuple[list[ast.AST], FunctionScan, FunctionScan | None, ast.ClassDef | None]] = []
+    inside, caller, owner = outside, None, None
+    handed = found.handed
+    stack: list[ast.AST] = [tree]
+    size = 0  # nodes of `inside` that are not counted there yet
+    while True:
+        if not stack:
+            inside.size += size
+            size = 0
+            if not around:
+                break
+            stack, inside, caller, owner = around.pop()
+            continue
+        node = stack.pop()
+        size += 1
+        if isinstance(node, ast.Name):
+            if type(node.ctx) is not ast.Store:
+                handed.add(node.id)
+            elif caller is not None:
+                inside.bound[node.id] = inside.bound.get(node.id, 0) + 1
+            continue
         kind = type(node)
         if kind is ast.Constant:
             continue
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store):
-                if caller is not None:
-                    inside.bound[node.id] = inside.bound.get(node.id, 0) + 1
-            elif id(node) not in callees:
-                found.handed.add(node.id)
-            continue
         if isinstance(node, ast.Attribute):
-            inside.nodes.append(node)
-            if id(node) not in callees:
-                found.handed.add(node.attr)
-            push((node.value, inside, caller, owner))
+            inside.attributes.append(node)
+            if type(node.ctx) is ast.Store:
+                inside.stores.append(node)
+            handed.add(node.attr)
+            stack.append(node.value)
             continue
         if isinstance(node, ast.Call):
-            inside.nodes.append(node)
+            inside.calls.append(node)
             target = node.func
-            name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", None)
-            if isinstance(name, str):
-                callees.add(id(target))
-                found.calls.setdefault(name, []).append(Site(node, caller))
+            if isinstance(target, ast.Name):
+                size += 1
+                found.calls.setdefault(target.id, []).append(Site(node, caller))
                 if caller is not None:
-                    found.called.add(name)
-            push((target, inside, caller, owner))
-            for child in (*node.args, *node.keywords):
-                push((child, inside, caller, owner))
+                    found.called.add(target.id)
+            elif isinstance(target, ast.Attribute):
+                size += 1
+                inside.attributes.append(target)
+                found.calls.setdefault(target.attr, []).append(Site(node, caller))
+                if caller is not None:
+                    found.called.add(target.attr)
+                stack.append(target.value)
+            else:
+                stack.append(target)
+            stack += node.args
+            size += len(node.keywords)
+            for keyword in node.keywords:
+                value = keyword.value
+                stack.append(value)
+                if keyword.arg in ("collate_fn", "worker_init_fn"):
+                    if isinstance(value, ast.Name):
+                        found.collators.add(value.id)
+                    elif isinstance(value, ast.Attribute):
+                        found.collators.add(value.attr)
             continue
         if isinstance(node, ast.Subscript):
-            inside.nodes.append(node)
+            inside.subscripts.append(node)
         elif isinstance(node, (ast.Assign, ast.For, ast.comprehension)):
             inside.assigns.append(node)
         elif isinstance(node, ast.Global):
             found.rebound.update(node.names)
         elif isinstance(node, ast.Nonlocal):
             inside.nonlocals.update(node.names)
-        elif isinstance(node, ast.keyword) and node.arg in ("collate_fn", "worker_init_fn"):
-            value = node.value
-            if isinstance(value, ast.Name):
-                found.collators.add(value.id)
-            elif isinstance(value, ast.Attribute):
-                found.collators.add(value.attr)
         elif isinstance(node, ast.ClassDef):
-            owner = node
+            around.append((stack, inside, caller, owner))
+            inside.size += size
+            stack, size, owner = [], 0, node
         elif isinstance(node, _FUNCTIONS):
+            around.append((stack, inside, caller, owner))
+            inside.size += size
             own = found.functions.setdefault(id(node), FunctionScan(node, owner))
             nested.append((own, inside))
-            inside, caller = own, caller or own
-        for field_name in node._fields:
+            stack, size, inside, caller = [], 0, own, caller or own
+        for field_name in PARTS[kind]:
             part = getattr(node, field_name, None)
             if part.__class__ is list:
-                for child in part:
-                    if isinstance(child, ast.AST):
-                        push((child, inside, caller, owner))
-            elif isinstance(part, ast.AST) and type(part) not in _LEAVES:
-                push((part, inside, caller, owner))
+                stack += filter(None, part)  # a key may be missing, and a default
+            elif isinstance(part, ast.AST):
+                stack.append(part)
     for own, outer in reversed(nested):
         outer.size += own.size
         if outer is not outside:
-            outer.nodes += own.nodes
+            outer.attributes += own.attributes
+            outer.stores += own.stores
+            outer.calls += own.calls
+            outer.subscripts += own.subscripts
             outer.nonlocals |= own.nonlocals
     found.size = outside.size
     return found

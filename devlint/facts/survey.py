@@ -26,7 +26,7 @@ Gate = Callable[[ast.Module, Flow, str], bool]
 
 _RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
 _LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
-_ASKS = re.compile(r"available\(|\.cuda\(|[\"']cuda|torch\.cuda\.")
+_ASKS = ("available(", ".cuda(", '"cuda', "'cuda", "torch.cuda.")
 
 
 def words(*any_of: str) -> Gate:
@@ -52,7 +52,7 @@ def works_in_workers(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 def touches_early(tree: ast.Module, flow: Flow, text: str) -> bool:
     """Whether the visible devices are set, or something is computed for a default or a class body, in a file with CUDA."""
-    return "VISIBLE_DEVICES" in text or (_ASKS.search(text) is not None and any(map(computes_early, tree.body)))
+    return "VISIBLE_DEVICES" in text or (any(word in text for word in _ASKS) and any(map(computes_early, tree.body)))
 
 
 def computes_early(node: ast.stmt) -> bool:

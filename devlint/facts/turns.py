@@ -9,6 +9,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from devlint.facts.nodes import walk
 from devlint.facts.values import Value
 
 
@@ -44,7 +45,7 @@ def first_turn(body: Sequence[ast.stmt], env: Mapping[str, Value], index: str | 
         return None
     asked: set[str] = set()
     for statement in body:
-        for child in ast.walk(statement):
+        for child in walk(statement):
             if isinstance(child, (ast.If, ast.IfExp)):
                 name = subject(child.test)
                 if name is not None:
@@ -54,7 +55,7 @@ def first_turn(body: Sequence[ast.stmt], env: Mapping[str, Value], index: str | 
         flags &= {
             child.id
             for statement in body
-            for child in ast.walk(statement)
+            for child in walk(statement)
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
         }
     counted = index if index in asked else None
