@@ -14,11 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
 from devlint.settings import MovingFunction
+
+if TYPE_CHECKING:
+    from devlint.requirement import Required
 
 DEFAULT_EXCLUDE = (
     ".bzr", ".devlint_cache", ".direnv", ".eggs", ".git", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
@@ -174,6 +177,7 @@ class Config:
     root: Path = field(default_factory=Path.cwd)
     extends: Config | None = None
     torch_required: tuple[int, int] | None = None  # the lowest that the project's packaging files ask for
+    torch_newest: tuple[int, int] | None = None  # the newest that they admit
 
     extend: str | None = _setting(
         None, STRING, "another configuration file whose settings hold where this one is silent"
@@ -379,7 +383,7 @@ class Resolver:
         from devlint.requirement import Requirements
 
         self._requirements = None if isolated else Requirements()
-        self._with_required: dict[tuple[int, tuple[int, int]], Config] = {}
+        self._with_required: dict[tuple[int, Required], Config] = {}
         if isolated:
             self._fixed = self._default
         elif given is not None:
@@ -401,7 +405,7 @@ class Resolver:
             return config
         key = (id(config), required)
         if key not in self._with_required:
-            self._with_required[key] = replace(config, torch_required=required)
+            self._with_required[key] = replace(config, torch_required=required.lowest, torch_newest=required.newest)
         return self._with_required[key]
 
     def _nearest(self, directory: str) -> Config:

@@ -1,7 +1,8 @@
-"""The lowest torch that a project asks for, from its own packaging files.
+"""The versions of torch that a project asks for, from its own packaging files.
 
 Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry), `setup.cfg`, `setup.py`
-(strings that read like a requirement) and `requirements.txt`. The search ends at the root of the repository.
+(strings that read like a requirement), `requirements.txt` and conda's `environment.yml`. The search ends at the root of the
+repository.
 """
 
 from __future__ import annotations
@@ -9,18 +10,33 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 Version = tuple[int, int]
+LAST = 99  # stands for the last minor of a major version
 
-_FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", os.path.join("requirements", "base.txt"))
+
+class Required(NamedTuple):
+    """The lowest and the newest version that a project admits, each None when it does not say."""
+
+    lowest: Version | None
+    newest: Version | None
+
+
+_FILES = (
+    "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", os.path.join("requirements", "base.txt"), "reqs.txt",
+    "environment.yml", "environment.yaml", "conda.yml", "conda.yaml",
+)  # fmt: skip
 _LARGEST = 1_000_000  # bytes
 #: A requirement as PEP 508 writes it, from the name on: extras, then the versions up to a marker or the end.
 _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[\w.*+-]+\s*,?\s*)+)")
 #: Where one may start: a row of a list of requirements, or a string.
 _ROW = re.compile(rf"^\s*(?:-\s*)?{_REQUIREMENT.pattern}", re.MULTILINE)
 _STRING = re.compile(rf"[\"']{_REQUIREMENT.pattern}")
-_BOUND = re.compile(r"(>=|~=|===?|>|\^|~)\s*(\d+)(?:\.(\d+))?")
+#: A row of an environment of conda, where the package has two names and one `=` means equal.
+_CONDA = re.compile(r"^\s*-\s*(?:[\w.-]+::)?(?:py)?torch\s*(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
+_BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d+)(?:\.(\d+))?")
+_UPPER = re.compile(r"(?<![<>=!~^\w.])(<=|<|~=|={1,3}|\^|~)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)")
 
 
 def lowest_in(specifiers: str) -> Version | None:
@@ -29,16 +45,32 @@ def lowest_in(specifiers: str) -> Version | None:
     return max(bounds, default=None)
 
 
+def newest_in(specifiers: str) -> Version | None:
+    """The newest version that specifiers such as `>=2.4,<3` or `==1.8.0` admit; None when they have no upper bound."""
+    return min((_newest(*found) for found in _UPPER.findall(specifiers)), default=None)
+
+
+def _newest(operator: str, major: str, minor: str, rest: str) -> Version:
+    first, second = int(major), int(minor) if minor else None
+    if operator == "<":
+        if rest.strip(".0"):
+            return (first, second or 0)
+        return (first, second - 1) if second else (first - 1, LAST)
+    if operator == "^" or (operator == "~=" and not rest) or second is None:
+        return (first, LAST)
+    return (first, second)
+
+
 class Requirements:
     """What the packaging files around directories ask of torch. Files are read once; what cannot be read says nothing."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Version | None] = {}
+        self._known: dict[str, Required | None] = {}
 
-    def of(self, directory: str) -> Version | None:
-        """The lowest torch of the project that holds a directory (absolute path); None when it does not say."""
+    def of(self, directory: str) -> Required | None:
+        """The versions for the project that holds a directory (absolute path); None when it does not say."""
         if directory not in self._known:
-            found = lowest_of(directory)
+            found = required_in(directory)
             parent = os.path.dirname(directory)
             if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
                 found = self.of(parent)
@@ -46,11 +78,14 @@ class Requirements:
         return self._known[directory]
 
 
-def lowest_of(directory: str) -> Version | None:
-    """What the packaging files of one directory say; the first that has a lower bound decides."""
+def required_in(directory: str) -> Required | None:
+    """What the packaging files of one directory say; the first that has a bound decides."""
     for name in _FILES:
-        found = min(filter(None, map(lowest_in, _specifiers(os.path.join(directory, name)))), default=None)
-        if found is not None:
+        said = list(_specifiers(os.path.join(directory, name)))
+        lowest = min(filter(None, map(lowest_in, said)), default=None)
+        newest = [newest_in(each) for each in said]
+        found = Required(lowest, max(filter(None, newest)) if newest and all(newest) else None)
+        if any(found):
             return found
     return None
 
@@ -70,6 +105,8 @@ def _specifiers(path: str) -> Iterator[str]:
         yield from _of_pyproject(text)
     elif path.endswith(".py"):
         yield from _STRING.findall(text)
+    elif path.endswith((".yml", ".yaml")):
+        yield from _CONDA.findall(text)
     else:
         yield from _ROW.findall(text)
 

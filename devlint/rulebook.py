@@ -105,6 +105,7 @@ class Rulebook:
                 ignore=_off(codes),
                 torch_version=config.lowest_torch,
                 torch_stated=config.states_torch,
+                torch_newest=config.torch_newest,
                 assume_accelerator=config.assume_accelerator,
                 functions=config.functions,
                 severities=severities,

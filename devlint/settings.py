@@ -19,13 +19,15 @@ class MovingFunction(NamedTuple):
 class Settings:
     """Resolved settings of one file.
 
-    `torch_version`: the lowest torch the project supports; `torch_stated`: whether somebody said so, or it is assumed.
+    `torch_version`: the lowest torch the project supports; `torch_stated`: whether somebody said so, or it is assumed;
+    `torch_newest`: the newest that the project admits, None without an upper bound.
     """
 
     select: tuple[str, ...] = ()  # code prefixes or names; empty: every rule that is not opt-in
     ignore: tuple[str, ...] = ()
     torch_version: tuple[int, int] = (2, 7)
     torch_stated: bool = True
+    torch_newest: tuple[int, int] | None = None
     assume_accelerator: bool = True
     functions: tuple[tuple[str, MovingFunction], ...] = ()  # by qualified name
     severities: tuple[tuple[str, Severity], ...] = ()  # by code, where they differ from the rule's own

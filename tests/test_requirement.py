@@ -1,4 +1,4 @@
-"""The lowest torch that a project asks for, as its packaging files say it."""
+"""The versions of torch that a project asks for, as its packaging files say it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from devlint.config import Resolver
-from devlint.requirement import Requirements, lowest_in
+from devlint.requirement import Required, Requirements, lowest_in, newest_in
 from tests.conftest import Run
+
+
+def lowest_of(directory: Path) -> tuple[int, int] | None:
+    required = Requirements().of(str(directory))
+    return required.lowest if required is not None else None
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,28 @@ def test_lower_bound_of_specifiers(specifiers: str, lowest: tuple[int, int] | No
 
 
 @pytest.mark.parametrize(
+    ("specifiers", "newest"),
+    [
+        ("==1.8.0", (1, 8)),
+        ("==1.8.0+cu111", (1, 8)),
+        ("=1.8.0=py3.8_cuda11.1_cudnn8.0.5_0", (1, 8)),
+        (">=2.4,<3", (2, 99)),
+        ("<2.4", (2, 3)),
+        ("<2.4.1", (2, 4)),
+        ("<2.0", (1, 99)),
+        ("<=2.4", (2, 4)),
+        ("~=1.8", (1, 99)),
+        ("~=1.8.0", (1, 8)),
+        ("^1.8", (1, 99)),
+        (">=1.8", None),
+        ("!=1.8", None),
+    ],
+)
+def test_upper_bound_of_specifiers(specifiers: str, newest: tuple[int, int] | None) -> None:
+    assert newest_in(specifiers) == newest
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("pyproject.toml", '[project]\ndependencies = ["numpy", "torch>=2.4,<3"]\n'),
@@ -43,13 +70,15 @@ def test_lower_bound_of_specifiers(specifiers: str, lowest: tuple[int, int] | No
         ("setup.py", 'from setuptools import setup\nsetup(install_requires=["torchvision>=0.19", "torch>=2.4"])\n'),
         ("requirements.txt", "numpy\ntorch==2.4.1  # the one we test\n"),
         ("requirements/base.txt", "torch >= 2.4\n"),
+        ("environment.yml", "dependencies:\n  - python=3.8\n  - pytorch=2.4.0=py3.8_cuda11.1_0\n"),
+        ("environment.yaml", "dependencies:\n  - pytorch::pytorch>=2.4\n"),
     ],
 )
 def test_packaging_file_states_the_lowest_torch(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
-    assert Requirements().of(str(tmp_path)) == (2, 4)
+    assert lowest_of(tmp_path) == (2, 4)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +104,9 @@ def test_nearest_file_counts_and_the_search_ends_at_the_root_of_the_repository(t
     inner.mkdir(parents=True)
     assert Requirements().of(str(inner)) is None
     (repository / "setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.2\n")
-    assert Requirements().of(str(inner)) == (2, 2)
+    assert lowest_of(inner) == (2, 2)
     (inner / "requirements.txt").write_text("torch>=2.6\n")
-    assert Requirements().of(str(inner)) == (2, 6)
+    assert lowest_of(inner) == (2, 6)
 
 
 def test_setting_comes_before_what_packaging_says(tmp_path: Path) -> None:
@@ -134,3 +163,25 @@ def test_settings_shown_name_where_the_lowest_torch_comes_from(run: Run) -> None
     assert "# in force: 2.7 (nobody says, it is assumed)" in run("check", "--show-settings", "a.py").out
     Path("setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.3\n")
     assert "# in force: 2.3 (the project's packaging files ask for it)" in run("check", "--show-settings", "a.py").out
+
+
+OLD_NAME = """
+    import torch
+
+    torch.set_deterministic(True)
+"""
+
+
+def test_name_that_only_an_older_torch_had_is_no_error_where_the_project_pins_such_a_torch(run: Run) -> None:
+    Path("a.py").write_text(textwrap.dedent(OLD_NAME))
+    options = ("check", "--no-cache", "--select", "DEV302", "a.py")
+    assert "DEV302" in run(*options).out
+    Path("requirements.txt").write_text("torch==1.8.0\n")
+    assert "DEV302" not in run(*options).out
+
+
+def test_one_file_that_has_no_upper_bound_leaves_the_newest_open(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(
+        "torch>=2.4; sys_platform != 'win32'\ntorch>=2.4,<2.6; sys_platform == 'win32'\n"
+    )
+    assert Requirements().of(str(tmp_path)) == Required((2, 4), None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers
+from devlint.facts.callers import Callers, last_name, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import Definition, collect_class, definitions
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
@@ -184,6 +184,7 @@ def _interpreter(
         is_test=is_test(source.path),
         torch_version=settings.torch_version,
         torch_stated=settings.torch_stated,
+        torch_newest=settings.torch_newest,
     )
     assume = settings.assume_accelerator and not facts.is_test and not is_host_program(source, scanned)
     flow = make(source, imports, facts, assume)
@@ -373,7 +374,7 @@ def _registers(flow: Flow) -> None:
         if not class_.is_module:
             continue
         for name, entry in class_.unregistered.items():
-            if entry.wrapped or name in moved or (entry.trained and entry.placed):
+            if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
             if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
                 continue
@@ -384,6 +385,27 @@ def _registers(flow: Flow) -> None:
                 entry.moved_at_use, entry.reassigned, entry.appended,
             )  # fmt: skip
             flow.emit(event)
+
+
+def is_placed_anew(class_: ClassFacts, name: str) -> bool:
+    """Whether a method other than `__init__` puts `self.name` as a whole where it is needed.
+
+    `self.alpha = self.alpha.type_as(x)`. An item of it may be put there too late: what is behind a test of its shape.
+    """
+    for method_name, method in class_.methods.items():
+        for node in ast.walk(method) if method_name != "__init__" else ():
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+                continue
+            function = node.value.func
+            if not isinstance(function, ast.Attribute) or not (function.attr == "type_as" or moves(node.value)):
+                continue
+            if any(is_own_attribute(target, name) for target in node.targets):
+                return True
+    return False
+
+
+def is_own_attribute(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and last_name(node.value) == "self"
 
 
 def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:

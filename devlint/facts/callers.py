@@ -383,6 +383,11 @@ def chain(node: ast.expr) -> Iterator[ast.expr]:
             return
 
 
+def last_name(node: ast.expr) -> str:
+    """The name that an expression reads as in the end: `net` of `self.net`; empty for what is no name."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
 def moves(call: ast.Call) -> bool:
     """Whether a call reads like a move to an accelerator: `x.cuda()`, `x.to(device)`."""
     function = call.func

@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import Callers, chain, given, lineage
+from devlint.facts.callers import Callers, chain, given, lineage, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import needs_caller, refuted
-from devlint.facts.events import Event, Meet, Use
+from devlint.facts.events import Event, Meet, Register, Use
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function
 from devlint.facts.operations import BATCH, CPU_PLACE
 from devlint.facts.parameters import Evidence
 from devlint.facts.project import Loaded, Reach, is_imported
 from devlint.facts.scan import FunctionScan, Site
+from devlint.facts.unmoved import is_never_moved
 from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 from devlint.project_files import Files, Search
@@ -166,10 +167,13 @@ class CallSites:
         """
         if refuted(self, event):
             return None
-        if not isinstance(event, (Meet, Use)) or event.level != "assume" or not self._checked.assumed:
+        if isinstance(event, Register):
+            return None if is_never_moved(self, event.function) else ()
+        if not isinstance(event, (Meet, Use)) or event.level != "assume":
             return ()
         operand = event.other if isinstance(event, Meet) else event.operand
         shown: list[Origin] = []
+        given = False
         for origin in operand.value.because:
             assumed = self._checked.assumed.get(origin.span) if origin.path is None else None
             if assumed is None:
@@ -177,9 +181,12 @@ class CallSites:
             said = self.asked(*assumed)
             if said.answer == "host" or (said.answer == "unknown" and needs_caller(self, event, *assumed)):
                 return None
+            given = given or said.answer == "device"
             if said.where is not None and said.where.path != self._checked.source.path:
                 name = assumed[0].name
                 shown.append(said.where._replace(text=f"`{name}` is called with this here"))
+        if not given and is_never_moved(self, event.function):
+            return None
         return tuple(shown[:1])
 
     def asked(self, function: Function, name: str) -> Said:
@@ -193,6 +200,30 @@ class CallSites:
     def function(self, name: str) -> Function | None:
         """A function of the checked file by its qualified name there."""
         return self._checked.functions.get(name)
+
+    def class_of(self, function: str) -> ClassFacts | None:
+        """The class of the checked file whose method, or function inside one, has this qualified name there."""
+        class_ = self._checked.classes.get(function.split(".", 1)[0])
+        return class_ if class_ is not None and not class_.abroad else None
+
+    def made(self, looked: Looked, home: Looked, class_name: str) -> Iterator[Site]:
+        """The calls, in one file, that make objects of a class of the file `home`."""
+        if looked is not home:
+            yield from self._calls_of(looked, home.path, class_name)
+            return
+        for site in looked.loaded.scan.calls.get(class_name, ()):
+            if isinstance(site.call.func, ast.Name):
+                yield site
+
+    @property
+    def root(self) -> str | None:
+        """The directory of the project; None when its files cannot be searched."""
+        files = self._searched()
+        return files.root if files is not None else None
+
+    def reads_all(self, word: str) -> bool:
+        """Whether all files that mention a name are among those that `mentioning` gives."""
+        return len(self.files_mentioning(word)) <= CANDIDATES
 
     def evidence(self, function: Function) -> Evidence | None:
         """The uses of the parameters of a function of the checked file."""
@@ -265,7 +296,12 @@ class CallSites:
             looked_at = self._look(path)
             if looked_at is not None:
                 found += self._listen(looked_at, sites, depth)
-        return next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
+        said = next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
+        if said == UNKNOWN and not home.flow.callers.is_method_of_module(function):
+            calls = [pair for pairs in asked.values() for pair in pairs]
+            if any(is_moved_later(site, argument) for site, argument in calls):
+                return HOST
+        return said
 
     def _listen(self, looked: Looked, sites: list[tuple[Site, ast.expr]], depth: int) -> Iterator[Said]:
         """What some calls in one file say, by interpreting the functions around them."""
@@ -484,6 +520,27 @@ class CallSites:
                 self.reach.read[path], loaded = self.reach.project.load(path)
             self._looked[path] = Looked(path, loaded, self._make(loaded, self.reach)) if loaded is not None else None
         return self._looked.get(path)
+
+
+def is_moved_later(site: Site, argument: ast.expr) -> bool:
+    """Whether the code around a call moves, after it, the name that it hands over or the names that take its result."""
+    around: ast.AST | None = site.caller.node if site.caller is not None else None
+    if around is None:
+        return False
+    names = {argument.id} if isinstance(argument, ast.Name) else set()
+    for node in ast.walk(around):
+        if isinstance(node, ast.Assign) and node.value is site.call:
+            targets = [
+                t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])
+            ]
+            names |= {t.id for t in targets if isinstance(t, ast.Name)}
+    row = site.call.end_lineno or site.call.lineno
+    for node in ast.walk(around):
+        if isinstance(node, ast.Call) and node.lineno > row and moves(node):
+            receiver = getattr(node.func, "value", None)
+            if isinstance(receiver, ast.Name) and receiver.id in names:
+                return True
+    return False
 
 
 def holds(outer: ast.AST, inner: ast.AST) -> bool:

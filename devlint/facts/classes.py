@@ -67,7 +67,7 @@ class ClassFacts:
     @property
     def on_host(self) -> bool:
         """Whether its methods run on the host by contract: data sets, samplers, collators, transforms."""
-        return self.family in ("Dataset", "Sampler")
+        return self.family in ("Dataset", "Sampler", "Collator")
 
     @property
     def method_names(self) -> Collection[str]:

@@ -78,4 +78,6 @@ def _family(
         return "Module"
     if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
         return "Sampler"
+    if "__call__" in methods and any("collat" in name.lower() for name in (node.name, *last)):
+        return "Collator"
     return None

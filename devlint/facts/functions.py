@@ -25,6 +25,7 @@ from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tenso
 from devlint.facts.registration import Registration, is_made_here, is_self_attribute, reads
 from devlint.facts.scan import FunctionScan
 from devlint.facts.values import (
+    COMPUTED,
     CPU,
     HOME,
     NONE,
@@ -50,6 +51,7 @@ _SETTINGS = re.compile(
 )
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
+_LENGTHS = re.compile(r"len|size")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 SIGNATURES = 8  # different arguments for which one function is run
 
@@ -343,6 +345,8 @@ class Functions(Registration):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if len(arguments.values) < 2 or arguments.star or _LOSS.search(name.lower()) is None:
             return
+        if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
+            return  # a loss over sequences: where it takes targets and lengths is its own affair
         output, target = (
             self.operand(n, guesses.tensor(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
         )
@@ -459,7 +463,7 @@ class Functions(Registration):
                 self.not_followed(function, bound, node, on_self)
                 if node is None or not self.assume:
                     return NOTHING
-                return guesses.result(node.func, arguments, lambda: self.origin(node, "computed from tensors here"))
+                return guesses.result(node.func, arguments, lambda: self.origin(node, COMPUTED))
             if any(informs(v) for v in bound.values()) and not self.under_construction(function):
                 wanted = self.evidence_of(function).tensors
                 for name in wanted:

@@ -107,6 +107,10 @@ def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[
         elif isinstance(test.func, ast.Attribute) and test.func.attr == "is_pinned":
             # page-locked memory comes from an accelerator's driver, on nearly every machine that of CUDA
             condition.when |= {"cuda", "accelerator"}
+        elif isinstance(test.func, ast.Attribute) and test.func.attr == "is_cuda" and not test.args:
+            condition.when.add("cuda")  # a method of that name, for what a tensor has as an attribute
+            condition.unless_not.add("cuda")
+            condition.else_on_cpu.add(source(test.func.value))
         elif name in _NCCL_IS_THERE:
             condition.when.add("cuda")
         elif not (test.args or test.keywords or (name or "").startswith(("torch.", "builtins."))):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from devlint import knowledge
 from devlint.facts import aliases, distributions, guesses, ordering, randomness
+from devlint.facts.callers import is_model_name, last_name
 from devlint.facts.calls import FILLED, Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
@@ -124,7 +125,7 @@ class Methods(Calls):
         if name == "dtype":
             return Value("dtype")
         if base.kind == "tensors":
-            if base.ident is not None or name.isupper():
+            if base.ident is not None or name.isupper() or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
             return base if base.device else NOTHING
         return NOTHING

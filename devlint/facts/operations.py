@@ -17,6 +17,7 @@ from devlint.facts.events import Creation, Meet, Move, Operand, Scope
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
 from devlint.facts.values import (
+    COMPUTED,
     CPU,
     GUESS,
     HOME,
@@ -134,6 +135,8 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
+                if is_put_beside_guess(off, other.value):
+                    continue
                 culprits.append((off, other, level))
         if not culprits:
             return None
@@ -294,6 +297,16 @@ class Operations(Machine):
             (place,) = device
             type = place.type if isinstance(place, Place) else None
         self.queue(node, what, "certain" if sure else "assume", type)
+
+
+def is_put_beside_guess(off: Operand, other: Value) -> bool:
+    """Whether the expression takes one operand to the CPU, and the other is what an unknown function computed.
+
+    Who wrote it knew that function.
+    """
+    if not other.because or other.because[0].text != COMPUTED or CPU_PLACE not in off.value.device:
+        return False
+    return any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "cpu" for n in ast.walk(off.node))
 
 
 def is_of_object(device: Device) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from devlint import knowledge
 from devlint.facts.events import Event, Scope
 from devlint.facts.values import TENSOR_KINDS, Device, Value
 from devlint.file_state import FileState
@@ -39,6 +40,12 @@ class Facts:
     is_test: bool = False  # the file is a test by its name or folder
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
     torch_stated: bool = True  # somebody said so; otherwise it is assumed
+    torch_newest: tuple[int, int] | None = None  # the newest that the project admits, None without an upper bound
+
+    @property
+    def covers_torch(self) -> bool:
+        """Whether what is known of torch covers some version that the project admits."""
+        return self.torch_newest is None or self.torch_newest >= knowledge.VERSIONS[0]
 
     def source(self, span: Span) -> str:
         """The text of the file at `span`."""

@@ -36,6 +36,8 @@ Kind = Literal[
 
 #: Type name of what an unknown function computed from tensors, see `devlint.facts.guesses`.
 GUESS: Final = "computed"
+#: The text of the origin of such a value.
+COMPUTED: Final = "computed from tensors here"
 #: Type name of what a condition tells to be no tensor.
 NO_TENSOR: Final = "no tensor"
 #: Type name of a list whose elements are known, but not how often and where each one is in it.

@@ -53,6 +53,17 @@ def asks_version(event: ApiCall) -> bool:
     return any(_ASKS_VERSION.search(test) for test in event.under.tests)
 
 
+def hangs_on_import(event: ApiCall, facts: Facts) -> bool:
+    """Whether the place stands under a flag that is set where an import succeeds: `HAS_X = False` in an `except`."""
+    names = {name for test in event.under.tests for name in re.findall(r"[A-Za-z_]\w*", test)}
+    for handler in re.finditer(
+        r"^([ \t]*)except\b[^\n]*:[^\n]*\n((?:\1[ \t]+[^\n]*\n|[ \t]*\n)*)", facts.text, re.MULTILINE
+    ):
+        if any(re.search(rf"^[ \t]*{name}\s*(:[^=\n]*)?=", handler[2], re.MULTILINE) for name in names):
+            return True
+    return False
+
+
 def is_written_out(event: ApiCall, site: Site) -> bool:
     """Whether the name is written where it is used, and not in a variable that was given it elsewhere."""
     return spelled(event, site).partition(".")[0] in site.facts.imports

@@ -28,7 +28,7 @@ No fix, as the nearest name may not be what was meant.
 
 ## Known limits
 Names that the program itself adds to torch are reported where it does so in another file. Private names are
-not.
+not, nor anything in a project whose requirements admit no torch from 2.2 on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import asks_version, is_called, is_written_out
+from devlint_rules._api import asks_version, hangs_on_import, is_called, is_written_out
 from devlint_rules._calls import path_to
 
 
@@ -54,10 +54,12 @@ class NoSuchFunction(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        if event.exists is not False or event.under.excepts:
+        if event.exists is not False or event.under.excepts or not facts.covers_torch:
             return False
         name = event.qualname.rpartition(".")[2]
         if asks_version(event) or any(name.lower() in test.lower() for test in event.under.tests):
+            return False
+        if hangs_on_import(event, facts):
             return False
         if ".xpu." in event.qualname and ("intel_extension" in facts.text or name.endswith("Tensor")):
             return False  # a package of its vendor, or a build for it, adds more

@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import asks_version, is_called, version
+from devlint_rules._api import asks_version, hangs_on_import, is_called, version
 
 
 class NotInTorchVersion(Rule[ApiCall]):
@@ -54,10 +54,12 @@ class NotInTorchVersion(Rule[ApiCall]):
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
         late = event.since is not None and event.since > facts.torch_version and facts.torch_stated
-        if not (late or event.removed is not None) or event.under.excepts:
+        newest = facts.torch_newest
+        gone = event.removed is not None and (newest is None or newest >= event.removed)
+        if not (late or gone) or event.under.excepts:
             return False
         name = event.qualname.rpartition(".")[2]
-        if asks_version(event) or any(name in test for test in event.under.tests):
+        if asks_version(event) or any(name in test for test in event.under.tests) or hangs_on_import(event, facts):
             return False
         if event.qualname.startswith("torch.Tensor."):
             return False

@@ -35,8 +35,8 @@ did the parameter was lost. For data that a factory call makes the call gets `de
 depend on the device, as random numbers do. A hint for moves with further arguments, and across a comment.
 
 ## Known limits
-Silent for moves to the CPU, to a dtype, and where the target is not known to be a device. A parameter that was given a name
-first is not followed.
+Silent for moves to the CPU, to a dtype, where the target is not known to be a device, and for `requires_grad=False`, where
+nothing is trained. A parameter that was given a name first is not followed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class TransferredParameter(Rule[Move]):
         made = event.receiver.node
         if event.receiver.value.kind != "parameter" or not isinstance(made, ast.Call) or not made.args:
             return False
-        return ast.unparse(made.func).rpartition(".")[2].endswith("Parameter")
+        if not ast.unparse(made.func).rpartition(".")[2].endswith("Parameter"):
+            return False
+        return not any(k.arg == "requires_grad" and ast.unparse(k.value) == "False" for k in made.keywords)
 
     def judge(self, event: Move, site: Site) -> Finding | None:
         assert event.target is not None

@@ -70,6 +70,20 @@ def test_without_callers_an_argument_may_be_on_an_accelerator(checked: Checked) 
                     part = part.cpu()
                 return mask(part)
         """,
+        "that moves the result": """
+            from tools import mask
+            def step(batch, device):
+                masked = mask(batch["x"])
+                masked = masked.to(device)
+                return masked
+        """,
+        "that moves what it gave": """
+            from tools import mask
+            def step(rows, model, device):
+                batch = rows[0]
+                sizes = mask(batch)
+                return model(batch.to(device)), sizes
+        """,
         "as a transform": """
             import torch
             from torchvision import transforms
