@@ -38,6 +38,7 @@ _HOST_LIBRARIES = frozenset(
 _MODELS = ("model", "net", "policy", "actor", "critic", "encoder", "decoder", "generator", "discriminator", "module")
 
 
+_LOSS = re.compile(r"(^|[._])(loss|losses|criterion)(?=[._]|$)|Loss(?=\.|$)")
 #: Words in the path of files that read and prepare data.
 _DATA = frozenset(
     {
@@ -184,12 +185,14 @@ class Callers:
     def is_plausible(self, function: Function, annotated: bool) -> bool:
         """Whether anything says that the function's arguments may be on an accelerator.
 
-        A module's methods, an annotation, code of the file that handles devices; or a file of functions that works with
-        torch alone: it is written for tensors wherever they are.
+        A module's methods, an annotation, a loss, code of the file that handles devices; or a file of functions that works
+        with torch alone: it is written for tensors wherever they are.
         """
         owner = function.owner
         if annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]:
             return True
+        if _LOSS.search(function.name) is not None:
+            return True  # it gets what a model gave
         return owner is None and self.is_pure
 
     @property

@@ -31,6 +31,7 @@ from devlint.facts.values import (
     Kind,
     Value,
     describe,
+    extent,
     is_surely_accelerator,
     may_be_accelerator,
     merge,
@@ -103,6 +104,8 @@ _INDICES = frozenset(
         "torch.combinations",
     }
 )  # fmt: skip
+#: Operations that give indices of what they are given.
+_GIVE_INDICES = frozenset({"multinomial", "argsort", "argmax", "argmin", "nonzero", "topk", "sort"})
 _SIZED = frozenset(
     {"expand", "view", "reshape", "repeat", "permute", "narrow", "tile", "unfold", "unflatten", "new_zeros", "roll"}
 )
@@ -149,6 +152,11 @@ _WAITERS = ("synchronize", "barrier", "block_until_ready")
 _WEIGHTED = frozenset({"CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "BCELoss", "BCEWithLogitsLoss"})
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
+#: What is differentiated, and its gradients: they are where it is [torch/csrc/autograd/engine.cpp, validate_outputs].
+_ROOTS = {
+    "torch.autograd.grad": (("outputs", 0), ("grad_outputs", 2)),
+    "torch.autograd.backward": (("tensors", 0), ("grad_tensors", 1)),
+}
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
@@ -307,9 +315,23 @@ class Calls(Devices):
             if value.device != CPU or value.zero_dim is not False or len(value.made) != 1:
                 continue
             known = self.sized.get(value.made[0].span)
-            beside = [o for o in operands if known is not None and o.value.device == known.value.device]
-            if known is not None and any(o.text == known.text.split(".", 1)[0] for o in beside):
+            if known is None:
+                continue
+            beside = [o for o in operands if o.value.device == known.value.device]
+            if any(o.text == known.text.split(".", 1)[0] for o in beside):
                 self.meet(node, [operand, next(o for o in beside)], "function", name, "exact")
+            elif value.made[0].function in FILLED and self.is_part_of_module(node.func):
+                given = [self.operand(n, guesses.tensor(v)) for n, v in arguments.every() if guesses.is_guess(v)]
+                beside += [o for o in given if o.value.device == known.value.device]
+                if beside:
+                    self.meet(node, [operand, beside[0]], "function", name, "exact")
+
+    def is_part_of_module(self, function: ast.expr) -> bool:
+        """Whether what is called is an attribute of the module whose method this is, and no method: `self.decoder(z)`."""
+        if not isinstance(function, ast.Attribute) or self.owner is None or not self.owner.is_module:
+            return False
+        is_own = isinstance(function.value, ast.Name) and function.value.id == "self"
+        return is_own and self.owner.method(function.attr) is None
 
     def note_run(self, node: ast.Call, arguments: Arguments) -> None:
         """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""
@@ -457,11 +479,18 @@ class Calls(Devices):
             mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
         if mixing is not None and len(operands) > 1 and record.device_from not in ("argument", "like"):
             self.meet(node, operands, "inplace" if record.inplace else how, operation, mixing, written)
-        if record.qualname == "torch.autograd.grad":
-            roots = [arguments.get("outputs", 0), arguments.get("grad_outputs", 2)]
+        if record.qualname in _ROOTS:
+            roots = [arguments.get(name, position) for name, position in _ROOTS[record.qualname]]
             parts = Arguments()
-            parts.nodes, parts.values = [g[0] for g in roots if g is not None], [g[1] for g in roots if g is not None]
+            parts.nodes, parts.values = (
+                [g[0] for g in roots if g is not None],
+                [guesses.tensor(g[1]) for g in roots if g is not None],
+            )
             self.meet(node, self.tensors(parts), "function", operation, "exact")
+        if record.qualname.rsplit(".", 1)[-1] in _GIVE_INDICES:
+            for operand in operands:
+                for creation in operand.value.made:
+                    self.sized.pop(creation.span, None)  # indices may stay on the CPU
         if record.sync in ("always", "maybe") and any(may_be_accelerator(o.value.device) for o in operands):
             self.wait()
         if record.qualname in ("torch.cuda.synchronize", "torch.accelerator.synchronize"):
@@ -482,7 +511,8 @@ class Calls(Devices):
         device: tuple[ast.expr, Value] | None,
     ) -> Value:
         positional = len(arguments.values)
-        result = record.result_of(positional, given_keywords(arguments), numbers_of(arguments))
+        tensors = [i for i, v in enumerate(arguments.values) if v.is_tensor and v.zero_dim is not True]
+        result = record.result_of(positional, given_keywords(arguments), numbers_of(arguments), tensors)
         if result == "same":
             if operands and operands[0].node not in arguments.nodes:
                 return operands[0].value  # the receiver
@@ -599,6 +629,8 @@ class Calls(Devices):
             return  # elsewhere a tensor of a size may well be a count, a mask or a statistic that stays on the host
         for creation in value.made:
             other = self.sized.get(creation.span)
+            if self.is_of_caller(creation):
+                continue  # it goes back to the function that made it
             if other is not None and not self.stays_behind(other.value):
                 continue
             if other is None or creation.function in _INDICES or creation.function in FROM_DATA:
@@ -618,6 +650,11 @@ class Calls(Devices):
                     *other.value.because[:1],
                 )
                 self.emit_meet(node, "size", how, off, other, level, because)
+
+    def is_of_caller(self, creation: Creation) -> bool:
+        """Whether a function that waits for the one that is run made a tensor, and handed it over."""
+        around = [f for f in self.stack if self.span(f.node).start <= creation.span.start < self.span(f.node).end]
+        return bool(around) and self.stack[-1] not in around
 
     def stays_behind(self, other: Value) -> bool:
         """Whether a tensor of the CPU that takes on what an accelerator's tensor is, or its size, is likely a mistake."""
@@ -655,8 +692,8 @@ class Calls(Devices):
             return True
         if first is None and not arguments.keywords:
             return True
-        if qualname in ("torch.normal",):
-            return None
+        if qualname == "torch.normal" and arguments.get("size", 2) is None:
+            return None  # as the means and deviations are
         return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
 
     @property
@@ -719,8 +756,11 @@ class Calls(Devices):
             return  # it may be an array
         if self.function is not None:
             evidence = self.evidence.get(id(self.function.node))
-            root = operand.text.split(".", 1)[0].split("[", 1)[0]
-            if evidence is not None and root in evidence.narrowed:
+            roots = {operand.text.split(".", 1)[0].split("[", 1)[0]}
+            assumed = self.assumed.get(operand.value.because[0].span) if operand.value.because else None
+            if assumed is not None and assumed[0] is self.function:
+                roots.add(assumed[1])
+            if evidence is not None and not roots.isdisjoint(evidence.narrowed):
                 return  # the code asks what it is, so it may be an array here
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
@@ -909,6 +949,8 @@ class Calls(Devices):
                 return replace(first, kind="list" if name == "list" else "tuple")
             return Value("list" if name == "list" else "tuple")
         if name == "len":
+            if first.kind in ("tensor", "parameter", "buffer") and first.device:
+                return extent(first, self.text(arguments.nodes[0]))
             return NUMBER
         if name in ("iter", "reversed", "sorted"):
             return first
@@ -1041,6 +1083,11 @@ class Calls(Devices):
             return Value("parameter", UNKNOWN)
         return replace(first[1], kind="parameter", attribute=None)
 
+    def call_product(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`math.prod(x.shape[:-1])`"""
+        first = arguments.values[0] if arguments.values else NOTHING
+        return extent(first, str(first.constant)) if first.type_name == "size" else NOTHING
+
     def call_wait(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         self.wait()
         return NONE
@@ -1141,6 +1188,7 @@ SPECIAL: dict[str, Special] = {
     "copy.deepcopy": Calls.call_deepcopy,
     "copy.copy": Calls.call_copy,
     "functools.partial": Calls.call_partial,
+    "math.prod": Calls.call_product,
     "torch.utils.data.random_split": Calls.call_random_split,
     "torchaudio.load": Calls.call_audio,
     "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,

@@ -33,6 +33,7 @@ from devlint.facts.values import (
     Place,
     Symbol,
     Value,
+    extent,
     grown,
     is_surely_accelerator,
     join,
@@ -77,6 +78,11 @@ def is_index(value: Value) -> bool:
     [torch/csrc/autograd/python_variable_indexing.cpp, applySlicing: applySelect with the integer]
     """
     return value.is_tensor and value.zero_dim is not True
+
+
+def is_new_axis(node: ast.expr) -> bool:
+    """Whether a part of an index adds a dimension: `x[None]`."""
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 class Expressions(Methods):
@@ -195,7 +201,7 @@ class Expressions(Methods):
         if base.type_name == "size":
             if isinstance(key, ast.Slice):
                 return base
-            return Value("number", base.device, type_name="extent", because=base.because, constant=base.constant)
+            return extent(base, str(base.constant))
         if base.is_tensor:
             parts = (
                 [index]
@@ -208,10 +214,12 @@ class Expressions(Methods):
             pairs = list(zip(nodes, parts, strict=False)) if index.kind == "tuple" else [(key, index)]
             operands = [self.operand(n, v) for n, v in pairs if is_index(v) and not self.is_item(n, v)]
             receiver = self.operand(node.value, base)
+            if base.zero_dim is True and isinstance(key, ast.Constant) and isinstance(key.value, int):
+                return NOTHING  # a number in torch 0.3, `loss.data[0]`, and refused since
             if operands:
                 if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
                     return Value("tensor", UNKNOWN, False)  # torch refuses it; what would follow is no other fault
-            keeps = isinstance(key, ast.Slice) or any(isinstance(n, (ast.Slice,)) for n in nodes) or bool(operands)
+            keeps = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in nodes) or bool(operands)
             return Value(
                 "tensor", base.device, False if keeps else None, because=base.because, made=base.made,
                 attribute=base.attribute,

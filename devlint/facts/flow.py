@@ -28,6 +28,7 @@ from devlint.facts.values import (
     Value,
     describe,
     either,
+    extent,
     grown,
     is_surely_accelerator,
     may_be_accelerator,
@@ -145,6 +146,8 @@ class Flow(Timing):
                     given = elements[index if index < star else index - len(target.elts)]
             elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip", GUESS):
                 given = self.element(value)
+            elif value.type_name == "size":
+                given = value if isinstance(element, ast.Starred) else extent(value, str(value.constant))
             else:
                 given = NOTHING
             self.assign_target(element, given, None, statement)

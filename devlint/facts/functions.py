@@ -53,6 +53,8 @@ _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
 _LENGTHS = re.compile(r"len|size")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
+_OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+MAPPED = 8  # elements for which a mapped function is called one by one
 SIGNATURES = 8  # different arguments for which one function is run
 
 
@@ -194,6 +196,9 @@ class Functions(Registration):
                         if id(child) in again:
                             kept.add(child.attr)
                             continue
+                    known = class_.attributes.get(child.attr)
+                    if known is not None and known.kind == "buffer" and id(child) in made_of_themselves(method):
+                        continue  # `self.step = self.step + 1`
                     spoiled.add(child.attr)
         if kept:
             spoiled |= kept & self.set_from_outside()
@@ -272,6 +277,30 @@ class Functions(Registration):
                 self.escape(node, arguments)
                 return NOTHING
         return self.call_method(node, receiver, name, arguments)
+
+    def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
+        found = self.read_property(node) or self.saved(node)
+        return found if found is not None else super().read_attribute(node, base)
+
+    def saved(self, node: ast.Attribute) -> Value | None:
+        """`ctx.saved_tensors` in the `backward` of an operation."""
+        function = self.function
+        if node.attr != "saved_tensors" or function is None or not is_gradient_of(function) or not self.assume:
+            return None
+        if self.host:
+            return None
+        return Value("tensors", HOME, None, because=(self.origin(node, "saved by `forward`"),))
+
+    def read_property(self, node: ast.Attribute) -> Value | None:
+        """`self.prior` that is a property of the class: what its function gives, where that is made of tensors."""
+        if self.owner is None or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return None
+        found = self.owner.method(node.attr)
+        if found is None or found[0].abroad or node.attr not in found[0].properties or "device" in node.attr:
+            return None
+        function = self.method_function(found[0], node.attr, found[1])
+        value = self.call_function(function, [self.self_value(self.owner)], {}, on_self=True)
+        return value if value.is_tensor or value.kind in ("tuple", "distribution") else None
 
     def forget_self(self) -> None:
         """A method that is not followed may have changed any attribute."""
@@ -373,6 +402,37 @@ class Functions(Registration):
         self.leave_scope(set(names), before)
         return result
 
+    def call_builtin(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
+        if name == "map" and len(arguments.values) == 2 and not arguments.keywords and not arguments.star:
+            mapped = self.call_map(node, arguments)
+            if mapped is not None:
+                return mapped
+        return super().call_builtin(node, name, arguments)
+
+    def call_map(self, node: ast.Call, arguments: Arguments) -> Value | None:
+        """`q, k, v = map(lambda t: rearrange(t, pattern), (q, k, v))`: what the function gives for each; None: not known."""
+        function, iterated = arguments.values
+        several = isinstance(iterated.elements, tuple) and iterated.kind in ("tuple", "list")
+        parts = iterated.elements if several and isinstance(iterated.elements, tuple) else (self.element(iterated),)
+        if len(parts) > MAPPED:
+            return None
+        results: list[Value] = []
+        for part in parts:
+            given = Arguments()
+            given.nodes, given.values = [arguments.nodes[1]], [part]
+            if function.kind == "function" and function.type_name in self.lambdas:
+                made = self.call_lambda(*self.lambdas[function.type_name], given)
+            elif function.kind == "function" and function.type_name in self.functions:
+                made = self.call_function(self.functions[function.type_name], [part], {})
+            elif function.kind == "unknown" and self.assume:
+                made = guesses.result(arguments.nodes[0], [part], self.origin(node, "computed from tensors here"))
+            else:
+                made = None
+            if made is None:
+                return None
+            results.append(made)
+        return Value("list", type_name=None if several else "comprehension", elements=tuple(results))
+
     depth = 0  # calls of lambdas followed into each other
 
     def construct_own(self, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> Value:
@@ -447,17 +507,19 @@ class Functions(Registration):
         on_self: bool = False,
     ) -> Value:
         """Call a function of this file with known arguments: it is run with them, once per kind of arguments."""
-        if isinstance(function.node, ast.Lambda) or is_stub(function.node):
+        if isinstance(function.node, ast.Lambda):
             return NOTHING
+        if is_stub(function.node):
+            in_module = function.owner is not None and function.owner.is_module
+            return self.of_subclass(node, arguments) if in_module and node is not None and self.assume else NOTHING
         function.callers.append(self.guards)
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
-        key = signature(arguments, keywords, self.state, attributes)
+        key, summary = self.known_call(function, arguments, keywords, attributes)
         bound = self.bound_arguments(function, arguments, keywords)
         if on_self:
             for name, value in bound.items():
                 known = function.given.get(name)
                 function.given[name] = value if known is None else merge(known, value)
-        summary = function.summaries.get(key)
         if summary is None:
             if function in self.stack or len(self.stack) >= DEPTH or len(function.summaries) >= SIGNATURES:
                 self.not_followed(function, bound, node, on_self)
@@ -465,7 +527,8 @@ class Functions(Registration):
                     return NOTHING
                 return guesses.result(node.func, arguments, lambda: self.origin(node, COMPUTED))
             if any(informs(v) for v in bound.values()) and not self.under_construction(function):
-                wanted = self.evidence_of(function).tensors
+                evidence = self.evidence_of(function)
+                wanted = evidence.tensors | evidence.several
                 for name in wanted:
                     self.note_given(function, name, bound.get(name, NOTHING))
                 if all(name in bound and (bound[name].device or not tensor_like(bound[name])) for name in wanted):
@@ -478,6 +541,25 @@ class Functions(Registration):
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
         return self.without_symbols(summary.result, function, node, on_self)
+
+    def of_subclass(self, node: ast.Call, arguments: list[Value]) -> Value:
+        """What a module's method without a body is guessed to give; it rests on what was assumed of the tensors it is given."""
+        found = guesses.result(node.func, arguments, self.origin(node, "computed from tensors here"))
+        first = next((v for v in arguments if v.kind != "module" and v.device == found.device), NOTHING)
+        return replace(found, because=first.because[:1] or found.because) if guesses.is_guess(found) else found
+
+    def known_call(
+        self, function: Function, arguments: list[Value], keywords: dict[str, Value], attributes: dict[str, Value]
+    ) -> tuple[object, Summary | None]:
+        """The key of a call, and what an equal one did: one with the same new tensors, as long as there are not too many."""
+        coarse = signature(arguments, keywords, self.state, attributes)
+        values = (*arguments, *keywords.values())
+        made = tuple(c.span for v in guesses.opened(values) for c in v.made)
+        key = (coarse, made)
+        summary = function.summaries.get(key)
+        if summary is None and made and len(function.summaries) >= SIGNATURES // 2:
+            summary = next((s for k, s in function.summaries.items() if isinstance(k, tuple) and k[0] == coarse), None)
+        return key, summary
 
     def note_given(self, function: Function, name: str, given: Value) -> None:
         """What a parameter is given by the calls of this file: all of them must know it."""
@@ -691,7 +773,7 @@ class Functions(Registration):
             if level is None or not computed or len(computed) < len(rest):
                 continue
             for creation in value.made:
-                if not is_literal(creation) or is_empty(creation):
+                if not is_literal(creation) or is_empty(creation) or self.is_of_caller(creation):
                     continue
                 off = Operand(
                     creation.span, creation.node, self.text(creation.node), replace(value, device=CPU, made=(creation,))
@@ -777,6 +859,7 @@ class Functions(Registration):
                     # a function that is given a size and no tensor leaves it to its caller where the result belongs
                     self.state.env[name] = replace(given, device=UNKNOWN)
                     continue
+                given = without_sizes(given)
                 if guesses.is_guess(given):
                     self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
                     continue
@@ -818,6 +901,9 @@ class Functions(Registration):
             elif self.is_batch(function, argument, evidence):
                 text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
                 self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
+            elif index > 0 and is_gradient_of(function) and self.assume and not self.host:
+                self.state.env[name] = Value("tensor", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
             elif index == 1 and self.is_input(function, argument, evidence):
                 self.state.env[name] = guesses.guess(home, origin)
                 self.assumed[origin.span] = (function, name)
@@ -957,6 +1043,25 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
     ]
 
 
+def without_sizes(value: Value) -> Value:
+    """A tuple or list of numbers without the tensors whose sizes they are, see `bind_parameters`."""
+    if value.kind not in ("tuple", "list") or not isinstance(value.elements, tuple):
+        return value
+    if not any(e.type_name in ("size", "extent") for e in value.elements):
+        return value
+    return replace(
+        value,
+        elements=tuple(replace(e, device=UNKNOWN) if e.type_name in ("size", "extent") else e for e in value.elements),
+    )
+
+
+def is_gradient_of(function: Function) -> bool:
+    """Whether a function is the `backward` of an operation: what it gets beside its context are gradients."""
+    owner = function.owner
+    of_torch = owner is not None and any(base in _OPERATIONS for base in owner.bases)
+    return of_torch and function.name.endswith(".backward")
+
+
 def is_empty(creation: Creation) -> bool:
     """Whether a tensor is made without elements, to stand for nothing: `torch.empty(0)`, `torch.tensor([])`."""
     if len(creation.node.args) != 1:
@@ -983,10 +1088,18 @@ def is_host_name(name: str) -> bool:
 
 
 def is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function has nothing in it but a docstring: a subclass says what it gives."""
+    """Whether a function has nothing in it but a docstring and its refusal to run: a subclass says what it gives."""
     return all(
-        isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in node.body
+        isinstance(s, ast.Pass)
+        or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        or (isinstance(s, ast.Raise) and s.exc is not None and _says_abstract(s.exc))
+        for s in node.body
     )
+
+
+def _says_abstract(error: ast.expr) -> bool:
+    error = error.func if isinstance(error, ast.Call) else error
+    return isinstance(error, ast.Name) and error.id == "NotImplementedError"
 
 
 def tensor_like(value: Value) -> bool:

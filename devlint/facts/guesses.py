@@ -118,6 +118,8 @@ def settle(record: Function, values: list[Value]) -> None:
             given = values[index]
             if isinstance(given.elements, tuple) and given.kind in ("list", "tuple"):
                 values[index] = replace(given, elements=tuple(map(tensor, given.elements)))
+            elif is_guess(given):
+                values[index] = replace(given, kind="tensors")  # it holds tensors
 
 
 def part(value: Value, name: str | None = None) -> Value:

@@ -20,7 +20,7 @@ from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.exports import PLACES
-from devlint.facts.functions import SIGNATURES, Functions, is_stub, signature
+from devlint.facts.functions import SIGNATURES, Functions, is_stub
 from devlint.facts.instances import Instance, of_token, token
 from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
@@ -174,13 +174,14 @@ class Imported(Functions):
         """What a call of a function of this file does, for a caller in another one."""
         if isinstance(function.node, ast.Lambda) or is_stub(function.node) or not self.knows_torch:
             return None  # a method may be any of these
-        key = signature(arguments, keywords, self.state, attributes)
-        if key not in function.summaries:
+        key, summary = self.known_call(function, arguments, keywords, attributes)
+        if summary is None:
             if len(function.summaries) >= SIGNATURES:
                 return None
             bound = self.bound_arguments(function, arguments, keywords)
             self.follow(function, key, bound, attributes, None, on_self)
-        return function.summaries[key]
+            summary = function.summaries[key]
+        return summary
 
     def visit(self, action: Callable[[], _T], state: State | None = None) -> _T | None:
         """Do something in this file for another one, which may itself be in the middle of this one. None: out of bounds."""

@@ -31,6 +31,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     describe,
+    extent,
     may_be_accelerator,
     merge,
     on,
@@ -484,9 +485,7 @@ class Methods(Calls):
             return NUMBER if arguments.values else Value("object")
         if name == "size":
             if arguments.values:
-                return Value(
-                    "number", receiver.device, type_name="extent", because=receiver.because, constant=operand.text
-                )
+                return extent(receiver, operand.text)
             return Value(
                 "object", receiver.device, receiver.zero_dim, type_name="size", because=receiver.because,
                 constant=operand.text,

@@ -196,7 +196,8 @@ class Operations(Machine):
             self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level,
             first, scope, branch, bound,
         )  # fmt: skip
-        self.emit(event, off.span)
+        # a helper may be given tensors that were made in different places
+        self.emit(event, off.span, off.value.made[0].span if off.value.made else None)
 
     def bound_at(self, off: Operand, first: Span | None) -> Span | None:
         """Where a part of a batch of the host got its name, `x = Variable(x)`: the place to move it.

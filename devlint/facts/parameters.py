@@ -206,7 +206,7 @@ class Evidence:
             if any(p in self.used_as_tensors for p in parts):
                 self.containers.add(value.id)
         elif isinstance(target, ast.Name) and target.id in open_:
-            if not self.in_init and none_by_default(arguments, target.id) and makes_tensor(value, names):
+            if not self.in_init and none_by_default(arguments, target.id) and fills_in(target.id, value, names):
                 self.tensors.add(target.id)
 
     def _iterated(self, node: ast.For | ast.comprehension, open_: Container[str]) -> None:
@@ -274,8 +274,10 @@ class Evidence:
                 self.tensors.add(first.id)
             return
         target = names.get(root.id)
-        if target is not None and target.split(".", 1)[0] == "numpy" and isinstance(first, ast.Name):
-            self.arrays.add(first.id)
+        if target is not None and target.split(".", 1)[0] == "numpy":
+            given = unscaled(first)
+            if isinstance(given, ast.Name):
+                self.arrays.add(given.id)
         if target is None or not target.startswith("torch"):
             return
         qualname = ".".join([target, *reversed(chain)])
@@ -297,6 +299,7 @@ class Evidence:
                     if isinstance(part, ast.Name):
                         self._used(part.id, open_)
         elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
+            first = unscaled(first)
             if isinstance(first, ast.Name):
                 self._used(first.id, open_)
             elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
@@ -313,6 +316,25 @@ def fits_others(call: ast.Call) -> bool:
         named = any(k.arg in ("dim", "index") for k in call.keywords)
         return not (is_dimension or named or (isinstance(first, ast.Name) and "dim" in first.id))
     return name == "backward" and bool(call.args)
+
+
+def unscaled(node: ast.expr | None) -> ast.expr | None:
+    """`x` for `-x`, `0.5 * x` and `x / 2 + 1`: a number beside it makes it no tensor, so it must be one itself."""
+    while True:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            node = node.operand
+        elif isinstance(node, ast.BinOp) and is_number(node.left):
+            node = node.right
+        elif isinstance(node, ast.BinOp) and is_number(node.right):
+            node = node.left
+        else:
+            return node
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an expression is written as a number: `0.5`, `-1`."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
 
 
 def aliases_of(
@@ -387,6 +409,20 @@ def makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
             return function is not None and function.device_from in ("argument", "like") and function.result == "tensor"
         node = root
     return False
+
+
+def fills_in(name: str, node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether an expression makes a tensor, or does so instead of a name: `x if x is not None else torch.ones(3)`."""
+    if isinstance(node, ast.IfExp):
+        sides = [node.body, node.orelse]
+    elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+        sides = node.values
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
+        sides = [a.body if isinstance(a, ast.Lambda) else a for a in node.args]  # `default(x, torch.ones(3))`
+    else:
+        return makes_tensor(node, names)
+    own = [s for s in sides if isinstance(s, ast.Name) and s.id == name]
+    return len(sides) == 2 and len(own) == 1 and any(makes_tensor(s, names) for s in sides if s is not own[0])
 
 
 def _method_chain(node: ast.expr) -> str | None:

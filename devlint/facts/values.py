@@ -199,6 +199,11 @@ STRING: Final = Value("string")
 BOOL: Final = Value("bool")
 
 
+def extent(size: Value, text: str) -> Value:
+    """One of the numbers of a tensor's size, or a product of them; `text`: the tensor as the code writes it."""
+    return Value("number", size.device, type_name="extent", because=size.because, constant=text)
+
+
 def either(a: Value, b: Value) -> Value:
     """`merge` where paths of a function meet: a CPU tensor made on one of them stays one, whatever it is on the other."""
     for known, other in ((a, b), (b, a)):
@@ -229,6 +234,9 @@ def merge(a: Value, b: Value) -> Value:
     if b.kind == "none" and a.kind != "none":
         return replace(a, split=None)
     if a.kind != b.kind:
+        for number, other in ((a, b), (b, a)):
+            if number.kind == "number" and other.kind in ("tensor", "parameter", "buffer"):
+                return replace(other, split=None)  # `total = 0` and later `total + loss`: a number is nowhere
         if (a.is_tensor or a.type_name == GUESS) and (b.is_tensor or b.type_name == GUESS):
             kind: Kind = "tensor"
         elif NO_TENSOR in (a.type_name, b.type_name) and (a.is_tensor or b.is_tensor):

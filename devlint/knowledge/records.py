@@ -84,12 +84,18 @@ class Function(NamedTuple):
     def is_tensor_method(self) -> bool:
         return self.qualname.startswith("torch.Tensor.")
 
-    def result_of(self, positional: int, keywords: Collection[str], numbers: Collection[int] = ()) -> str:
+    def result_of(
+        self,
+        positional: int,
+        keywords: Collection[str],
+        numbers: Collection[int] = (),
+        tensors: Collection[int] = (),
+    ) -> str:
         """The result of one call.
 
         positional: how many positional arguments it has, not counting the object of a method. keywords: the names
-        given, without those given as a literal False or None. numbers: the positions that are known to hold a number,
-        which tells `x.max(1)` from `x.max(other)`.
+        given, without those given as a literal False or None. numbers, tensors: the positions that are known to hold a
+        number or a tensor, which tells `x.max(1)` from `x.max(other)`.
         """
         for cause, result in self.variants:
             if cause.startswith("#"):
@@ -98,6 +104,8 @@ class Function(NamedTuple):
             elif cause in keywords:
                 return result
             elif cause in self.params and positional > (at := self.params.index(cause)):
+                if at in tensors:
+                    continue
                 return result if at in numbers else "unknown"
         return self.result
 
