@@ -425,7 +425,7 @@ class Functions(Registration):
             elif function.kind == "function" and function.type_name in self.functions:
                 made = self.call_function(self.functions[function.type_name], [part], {})
             elif function.kind == "unknown" and self.assume:
-                made = guesses.result(arguments.nodes[0], [part], self.origin(node, "computed from tensors here"))
+                made = guesses.result(arguments.nodes[0], [part], lambda: self.origin(node, COMPUTED))
             else:
                 made = None
             if made is None:
@@ -544,7 +544,7 @@ class Functions(Registration):
 
     def of_subclass(self, node: ast.Call, arguments: list[Value]) -> Value:
         """What a module's method without a body is guessed to give; it rests on what was assumed of the tensors it is given."""
-        found = guesses.result(node.func, arguments, self.origin(node, "computed from tensors here"))
+        found = guesses.result(node.func, arguments, lambda: self.origin(node, COMPUTED))
         first = next((v for v in arguments if v.kind != "module" and v.device == found.device), NOTHING)
         return replace(found, because=first.because[:1] or found.because) if guesses.is_guess(found) else found
 
