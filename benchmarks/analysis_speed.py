@@ -40,6 +40,7 @@ def main(root: Path) -> None:
         start = time.process_time()
         for source in sources:
             tree = parse(source) if project is None else project.parsed(source).tree
+            gc.freeze()
             analyse(tree, source, Settings(), project)
             gc.collect(0)
             gc.freeze()

@@ -162,8 +162,8 @@ class Linter:
             else:
                 _Check(self, source, result).comments(Suppressions(source))
         else:
-            with _collector_off():
-                _Check(self, source, result).run()
+            with _collector_off() as was_off:
+                _Check(self, source, result).run(freezes=was_off)
         if not self.settings.reports_unreadable:
             result.diagnostics = [each for each in result.diagnostics if each.code != UNREADABLE_FILE.code]
         if self.settings.changes_diagnostics:
@@ -220,12 +220,17 @@ class _Check:
         self.others: dict[str, Source | None] = {}
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
 
-    def run(self) -> None:
+    def run(self, freezes: bool) -> None:
+        """`freezes`: in a run over many files the collector need not look at the tree, which holds no cycles."""
+        if freezes:
+            gc.collect(0)  # what an earlier round left
         try:
             module = self.linter.parse(self.source)
         except SourceError as error:
             self.result.diagnostics.append(unreadable(self.source.path, error, self.source))
             return
+        if freezes:
+            gc.freeze()
         try:
             facts = self.linter.analyse(module, self.source)
         except SourceError as error:
@@ -456,12 +461,15 @@ def _raised_at(error: BaseException) -> str:
 
 
 @contextmanager
-def _collector_off() -> Iterator[None]:
-    """The garbage collector rests while a file's trees are built; they hold no cycles worth its passes."""
+def _collector_off() -> Iterator[bool]:
+    """The garbage collector rests while a file's trees are built; they hold no cycles worth its passes.
+
+    Gives whether it rested before.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
-        yield
+        yield not was_on
     finally:
         if was_on:
             gc.enable()

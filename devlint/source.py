@@ -14,6 +14,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -21,6 +22,7 @@ from devlint.errors import SourceError
 from devlint.model import Position, Span
 
 _ROW_END = re.compile(r"\r\n|\r|\n")
+_WIDE = re.compile(r"[^\x00-\x7f]+")
 _COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK = re.compile(rb"[ \t\f]*(?:#.*)?\Z")
 _BOM = b"\xef\xbb\xbf"
@@ -49,17 +51,17 @@ class Source:
     bom: bool = False
     naming: Callable[[str, int], str] | None = None
     _starts: list[int] | None = field(default=None, repr=False)
-    _ascii: bool = field(default=False, repr=False)
-    _wide: dict[int, bytes | None] = field(default_factory=dict, repr=False)
-
-    def __post_init__(self) -> None:
-        self._ascii = self.text.isascii()
+    _wide: dict[int, bytes] | None = field(default=None, repr=False)
 
     @property
     def starts(self) -> list[int]:
         """The offset at which each row starts; row `r` starts at `starts[r - 1]`."""
         if self._starts is None:
-            self._starts = [0, *(match.end() for match in _ROW_END.finditer(self.text))]
+            if "\r" in self.text:
+                self._starts = [0, *(match.end() for match in _ROW_END.finditer(self.text))]
+            else:
+                ends = accumulate(map(len, self.text.split("\n")[:-1]))
+                self._starts = [0, *(end + row for row, end in enumerate(ends, 1))]
         return self._starts
 
     @property
@@ -67,18 +69,19 @@ class Source:
         """The number of rows; text after the last line ending counts as one, nothing after it does not."""
         return len(self.starts) - (self.starts[-1] == len(self.text))
 
+    @property
+    def wide(self) -> dict[int, bytes]:
+        """The rows with characters of several bytes, in UTF-8."""
+        if self._wide is None:
+            rows = {self.row(match.start()) for match in _WIDE.finditer(self.text)} if not self.text.isascii() else ()
+            self._wide = {row: self.line_text(row).encode("utf-8", "surrogatepass") for row in rows}
+        return self._wide
+
     def offset(self, row: int, column_bytes: int) -> int:
         """The offset of `ast`'s place: 1-based row, 0-based column in UTF-8 bytes."""
         start = self.starts[row - 1]
-        if self._ascii:
-            return start + column_bytes
-        if row not in self._wide:
-            line = self.line_text(row)
-            self._wide[row] = None if line.isascii() else line.encode("utf-8", "surrogatepass")
-        wide = self._wide[row]
-        if wide is None:
-            return start + column_bytes
-        return start + len(wide[:column_bytes].decode("utf-8", "replace"))
+        line = self.wide.get(row)
+        return start + (column_bytes if line is None else len(line[:column_bytes].decode("utf-8", "replace")))
 
     def span(self, node: ast.AST) -> Span:
         """Where an `ast` node stands. A decorated definition starts at its `def` or `class`, as in `ast`.
@@ -87,7 +90,8 @@ class Source:
         """
         place = cast("Located", node)
         row, column, end_row, end_column = place.lineno, place.col_offset, place.end_lineno, place.end_col_offset
-        if self._ascii:
+        wide = self._wide if self._wide is not None else self.wide
+        if not wide or (row not in wide and end_row not in wide):
             starts = self._starts if self._starts is not None else self.starts
             return Span(starts[row - 1] + column, starts[end_row - 1] + end_column)
         return Span(self.offset(row, column), self.offset(end_row, end_column))

@@ -117,7 +117,7 @@ class Suppressions:
 def directives(source: Source) -> dict[int, list[Directive]]:
     """Every directive of a file by the row of its comment."""
     found: dict[int, list[Directive]] = {}
-    if not _WORDS.search(source.text):
+    if not _mentions(source.text, _WORDS):
         return found
     # Rows end as `ast` counts them; `tokenize` knows no lone CR.
     text = _ROW_END.sub("\n", source.text)
@@ -136,7 +136,13 @@ def directives(source: Source) -> dict[int, list[Directive]]:
 
 def names_rules_of_ours(source: Source) -> bool:
     """Whether a file has a comment that is meant for devlint, as far as its words tell."""
-    return _OURS.search(source.text) is not None
+    return _mentions(source.text, _OURS)
+
+
+def _mentions(text: str, words: re.Pattern[str]) -> bool:
+    """Whether a text has one of the words that make a directive. Most have none of those that all of these begin with."""
+    lowered = text.lower()
+    return ("devlint" in lowered or "noqa" in lowered) and words.search(text) is not None
 
 
 def parse_comment(comment: str) -> list[Directive]:

@@ -394,8 +394,8 @@ class Calls(Devices):
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
-        self.share(arguments)
         for argument, value in arguments.every():
+            self.give(argument, value)
             if value.kind == "module":
                 path = self.path(argument)
                 if path is not None and value.device:

@@ -59,11 +59,11 @@ class Condition:
     has_device: set[str] = field(default_factory=set)  # paths of what is asked for its device
 
     def negated(self) -> Condition:
+        """The opposite condition. It shares the sets, which nothing is added to from here on."""
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
         return Condition(
-            key, set(self.unless), set(self.when), set(self.unless_not), set(self.when_not),
-            set(self.else_on_cpu), set(self.on_cpu), set(self.else_no_tensor), set(self.no_tensor),
-            set(self.has_device),
+            key, self.unless, self.when, self.unless_not, self.when_not, self.else_on_cpu, self.on_cpu,
+            self.else_no_tensor, self.no_tensor, self.has_device,
         )  # fmt: skip
 
 

@@ -315,9 +315,8 @@ class Machine:
 
     def forget_splits(self, name: str) -> None:
         """A name in a condition is rebound: the condition no longer tells apart what it did."""
-        word = re.compile(rf"\b{re.escape(name)}\b")
         for path, value in self.state.env.items():
-            if value.split is not None and word.search(value.split[0]):
+            if value.split is not None and re.search(rf"\b{re.escape(name)}\b", value.split[0]):
                 self.state.env[path] = replace(value, split=None)
 
     def leave_scope(self, names: set[str], before: Mapping[str, Value]) -> None:

@@ -236,6 +236,7 @@ class Reach:
         self._ancestors: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         self._found: dict[tuple[str, str], Found | None] = {}
         self._roots: dict[str, list[str]] = {}
+        self._files: dict[str, bool] = {}  # by path: whether a file is there
         self._named: dict[tuple[str, str], Found | None] = {}
         self._stars: dict[tuple[str, str], str | None] = {}
 
@@ -396,7 +397,7 @@ class Reach:
         for part in parts:
             below = os.path.join(here, part)
             package = os.path.join(below, "__init__.py")
-            if not os.path.isfile(package):  # a package hides a module of its name, as for Python's FileFinder
+            if not self._is_file(package):  # a package hides a module of its name, as for Python's FileFinder
                 if self.exists(below + ".py"):
                     self.exists(package)
                     return below + ".py", parts[used + 1 :]
@@ -416,10 +417,16 @@ class Reach:
         known = self.read.get(path)
         if known is not None:
             return known.exists
-        if os.path.isfile(path):
+        if self._is_file(path):
             return True
         self.read[path] = FileState.absent()
         return False
+
+    def _is_file(self, path: str) -> bool:
+        known = self._files.get(path)
+        if known is None:
+            known = self._files[path] = os.path.isfile(path)
+        return known
 
     def roots(self, folder: str) -> list[str]:
         """The directories where absolute imports of a file in `folder` start.

@@ -176,7 +176,7 @@ class Registration(Expressions):
 
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
         """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all."""
-        if not isinstance(source, ast.Call):
+        if not isinstance(source, ast.Call) or not owner.unregistered:
             return
         for child in walk(source):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
