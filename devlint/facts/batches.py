@@ -94,6 +94,39 @@ def _batch(target: ast.expr, moved: set[str]) -> ast.expr | None:
     return next((found for part in target.elts if (found := _batch(part, moved)) is not None), None)
 
 
+#: Names of batches that may move in place: those of `torch_geometric` do.
+_WHOLE = re.compile(r"data|batch|graph|^b?g$")
+
+
+def is_whole(name: str) -> bool:
+    """Whether a name reads like that of an object that holds a whole batch, or a graph."""
+    return _WHOLE.search(name.lower()) is not None
+
+
+def bindings(node: ast.Assign | ast.For | ast.comprehension, name: str) -> Iterator[bool]:
+    """For each time that an assignment or a loop binds a name, whether it is to a part of something."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target)):
+                yield isinstance(target, (ast.Tuple, ast.List))
+        return
+    target, iterated = node.target, node.iter
+    if not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target)):
+        return
+    called = iterated.func if isinstance(iterated, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr in ("items", "values"):
+        yield True
+    elif isinstance(called, ast.Name) and called.id in ("enumerate", "zip") and isinstance(target, ast.Tuple):
+        yield any(
+            isinstance(n, ast.Name) and n.id == name
+            for part in target.elts
+            if isinstance(part, (ast.Tuple, ast.List))
+            for n in ast.walk(part)
+        )
+    else:
+        yield isinstance(target, (ast.Tuple, ast.List))
+
+
 def _value_of(target: ast.expr, batch: ast.expr, whole: Value) -> Value:
     """The value of the target, of which `batch` is a part; what counts the turns, or names things, is no tensor."""
     if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in target.elts):

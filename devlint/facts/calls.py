@@ -109,6 +109,17 @@ _GIVE_INDICES = frozenset({"multinomial", "argsort", "argmax", "argmin", "nonzer
 _SIZED = frozenset(
     {"expand", "view", "reshape", "repeat", "permute", "narrow", "tile", "unfold", "unflatten", "new_zeros", "roll"}
 )
+#: Options of `from_pretrained` by which a model is placed while it is loaded [transformers/modeling_utils.py].
+_PLACED = frozenset({"device_map", "device", "load_in_8bit", "load_in_4bit", "quantization_config", "tp_plan"})
+#: Functions of numpy that call the method of a tensor they are given, and make an array of a list of tensors, which
+#: torch refuses for those of an accelerator [numpy/_core/fromnumeric.py, `_wrapreduction`].
+_LIST_READERS = frozenset(f"numpy.{name}" for name in ("mean", "sum", "std", "var", "max", "min", "prod", "any", "all"))
+#: Type name of the tensors in a `state_dict`.
+STATE = "state"
+_TRANSFORMS = "torchvision.transforms"
+TO_TENSOR = f"{_TRANSFORMS}.ToTensor"
+#: What gives a tensor the shape in its arguments.
+_SHAPED = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 #: Factories whose results have one dimension: what a loop takes from them has none.
 _ONE_DIMENSION = frozenset(
     {"torch.arange", "torch.randperm", "torch.range", "torch.linspace", "torch.logspace", "torch.hann_window"}
@@ -150,6 +161,8 @@ _EXPORTS = re.compile(r"export|onnx|ncnn|coreml|tflite|openvino|torchscript|jit|
 _WAITERS = ("synchronize", "barrier", "block_until_ready")
 #: Losses whose first argument is the weight of each class [torch/nn/modules/loss.py].
 _WEIGHTED = frozenset({"CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "BCELoss", "BCEWithLogitsLoss"})
+#: Losses whose weights always have one dimension [aten/src/ATen/native/LossNLL.cpp].
+_ONE_WEIGHT_EACH = ("CrossEntropyLoss", "NLLLoss")
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
 #: What is differentiated, and its gradients: they are where it is [torch/csrc/autograd/engine.cpp, validate_outputs].
@@ -266,6 +279,8 @@ class Calls(Devices):
         if class_ is not None and class_.family != "object":
             return self.construct(node, qualname, class_, arguments)
         record = knowledge.function(qualname)
+        if qualname in _LIST_READERS and arguments.values and arguments.values[0].kind in ("list", "tuple"):
+            self.note_use(node, qualname, self.tensors(arguments)[:1])
         if qualname.startswith("torch.distributed."):
             self.note_collective(node, qualname, arguments)
         if record is not None:
@@ -294,6 +309,19 @@ class Calls(Devices):
             if not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
                 return guesses.guess(HOME, self.origin(node, "given by a model, which may be on an accelerator"))
         return found
+
+    def encoded(self, node: ast.Call, arguments: Arguments) -> Value | None:
+        """`tokenizer(text, return_tensors="pt")`: tensors of the CPU, in a batch that has `to`; None for any other call.
+
+        [transformers/tokenization_utils_base.py, `BatchEncoding.convert_to_tensors`]
+        """
+        form = arguments.keywords.get("return_tensors")
+        if form is None or form[1].constant != "pt" or arguments.star or "device" in arguments.keywords:
+            return None
+        if any(v.is_tensor and v.device != CPU for v in guesses.opened(v for _, v in arguments.every())):
+            return None  # some processors keep what they are given where it is
+        origin = self.origin(node, "tensors made in host memory here")
+        return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
 
     def as_tensor(self, value: Value) -> Value:
         """A guess that turns out to be a tensor; of an argument nothing is guessed any longer then."""
@@ -396,6 +424,10 @@ class Calls(Devices):
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         for argument, value in arguments.every():
             self.give(argument, value)
+            if value.kind == "tensors" and value.type_name == BATCH and self.statement_value is node:
+                path = self.path(argument)
+                if path is not None and path in self.state.env:
+                    self.bind(path, NOTHING)  # `to_device(batch, device)`: it may move what is in it
             if value.kind == "module":
                 path = self.path(argument)
                 if path is not None and value.device:
@@ -547,7 +579,7 @@ class Calls(Devices):
                 return operands[0].value
             if not operands:
                 return Value(kind, UNKNOWN, zero_dim)
-            if zero_dim is None and record.zero_dim == "no":
+            if zero_dim is None and (record.zero_dim == "no" or is_given_a_shape(node, record)):
                 zero_dim = False
             # without a check between them the first operand alone decides: `expand_as`, `view_as`, `reshape_as`
             deciding = operands[:1] if record.mixing == "none" else operands
@@ -561,6 +593,11 @@ class Calls(Devices):
                 if all(o.value.zero_dim is False for o in deciding):
                     return replace(combined, zero_dim=False)
             return combined
+        builds = record.qualname.startswith(("torchvision.", "timm.", "transformers.")) and not operands
+        if kind == "module" and builds and not arguments.star and not _PLACED.intersection(arguments.keywords):
+            # it builds a module, or loads one into host memory
+            origin = self.origin(node, "created here")
+            return Value("module", self.default_device().device, because=(origin,), ident=origin.span)
         return Value(kind, UNKNOWN, zero_dim)
 
     def create(
@@ -752,6 +789,8 @@ class Calls(Devices):
         device = operand.value.device
         if self.host or not may_be_accelerator(device) or CPU_PLACE in device:
             return
+        if operand.value.type_name == STATE and device == HOME:
+            return  # programs that convert weights load them into host memory
         if operand.value.type_name == GUESS and consumer != "numpy":
             return  # it may be an array
         if self.function is not None:
@@ -902,7 +941,8 @@ class Calls(Devices):
             weights = [arguments.get("weight", 0 if home.rsplit(".", 1)[-1] in _WEIGHTED else None)]
             weights.append(arguments.get("pos_weight"))
             for given in weights:
-                if given is not None and given[1].is_tensor and given[1].made and given[1].zero_dim is False:
+                shaped = given is not None and (given[1].zero_dim is False or home.endswith(_ONE_WEIGHT_EACH))
+                if given is not None and given[1].is_tensor and given[1].made and shaped:
                     # a buffer of the loss, which stays where it is until the loss moves
                     value = given[1]
                     return Value(
@@ -942,6 +982,8 @@ class Calls(Devices):
             return (
                 Value("dict", elements={k: v for k, (_, v) in arguments.keywords.items()})
                 if name == "dict"
+                else Value("list", elements=())
+                if name == "list"
                 else NOTHING
             )
         if name in ("list", "tuple"):
@@ -1123,6 +1165,23 @@ class Calls(Devices):
         waveform = Value("tensor", CPU, False, because=(Origin(self.span(node), "created on the CPU here"),))
         return Value("tuple", elements=(waveform, NUMBER))
 
+    def call_to_tensor(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`transforms.ToTensor()`: makes a tensor of the CPU of a picture [torchvision/transforms/functional.py]."""
+        return Value("function", type_name=TO_TENSOR)
+
+    def call_compose(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`transforms.Compose([..., ToTensor(), ...])` makes a tensor of a picture, unless a step is the program's own."""
+        steps = arguments.values[0].elements if arguments.values else None
+        written = arguments.nodes[0] if arguments.nodes else None
+        if not isinstance(steps, tuple) or not isinstance(written, (ast.List, ast.Tuple)):
+            return NOTHING
+        known = all(
+            isinstance(s, ast.Call) and (self.qualify(s.func) or "").startswith("torchvision.") for s in written.elts
+        )
+        plain = known and "Lambda" not in self.text(node) and "device" not in self.text(node)
+        makes = any(step.type_name == TO_TENSOR for step in steps)
+        return Value("function", type_name=TO_TENSOR) if plain and makes else NOTHING
+
     def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         first = arguments.values[0] if arguments.values else NOTHING
         part = first if first.kind == "dataset" else Value("dataset", CPU)
@@ -1140,6 +1199,20 @@ class Calls(Devices):
         first = arguments.values[0] if arguments.values else NOTHING
         sequence = Value("tensor", first.device, False, because=first.because)
         return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
+
+
+def is_given_a_shape(node: ast.Call, record: Record) -> bool:
+    """Whether a call gives its result a shape of one dimension at least: `x.view(1, -1)`, `torch.reshape(x, (n, 3))`."""
+    namespace, _, name = record.qualname.rpartition(".")
+    if name not in _SHAPED:
+        return False
+    sizes = node.args if namespace.endswith("Tensor") else node.args[1:]
+    if len(sizes) == 1:
+        only = sizes[0]
+        if isinstance(only, (ast.Tuple, ast.List)):
+            return bool(only.elts) and not isinstance(only.elts[0], ast.Starred)
+        return isinstance(only, ast.UnaryOp) or (isinstance(only, ast.Constant) and isinstance(only.value, int))
+    return len(sizes) > 1 and not isinstance(sizes[0], ast.Starred)
 
 
 def writes_elsewhere(arguments: Arguments) -> bool:
@@ -1191,6 +1264,8 @@ SPECIAL: dict[str, Special] = {
     "math.prod": Calls.call_product,
     "torch.utils.data.random_split": Calls.call_random_split,
     "torchaudio.load": Calls.call_audio,
+    **{f"{_TRANSFORMS}.{name}": Calls.call_to_tensor for name in ("ToTensor", "PILToTensor")},
+    f"{_TRANSFORMS}.Compose": Calls.call_compose,
     "torch.nn.utils.rnn.pack_padded_sequence": Calls.call_pack,
     "torch.nn.utils.rnn.pad_packed_sequence": Calls.call_unpack,
     **randomness.CALLS,

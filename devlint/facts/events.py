@@ -104,6 +104,7 @@ class Move(Event):
     `target`: where to, as a device value (kind "device"); None when the call moves nothing (a dtype) or it is not known.
     `only_device`: the call changes nothing else. `discarded`: the call is a whole statement, its result is dropped.
     `used_later`: after a discarded move the receiver's name meets the target device, and how sure that is.
+    `only_step`: the move is all that a loop over several things does, so that its name for them is not read again.
     """
 
     method: str
@@ -115,6 +116,7 @@ class Move(Event):
     result: Value
     in_loop: bool
     used_later: Conflict | None = None
+    only_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from devlint.facts import attribute_lists, guesses, turns
 from devlint.facts import guards as conditions
-from devlint.facts import guesses, turns
 from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
@@ -70,6 +70,13 @@ def counts(loop: ast.For, name: str) -> bool:
     if call.func.id == "enumerate" and isinstance(target, ast.Tuple) and target.elts:
         target = target.elts[0]
     return call.func.id in ("range", "enumerate") and isinstance(target, ast.Name) and target.id == name
+
+
+def is_of_tensor(key: ast.expr) -> bool:
+    """Whether what stands in brackets is for a tensor, or an array: `[:, 0]`, `[..., :2]`."""
+    return isinstance(key, ast.Tuple) and any(
+        isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...) for part in key.elts
+    )
 
 
 def is_index(value: Value) -> bool:
@@ -156,7 +163,7 @@ class Expressions(Methods):
             if found is None and self.function is not None:
                 found = self.function.closure.get(path) or self.globals.get(path)
             if found is not None:
-                return self.used_attribute(path, found)
+                return self.used_attribute(path, attribute_lists.filled(self, path, found))
         base = self.evaluate(node.value)
         if base.kind == "namespace":
             qualname = f"{base.type_name}.{node.attr}"
@@ -197,7 +204,8 @@ class Expressions(Methods):
                 return base.elements.get(key.value) or base.elements.get("*", NOTHING)
             return self.values_of(self.path(node.value), base)
         if base.kind == "tensors":
-            return base
+            # several indices, or a slice among them, are for a tensor: lists take one, dicts take keys
+            return replace(base, kind="tensor", zero_dim=None) if is_of_tensor(key) else base
         if base.type_name == "size":
             if isinstance(key, ast.Slice):
                 return base

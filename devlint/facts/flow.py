@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from devlint.facts import batches, callers, reads, turns
+from devlint.facts import batches, callers, grown_lists, reads, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
@@ -16,6 +16,7 @@ from devlint.facts.expressions import is_index
 from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
+from devlint.facts.registration import is_self_attribute
 from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,
@@ -77,6 +78,11 @@ class Flow(Timing):
             value = self.intended(value, stated, node)
         for target in node.targets:
             self.assign_target(target, value, node.value, node)
+            if value.kind == "list" and self.in_init and self.owner is not None and is_self_attribute(target):
+                parts = grown_lists.of_name(self, node.value)
+                if parts and isinstance(target, ast.Attribute):
+                    whole = Value("list", elements=parts)
+                    self.register(self.owner, target.attr, whole, target, node.value, node)
 
     def intended(self, value: Value, stated: str, node: ast.Assign) -> Value:
         """`# devlint: device=cpu`: the author says where the value is, and is believed."""
@@ -627,6 +633,8 @@ class Flow(Timing):
         value = self.evaluate(node.value) if node.value is not None else NONE
         if node.value is not None:
             self.leave_all(node.value, value)
+            if value.kind == "list" and self.in_init and (parts := grown_lists.of_name(self, node.value)):
+                value = Value("list", elements=parts)
             if isinstance(node.value, ast.IfExp) and value.is_tensor and value.made and len(value.device) > 1:
                 self.returns.append(self.evaluate(node.value.body))
                 value = self.evaluate(node.value.orelse)

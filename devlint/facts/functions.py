@@ -11,7 +11,7 @@ from devlint import knowledge
 from devlint.facts import guesses
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
-from devlint.facts.calls import FAMILY_KIND, FROM_DATA, Arguments
+from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
@@ -202,10 +202,46 @@ class Functions(Registration):
                     spoiled.add(child.attr)
         if kept:
             spoiled |= kept & self.set_from_outside()
+        if not class_.is_module:
+            spoiled -= self.always_made_here(class_, spoiled)
         for attribute in spoiled:
             known = class_.attributes.get(attribute)
             if known is not None and known.kind != "module":
                 class_.attributes[attribute] = NOTHING
+
+    def always_made_here(self, class_: ClassFacts, names: set[str]) -> set[str]:
+        """Of the attributes that methods assign, those that are None or a new tensor of the CPU at first and ever after.
+
+        `if self.total is None: self.total = torch.zeros(n)`, and `self.total += x`, which leaves it where it is.
+        """
+        found = {
+            name
+            for name in names
+            if (known := class_.attributes.get(name)) is not None
+            and (
+                known.kind == "none"
+                or (known.kind == "list" and known.elements == ())
+                or (known.is_tensor and known.made and known.device == CPU)
+            )
+        }
+        for name, method in class_.methods.items():
+            if name == "__init__" or not found:
+                continue
+            for child in ast.walk(method):
+                if isinstance(child, ast.Assign):
+                    new = makes_tensor(child.value, self.imports.names, "argument") and not may_move(child.value)
+                    value = child.value
+                    empty = isinstance(value, ast.Constant) and value.value is None
+                    empty = empty or (isinstance(value, ast.List) and not value.elts)
+                    stored = () if new or empty else [n for target in child.targets for n in ast.walk(target)]
+                elif isinstance(child, (ast.For, ast.withitem, ast.AnnAssign, ast.NamedExpr, ast.Delete)):
+                    stored = list(ast.walk(child)) if not isinstance(child, ast.For) else list(ast.walk(child.target))
+                else:
+                    continue
+                found -= {
+                    n.attr for n in stored if isinstance(n, ast.Attribute) and isinstance(n.ctx, (ast.Store, ast.Del))
+                }
+        return found - self.set_from_outside() if found else found
 
     def made_like_first(self, class_: ClassFacts, method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
         """The attributes that a method binds to a new tensor of the CPU, or as `__init__` does, by identity of the target."""
@@ -274,8 +310,9 @@ class Functions(Registration):
         if receiver.kind == "object" and receiver.type_name in self.classes:
             found = self.classes[receiver.type_name].method(name)
             if found is not None:
+                result = self.call_other(node, function, receiver, found, arguments)
                 self.escape(node, arguments)
-                return NOTHING
+                return result
         return self.call_method(node, receiver, name, arguments)
 
     def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
@@ -301,6 +338,46 @@ class Functions(Registration):
         function = self.method_function(found[0], node.attr, found[1])
         value = self.call_function(function, [self.self_value(self.owner)], {}, on_self=True)
         return value if value.is_tensor or value.kind in ("tuple", "distribution") else None
+
+    def call_other(
+        self,
+        node: ast.Call,
+        function: ast.Attribute,
+        receiver: Value,
+        found: tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef],
+        arguments: Arguments,
+    ) -> Value:
+        """A method of an object that a class of this file made: run with what it is given."""
+        class_, method = found
+        plain = not method.decorator_list and method.args.args
+        if class_.abroad or arguments.star or not plain or self.in_init or method.name.startswith("__"):
+            return NOTHING
+        self.prepare(self.classes[receiver.type_name or ""])
+        target = self.method_function(class_, method.name, method)
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        whole = ast.copy_location(ast.Call(node.func, [function.value, *node.args], node.keywords), node)
+        return self.call_function(target, [receiver, *arguments.values], keywords, whole)
+
+    def made_by(
+        self,
+        node: ast.Call,
+        module: Value,
+        found: tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef],
+        arguments: Arguments,
+    ) -> Value | None:
+        if self.in_init or any(informs(v) or (v.kind == "unknown" and v.device) for _, v in arguments.every()):
+            return None
+        function = node.func
+        assert isinstance(function, ast.Attribute)
+        result = self.call_other(node, function, module, found, arguments)
+        parts = result.elements if isinstance(result.elements, tuple) else (result,)
+        return self.outside(result, module) if parts and all(v.is_tensor and v.made for v in parts) else None
+
+    def outside(self, value: Value, module: Value) -> Value:
+        """What a module's method gives, seen from outside."""
+        if isinstance(value.elements, tuple):
+            value = replace(value, elements=tuple(self.outside(e, module) for e in value.elements))
+        return self.at_home(value, module)
 
     def forget_self(self) -> None:
         """A method that is not followed may have changed any attribute."""
@@ -363,6 +440,12 @@ class Functions(Registration):
             # something that was moved and is now called: a module
             module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))
             return self.call_module(node, module, arguments)
+        if callee.kind == "function" and callee.type_name == TO_TENSOR:
+            return Value("tensor", CPU, False, because=(self.origin(node, "made of a picture in host memory here"),))
+        if callee.kind in ("unknown", "object"):
+            encoded = self.encoded(node, arguments)
+            if encoded is not None:
+                return encoded
         if callee.kind == "unknown":
             self.note_loss(node, arguments)
             self.note_sized(node, arguments)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
-from devlint.facts import aliases, distributions, guesses, ordering, randomness
+from devlint.facts import aliases, attribute_lists, batches, distributions, grown_lists, guesses, ordering, randomness
 from devlint.facts.callers import is_model_name, last_name
-from devlint.facts.calls import FILLED, Arguments, Calls
+from devlint.facts.calls import FILLED, STATE, Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
@@ -24,6 +24,7 @@ from devlint.facts.values import (
     NONE,
     NOTHING,
     NUMBER,
+    TENSOR_KINDS,
     UNKNOWN,
     Device,
     Kind,
@@ -68,6 +69,15 @@ _SAME_MODULE = frozenset(
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag", "grad", "mH"})
 _SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
 _LOSSES_END = "Loss"
+_OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
+#: What a model takes by these names is an input that it computes with; no length, and nothing for the host.
+_MODEL_INPUTS = frozenset(
+    {
+        "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "labels", "pixel_values",
+        "decoder_input_ids", "decoder_attention_mask", "start_positions", "end_positions", "input_values",
+        "input_features", "pixel_mask", "encoder_hidden_states",
+    }
+)  # fmt: skip
 #: Methods of matplotlib's axes that turn their data into arrays.
 _PLOTS = frozenset({"imshow", "plot", "scatter", "hist", "bar", "fill_between", "errorbar", "matshow", "contourf"})
 
@@ -218,6 +228,10 @@ class Methods(Calls):
             self.note_use(node, f"matplotlib.axes.Axes.{name}", self.tensors(arguments))
         if name == "items" and receiver.kind == "dict":
             return NOTHING
+        if receiver.kind in ("unknown", "object"):
+            encoded = self.encoded(node, arguments)
+            if encoded is not None:
+                return encoded
         self.escape(node, arguments)
         if name == "get" and len(arguments.values) == 2 and receiver.kind == "unknown":
             return self.or_default(node, arguments.values[1])
@@ -306,7 +320,7 @@ class Methods(Calls):
             if path is not None:
                 self.state.env[path] = result
             return result
-        if discarded and receiver.kind == "tensors" and receiver.type_name == BATCH:
+        if discarded and receiver.kind == "tensors" and receiver.type_name == BATCH and not self.is_part(operand.node):
             if path is not None:
                 self.state.env[path] = replace(result, type_name=BATCH)  # a batch of its own class may move in place
             return result
@@ -320,9 +334,24 @@ class Methods(Calls):
             Move(
                 self.span(node), node, receiver.because, self.guards, self.scope() if discarded else {}, self.name,
                 name, operand, target, node_of, only, discarded, result, self.loops > 0,
+                only_step=discarded and self.is_only_step(node),
             )
         )  # fmt: skip
         return result
+
+    def is_part(self, node: ast.expr) -> bool:
+        """Whether a name is bound to parts of batches alone: `for x, y in loader`, `for key, part in batch.items()`."""
+        if not isinstance(node, ast.Name) or batches.is_whole(node.id):
+            return False
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        found = [part for a in (own.assigns if own is not None else ()) for part in batches.bindings(a, node.id)]
+        return bool(found) and all(found)
+
+    def is_only_step(self, node: ast.Call) -> bool:
+        """Whether a `for` loop of the function under analysis has nothing in it but this call."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        loops = [a for a in own.assigns if isinstance(a, ast.For)] if own is not None else []
+        return any(len(loop.body) == 1 and getattr(loop.body[0], "value", None) is node for loop in loops)
 
     def is_called(self, path: str) -> bool:
         """Whether the function under analysis, or the file at its module level, calls what stands at an access path."""
@@ -506,7 +535,11 @@ class Methods(Calls):
             return replace(receiver, kind="module", type_name="moved") if name in _SAME_MODULE else NOTHING
         record = knowledge.method("Tensor", name)
         if record is None:
+            if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
+                return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
+                if name in _OF_DISTRIBUTIONS and receiver.type_name is None:
+                    return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
                 return receiver if name in ("items", "values", "pop", "get", "copy") else Value("tensors", UNKNOWN)
             return NOTHING
         return self.call_record(node, record, arguments, "method", name, operand)
@@ -528,6 +561,9 @@ class Methods(Calls):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")
                 self.work(node, f"`{name}` runs on the module's device", receiver.device)
+                made = self.made_by(node, receiver, found, arguments)
+                if made is not None:
+                    return made
                 return self.guessed(node, arguments)  # only `forward` gives what is known to be where the module is
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
@@ -543,6 +579,9 @@ class Methods(Calls):
             borrowed = replace(parameter_of(receiver), type_name="borrowed")
             pair = Value("tuple", elements=(Value("string"), borrowed))
             return Value("object", receiver.device, elements=(pair,))
+        if name == "state_dict" and not arguments.every():
+            held = Value("tensor", receiver.device, False, type_name=STATE, because=receiver.because)
+            return Value("dict", type_name="comprehension", elements={"*": held}) if receiver.device else NOTHING
         if name == "forward":
             return self.call_module(node, operand, arguments)
         if name in ("append", "extend", "insert", "add_module", "register_module"):
@@ -551,9 +590,28 @@ class Methods(Calls):
                 if part.kind == "module" and path is not None:
                     self.spoil_owners(f"{path}.*", part)
             return receiver
+        if name == "generate" and class_ is None:
+            return self.generate(node, operand, arguments)
         if name == "cuda_":
             return receiver
         return self.guessed(node, arguments)
+
+    def made_by(
+        self,
+        node: ast.Call,
+        module: Value,
+        found: tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef],
+        arguments: Arguments,
+    ) -> Value | None:
+        """What a method of a module of this file makes of numbers alone: `model.init_hidden(32)`."""
+        raise NotImplementedError
+
+    def generate(self, node: ast.Call, model: Operand, arguments: Arguments) -> Value:
+        """`model.generate(**inputs)`: the prompt must be where the model is [transformers/generation/utils.py]."""
+        lead = leading(arguments, self.tensors(arguments), model.value)
+        if lead is not None and model.value.device and lead.value.kind in TENSOR_KINDS:
+            self.meet(node, [model, lead], "module", "generate", "exact")
+        return self.guessed(node, arguments, model.value)
 
     def call_module(self, node: ast.Call, module: Operand, arguments: Arguments) -> Value:
         """`module(x, y)`: inputs meet the parameters; a loss's inputs meet each other."""
@@ -580,9 +638,13 @@ class Methods(Calls):
                     participants = [module, *checked] if weighted else checked
                 if class_ is not None or not home.startswith("torch.nn.") or home == "torch.nn.Module":
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
-                    lead = leading(arguments, checked)
+                    lead = leading(arguments, checked, value)
+                    inputs = {id(n) for k, (n, _) in arguments.keywords.items() if k in _MODEL_INPUTS}
+                    placed = value.device != HOME or (lead is not None and lead.value.moved)
                     for operand in checked:
-                        if class_ is None and (lead is None or lead.value.device != operand.value.device):
+                        known = placed and id(operand.node) in inputs
+                        other = lead is None or lead.value.device != operand.value.device
+                        if class_ is None and other and not known:
                             made = operand.value.made
                             if not (made and made[0].function in FILLED and operand.value.zero_dim is False):
                                 continue  # a further argument may be for the host: lengths, places
@@ -591,6 +653,8 @@ class Methods(Calls):
                 else:
                     self.meet(node, participants, "module", name, "exact")
         device: Device = value.device
+        if not device:
+            self.meet_left_parts(node, operands)
         if not device and operands:
             device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
         elif device == HOME and class_ is None and operands and operands[0].value.moved:
@@ -614,6 +678,18 @@ class Methods(Calls):
         if class_ is not None and moves_inputs(class_):
             return NOTHING  # what it returns may be anywhere
         return Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
+
+    def meet_left_parts(self, node: ast.Call, inputs: list[Operand]) -> None:
+        """`model.head = nn.Linear(8, 2)` after `model.to(device)`: the new part is on the CPU when the model is called."""
+        path = self.path(node.func)
+        if path is None or self.in_init:
+            return
+        for name, part in list(self.state.env.items()):
+            if name.startswith(path + ".") and part.kind == "module" and part.device == CPU and not part.shared:
+                if part.ident is not None and part.because and part.because[0].span == part.ident:
+                    left = replace(self.operand(node.func, part), text=name)
+                    for given in inputs:
+                        self.meet(node, [left, given], "module", "module", "exact")
 
     def is_any_accelerator(self, device: Device) -> bool:
         """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""
@@ -676,6 +752,10 @@ class Methods(Calls):
     def call_container_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
         value = operand.value
         path = self.path(operand.node)
+        if value.kind == "list" and self.in_init:
+            grown_lists.note(self, path, name, arguments.nodes, arguments.values)
+        if value.kind == "list":
+            attribute_lists.note(self, path, node, name, arguments.values)
         if value.kind == "list" and name in ("append", "extend") and arguments.values:
             given = arguments.values[-1]
             if path is not None:
@@ -782,8 +862,14 @@ def is_construction(node: ast.expr) -> bool:
     return name[:1].isupper() and not name.isupper()
 
 
-def leading(arguments: Arguments, operands: list[Operand]) -> Operand | None:
-    """The first tensor that a module is called with; None when it is not known, or there are keywords alone."""
+def leading(arguments: Arguments, operands: list[Operand], module: Value) -> Operand | None:
+    """The first tensor that a module is called with; None when it is not known, or there are keywords alone.
+
+    A module that is assumed to be on an accelerator may well get whole batches from a loader that puts them there.
+    """
+    whole = arguments.keywords.get("**0")
+    if not arguments.nodes and whole is not None and module.device != HOME:
+        return next((operand for operand in operands if operand.node is whole[0]), None)  # `model(**inputs)`
     first = arguments.nodes[0] if arguments.nodes else None
     while isinstance(first, (ast.Tuple, ast.List)) and first.elts:
         first = first.elts[0]

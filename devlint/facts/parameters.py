@@ -400,13 +400,17 @@ def _is_tensor_method(name: str) -> bool:
     return knowledge.method("Tensor", name) is not None
 
 
-def makes_tensor(node: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether an expression is a call of one of torch's factories, or a method of its result."""
+def makes_tensor(node: ast.expr, names: Mapping[str, str], *sources: str) -> bool:
+    """Whether an expression is a call of one of torch's factories, or a method of its result.
+
+    `sources`: what tells where the result is, the `device` argument ("argument") or a tensor it is given ("like").
+    """
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         root = node.func.value
         if isinstance(root, ast.Name):
             function = knowledge.function(f"{names.get(root.id, '')}.{node.func.attr}")
-            return function is not None and function.device_from in ("argument", "like") and function.result == "tensor"
+            known = sources or ("argument", "like")
+            return function is not None and function.device_from in known and function.result == "tensor"
         node = root
     return False
 

@@ -20,7 +20,9 @@ from devlint.facts.values import (
     NONE,
     NOTHING,
     UNKNOWN,
+    Device,
     Kind,
+    Place,
     Value,
     grown,
     is_surely_accelerator,
@@ -60,7 +62,10 @@ class Registration(Expressions):
             return
         if value.kind == "module":
             self.registered(owner, value)
-            owner.set_attribute(name, replace(value, device=HOME if value.device else UNKNOWN, because=(), moved=False))
+            home = HOME if value.device else UNKNOWN
+            if value.moved and is_one_card(value.device):
+                home = value.device  # a part of a model that is spread over cards
+            owner.set_attribute(name, replace(value, device=home, because=(), moved=False))
             self.unwrap(owner, source)
             return
         second = aliases.second_name(self, owner, name, value, target, source)
@@ -200,6 +205,11 @@ class Registration(Expressions):
             self.built.setdefault(self.owner.name, []).append(value.device)
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
         return NONE
+
+
+def is_one_card(device: Device) -> bool:
+    """Whether a device is one card, named by its index."""
+    return len(device) == 1 and all(isinstance(place, Place) and place.card is not None for place in device)
 
 
 def is_made_here(value: Value) -> bool:

@@ -78,7 +78,7 @@ class DiscardedTransferResult(Rule[Move]):
         title = f"Assign it to {shared.name(event.receiver)}"
         hint = Fix(title, Safety.HINT)
         receiver = event.receiver
-        if not shared.is_path(receiver.node) or receiver.value.kind == "parameter":
+        if not shared.is_path(receiver.node) or receiver.value.kind == "parameter" or event.only_step:
             return hint
         statement, node = site.statement, site.node
         if not isinstance(statement, cst.Expr) or not isinstance(node, cst.BaseExpression):

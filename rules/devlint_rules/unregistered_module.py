@@ -2,7 +2,7 @@
 
 ## What it flags
 An attribute of an `nn.Module` that is a list, a tuple, a dict or a comprehension of modules or of parameters, also
-when it is filled by `append` or by item assignment after it was made empty.
+when it is filled by `append` or by item assignment after it was made empty, or in a local variable or a method before.
 
 ## Why it matters
 What is in a plain container is not registered: `.to(device)` does not move it, `parameters()` does not list it, so
@@ -97,7 +97,7 @@ class UnregisteredModule(Rule[Register]):
         """Whether the registered container takes this content as it stands."""
         if isinstance(node, ast.Dict):
             return all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in node.keys)
-        return isinstance(node, ast.List | ast.ListComp | ast.Tuple)
+        return isinstance(node, ast.List | ast.ListComp | ast.Tuple | ast.Name)
 
     def _is_empty(self, node: ast.expr) -> bool:
         """Whether the container is made empty, and filled later."""
