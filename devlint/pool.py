@@ -51,7 +51,8 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     finally:
         if done < len(chunks):
             _end_workers()
-        executor.shutdown(wait=False, cancel_futures=True)
+        # when the interpreter ends while an executor closes, it may write to a pipe that is closed already
+        executor.shutdown(wait=done == len(chunks), cancel_futures=True)
 
 
 def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
