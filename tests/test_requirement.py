@@ -185,3 +185,22 @@ def test_one_file_that_has_no_upper_bound_leaves_the_newest_open(tmp_path: Path)
         "torch>=2.4; sys_platform != 'win32'\ntorch>=2.4,<2.6; sys_platform == 'win32'\n"
     )
     assert Requirements().of(str(tmp_path)) == Required((2, 4), None)
+
+
+IMPORTED = """
+    import torch
+    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor.placement_types import Partial, Shard
+
+    PLACES = (Partial(), Shard(0))
+
+    def spread(x, mesh):
+        return DTensor.from_local(x, mesh, [Shard(0)])
+"""
+
+
+def test_names_that_the_module_level_imports_are_reported_where_the_first_of_them_is_used(run: Run) -> None:
+    Path("a.py").write_text(textwrap.dedent(IMPORTED))
+    Path("requirements.txt").write_text("torch>=2.0\n")
+    found = run("check", "--no-cache", "--select", "DEV304", "--output-format", "concise", "a.py").out
+    assert [line.split(": ")[0] for line in found.splitlines() if "DEV304" in line] == ["a.py:6:11"]

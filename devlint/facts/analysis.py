@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, last_name, moves
+from devlint.facts.callers import Callers, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import Definition, collect_class, definitions
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
@@ -308,9 +308,16 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             flow.guards = _under_callers(function)
             _guarded(flow, facts, function.node, partial(flow.run, function, None))
             flow.guards = NO_GUARDS
-        found = [f for f in flow.functions.values() if id(f) not in known and is_own(f)]
+        found = [f for f in flow.functions.values() if id(f) not in known and is_own(f) and not is_unused(f, used)]
         pending += found
         known.update(map(id, found))
+
+
+def is_unused(function: Function, used: set[str]) -> bool:
+    """Whether a function inside another one is named nowhere in the file: it never runs."""
+    node = function.node
+    nested = function.owner is None and "." in function.name and not isinstance(node, ast.Lambda)
+    return nested and not isinstance(node, ast.Lambda) and not node.decorator_list and node.name not in used
 
 
 def is_own(function: Function) -> bool:
@@ -376,6 +383,10 @@ def _registers(flow: Flow) -> None:
         for name, entry in class_.unregistered.items():
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
+            if entry.what in ("modules", "parameters") and is_looked_after(class_, name):
+                continue
+            if entry.what == "tensor" and entry.value.zero_dim is None and is_item(entry.value_node):
+                continue
             if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
                 continue
             operand = flow.operand(entry.value_node, entry.value)
@@ -385,6 +396,33 @@ def _registers(flow: Flow) -> None:
                 entry.moved_at_use, entry.reassigned, entry.appended,
             )  # fmt: skip
             flow.emit(event)
+
+
+#: Methods of modules through which its parts are moved, saved and listed.
+_HANDLING = frozenset(
+    {
+        "_apply",
+        "to",
+        "cuda",
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "load_state_dict",
+        "named_modules",
+        "children",
+    }
+)
+
+
+def is_item(node: ast.expr) -> bool:
+    """Whether an expression takes one item, by a number: of a vector it is a 0-dim tensor, which meets others anywhere."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int
+
+
+def is_looked_after(class_: ClassFacts, name: str) -> bool:
+    """Whether the class, or a base of it, handles the parts in `self.name` itself where modules are moved or listed."""
+    methods = (m for each in lineage(class_) for n, m in each.methods.items() if n in _HANDLING)
+    return any(is_own_attribute(n, name) for method in methods for n in ast.walk(method) if isinstance(n, ast.expr))
 
 
 def is_placed_anew(class_: ClassFacts, name: str) -> bool:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint import knowledge
+from devlint.facts.callers import chain
 from devlint.facts.events import ApiCall, Compare, Operand
 from devlint.facts.values import ACCELERATORS
 
@@ -137,8 +138,10 @@ def note_api(
     machine.noted_in[span] = machine.state_of_run
     under = machine.guards
     function = node.func if isinstance(node, ast.Call) else node
-    if isinstance(function, ast.Name) and function.id in machine.imports.tried:
-        under = replace(under, excepts=True)  # the program can do without the name
+    *_, root = chain(function)
+    name = root.id if isinstance(root, ast.Name) else ""
+    if (root is function and name in machine.imports.tried) or name in machine.imports.several:
+        under = replace(under, excepts=True)  # the program can do without the name, or has it from elsewhere
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(

@@ -109,8 +109,9 @@ class Callers:
                 continue
             function = node.value.func
             if isinstance(function, ast.Name) and function.id == class_name:
-                found |= {t.id if isinstance(t, ast.Name) else getattr(t, "attr", "") for t in node.targets}
-        return found - {""}
+                found |= set(map(last_name, node.targets))
+        found.discard("")
+        return with_aliases(self.scan.tree, found) if self.scan.tree is not None else found
 
     @staticmethod
     def is_method(function: Function) -> bool:
@@ -384,6 +385,15 @@ def chain(node: ast.expr) -> Iterator[ast.expr]:
             node = node.value
         else:
             return
+
+
+def with_aliases(tree: ast.AST, names: set[str]) -> set[str]:
+    """Names, and the plain names that are given what has one of them: `model` of `model = self.model_`."""
+    found = set(names)
+    for node in ast.walk(tree) if names else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and node.value.attr in names:
+            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return found
 
 
 def last_name(node: ast.expr) -> str:

@@ -97,6 +97,8 @@ LOADERS = frozenset(
 FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
 #: Operations whose result may have no dimension left though the operand has one.
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
+#: Functions whose further tensors are lengths [torch/nn/utils/rnn.py].
+_OF_FIRST = frozenset({"torch.nn.utils.rnn.unpad_sequence", "torch.nn.utils.rnn.pack_padded_sequence"})
 #: Factories whose results are mostly indices, which may stay on the CPU.
 _INDICES = frozenset(
     {
@@ -164,6 +166,8 @@ _WEIGHTED = frozenset({"CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "BCELoss", "B
 #: Losses whose weights always have one dimension [aten/src/ATen/native/LossNLL.cpp].
 _ONE_WEIGHT_EACH = ("CrossEntropyLoss", "NLLLoss")
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
+#: Where normalizations take whether they have weights; the others take it as their fourth argument.
+_AFFINE = {"LayerNorm": 2, "RMSNorm": 2}
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
 #: What is differentiated, and its gradients: they are where it is [torch/csrc/autograd/engine.cpp, validate_outputs].
 _ROOTS = {
@@ -193,6 +197,22 @@ class Arguments:
 
     def every(self) -> list[tuple[ast.expr, Value]]:
         return [*zip(self.nodes, self.values, strict=True), *self.keywords.values()]
+
+
+def is_bare(home: str, arguments: Arguments) -> bool:
+    """Whether a normalization is made without parameters and running statistics [torch/nn/modules/normalization.py,
+    instancenorm.py, batchnorm.py]: it has no device."""
+    name = home.rsplit(".", 1)[-1].removeprefix("Lazy")
+    if not home.startswith("torch.nn.") or "Norm" not in name:
+        return False
+    affine = arguments.get("elementwise_affine" if name in ("LayerNorm", "RMSNorm") else "affine", _AFFINE.get(name, 3))
+    tracked = arguments.get("track_running_stats", 4)
+    if name.startswith("InstanceNorm"):
+        return (affine is None or affine[1].constant is False) and (tracked is None or tracked[1].constant is False)
+    bare = affine is not None and affine[1].constant is False
+    if "BatchNorm" in name:
+        return bare and tracked is not None and tracked[1].constant is False
+    return bare
 
 
 class Calls(Devices):
@@ -480,6 +500,12 @@ class Calls(Devices):
         operands = self.tensors(arguments)
         if record.qualname in FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
             operands = []  # a list of tensors is read value by value
+        elif record.tensor_params and not record.sequence_params:
+            direct = {id(value) for _, value in arguments.every()}
+            to_write = arguments.get("out")
+            if to_write is not None and isinstance(to_write[1].elements, tuple):
+                direct.update(map(id, to_write[1].elements))
+            operands = [o for o in operands if id(o.value) in direct]  # a list holds sizes, as numbers or 0-dim tensors
         if receiver is not None:
             if operation in _SIZED:
                 operands = []  # sizes, as 0-dim tensors, are read as numbers
@@ -564,6 +590,8 @@ class Calls(Devices):
             first = arguments.values[0] if arguments.values else None
             if operands:
                 source, operands = "first_tensor", operands[:1]  # a tensor to fill with does not decide
+            elif record.qualname.startswith("torch.nested."):
+                return Value(kind, UNKNOWN, zero_dim)  # where the first tensor of its list is
             elif first is None or (
                 first.kind in ("unknown", "object", "none")
                 and record.qualname != "torch.tensor"
@@ -583,6 +611,10 @@ class Calls(Devices):
                 zero_dim = False
             # without a check between them the first operand alone decides: `expand_as`, `view_as`, `reshape_as`
             deciding = operands[:1] if record.mixing == "none" else operands
+            if record.qualname in _OF_FIRST:
+                deciding = [o for o in operands if o.node in arguments.nodes[:1]]
+                if not deciding:
+                    return Value(kind, UNKNOWN, zero_dim)
             combined = self.combine(deciding, zero_dim)
             if kind == "tensors":
                 return replace(combined, kind="tensors")
@@ -934,6 +966,8 @@ class Calls(Devices):
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
             return Value("module", target.device, type_name=home, because=because, ident=ident)
+        if is_bare(home, arguments):
+            return Value("module", UNKNOWN, type_name=home, because=because, ident=ident)
         if class_.takes_device and not arguments.double_star:
             default = self.default_device()
             return Value("module", default.device, type_name=home, because=because, ident=ident)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import Callers, chain, given, lineage, moves
+from devlint.facts.callers import Callers, chain, given, last_name, lineage, moves, with_aliases
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
@@ -34,6 +34,8 @@ DEPTH = 3  # functions that pass an argument on to the next
 CANDIDATES = 10  # other files that are read for one function
 LOADED = 24  # other files that are read for one checked file
 RUNS = 60  # functions that are interpreted for one checked file
+#: Files of a project that can be installed.
+_PACKAGES = ("pyproject.toml", "setup.py", "setup.cfg")
 #: What turns into host data whatever is given it.
 _TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 _HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})
@@ -221,9 +223,28 @@ class CallSites:
         files = self._searched()
         return files.root if files is not None else None
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the project is a program of its own: nothing says that others install it."""
+        return self.root is not None and not any(os.path.exists(os.path.join(self.root, name)) for name in _PACKAGES)
+
+    def is_of_project(self, name: str) -> bool:
+        """Whether a name of the checked file is imported from another file of the project."""
+        target = self._own.imports.names.get(name)
+        return target is not None and self._place(self.path, target) is not None
+
     def reads_all(self, word: str) -> bool:
         """Whether all files that mention a name are among those that `mentioning` gives."""
         return len(self.files_mentioning(word)) <= CANDIDATES
+
+    def body(self, function: str) -> ast.AST | None:
+        """The function or method of the checked file with this qualified name there."""
+        known = self._checked.functions.get(function)
+        if known is not None:
+            return known.node
+        class_, _, name = function.partition(".")
+        owner = self._checked.classes.get(class_)
+        return owner.methods.get(name) if owner is not None else None
 
     def evidence(self, function: Function) -> Evidence | None:
         """The uses of the parameters of a function of the checked file."""
@@ -412,11 +433,11 @@ class CallSites:
         for node in ast.walk(looked.loaded.tree):
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and id(node.value) in made:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found |= {t.id if isinstance(t, ast.Name) else getattr(t, "attr", "") for t in targets}
+                found |= set(map(last_name, targets))
             elif isinstance(node, ast.arg) and node.annotation is not None:
                 if self._names(looked, node.annotation, path, class_name):
                     found.add(node.arg)
-        return found - {""}
+        return with_aliases(looked.loaded.tree, found - {""})
 
     def _derives(self, looked: Looked, class_: ast.ClassDef, path: str, name: str) -> bool:
         """Whether a class of a file derives from a class of another one."""

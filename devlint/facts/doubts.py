@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, given
+from devlint.facts.callers import Callers, chain, given, last_name, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.scan import Site
@@ -20,6 +21,8 @@ from devlint.facts.values import CPU
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites, Looked
 
+#: What is asked where a flag says that no card is used.
+_WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 HOPS = 4  # imports from a script to the checked file
 READ = 80  # files whose imports are read to find the way
 _TYPE = "set_default_tensor_type"
@@ -29,6 +32,11 @@ _LEGACY = "torch.Tensor"
 
 def refuted(sites: CallSites, event: Event) -> bool:
     """Whether the project shows that what an event says does not happen."""
+    if isinstance(event, Meet) and event.off.value.kind == "module" and is_prepared(sites, event):
+        return True
+    if isinstance(event, Meet) and event.level == "assume":
+        if is_moved_after(sites, event) or any(_WITHOUT_CARD.match(test) for test in event.under.tests):
+            return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
         if made and default_is_set(sites, legacy=set(made) == {_LEGACY}):
@@ -47,6 +55,63 @@ def refuted(sites: CallSites, event: Event) -> bool:
 def follows_default(function: str) -> bool:
     """Whether a factory makes its tensors on the default device: `torch.FloatTensor` and `torch.from_numpy` do not."""
     return function == _LEGACY or not function.endswith(("Tensor", "from_numpy"))
+
+
+# -- moved later ------------------------------------------------------------------------------------------------------
+
+
+def is_moved_after(sites: CallSites, event: Meet) -> bool:
+    """Whether the function moves, after the operation, what it was given for it, or its result: it runs on the host.
+
+    `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`.
+    """
+    function = sites.body(event.function)
+    if function is None:
+        return False
+    names = {node.id for node in ast.walk(event.other.node) if isinstance(node, ast.Name)}
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
+            names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+    names -= {"", "self"}
+    if event.how == "paths" and any(
+        isinstance(n, ast.If) and "rank" in ast.unparse(n.test) for n in ast.walk(function)
+    ):
+        return True  # the paths are those of different processes
+    row = getattr(event.node, "end_lineno", None) or 0
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or not moves(node) or not isinstance(node.func, ast.Attribute):
+            continue
+        receiver = node.func.value
+        if node.lineno > row and isinstance(receiver, ast.Name) and receiver.id in names:
+            return True
+        if is_combined(receiver, event.node):
+            return True
+    return False
+
+
+def is_prepared(sites: CallSites, event: Meet) -> bool:
+    """Whether the function gives a module to something of the project's own that gives it back: `model = shard(model)`."""
+    function, node = sites.body(event.function), event.off.node
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    for statement in ast.walk(function):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        plain = isinstance(call.func, ast.Name) and sites.is_of_project(call.func.id)
+        given = any(isinstance(a, ast.Name) and a.id == node.id for a in call.args)
+        if plain and given and any(isinstance(t, ast.Name) and t.id == node.id for t in statement.targets):
+            return True
+    return False
+
+
+def holds(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(node is inner for node in ast.walk(outer))
+
+
+def is_combined(outer: ast.expr, inner: ast.AST) -> bool:
+    """Whether an expression is what another one gives, or a part of it."""
+    return any(part is inner for part in chain(outer))
 
 
 # -- another default device -------------------------------------------------------------------------------------------
@@ -181,7 +246,7 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
     if function is None or isinstance(function.node, ast.Lambda):
         return False
     name = function.node.name
-    if not name.startswith("_") or name.startswith("__"):
+    if name.startswith("__") or not (name.startswith("_") or sites.is_closed):
         return False  # who calls what is public may be elsewhere
     places = [event.node, *(creation.node for creation in event.off.value.made)]
     options = {o for place in places for o in wanted_options(function.node, place)}

@@ -532,6 +532,8 @@ class Expressions(Methods):
         self.guards, self.state = saved, state
         if test.constant is True and test.kind == "bool":
             return body
+        if body.kind != "string" and is_told_string(node.test, node.body):
+            body = Value("string")
         return self.along(self.choose(body, orelse, condition), body, orelse, condition)
 
     def along(self, joined: Value, then: Value, otherwise: Value, condition: conditions.Condition) -> Value:
@@ -755,3 +757,17 @@ _HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Value]] = {
     ast.Starred: Expressions.starred,
     ast.Call: Expressions.call,
 }
+
+
+def is_told_string(test: ast.expr, node: ast.expr) -> bool:
+    """Whether a condition, or a part of it that must hold, asks whether a name is a string."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return isinstance(node, ast.Name) and any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Name)
+        and part.func.id == "isinstance"
+        and len(part.args) == 2
+        and all(isinstance(a, ast.Name) for a in part.args)
+        and [getattr(a, "id", "") for a in part.args] == [node.id, "str"]
+        for part in parts
+    )

@@ -40,6 +40,10 @@ from devlint.model import Origin
 PASSES = 6  # over a loop's body, at most; two or three are the rule
 
 
+#: Errors of a version without a name: what handles them is for that version.
+_LACKS = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
+
+
 class Flow(Timing):
     """The whole interpreter."""
 
@@ -678,7 +682,10 @@ class Flow(Timing):
                 self.evaluate(handler.type)
             if handler.name:
                 self.bind(handler.name, NOTHING)
+            if handler.type is not None and any(getattr(n, "id", "") in _LACKS for n in ast.walk(handler.type)):
+                self.guards = Guards(guards.holds, guards.fails, guards.tests, True)
             self.block(handler.body)
+            self.guards = guards
             end = join_states(end, self.state)
         self.state = end
         dead = self.state.dead

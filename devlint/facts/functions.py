@@ -16,7 +16,6 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Creation, Guards, Operand
-from devlint.facts.exports import MOVE
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
@@ -547,11 +546,6 @@ class Functions(Registration):
         plain = "__init__" not in class_.method_names and stated and not arguments.star
         # a dataclass: what it is given is what its fields hold
         return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
-
-    def moves_anything(self, class_: ClassFacts) -> bool:
-        """Whether some method of a class, or of a base of it, moves something."""
-        moves = class_.moves if isinstance(class_, AdoptedClass) else MOVE.search(self.text(class_.node)) is not None
-        return moves or any(map(self.moves_anything, class_.local_bases))
 
     def hand_over(self, node: ast.expr, value: Value) -> None:
         function: Function | None = None

@@ -153,6 +153,9 @@ def _comparison(
     if isinstance(operator, (ast.Eq, ast.Is)):
         _device_type(condition, left, right, evaluate, source)
         _device_type(condition, right, left, evaluate, source)
+    elif isinstance(operator, (ast.In, ast.NotIn)) and (only := only_item(right)) is not None:
+        equal = ast.Eq() if isinstance(operator, ast.In) else ast.NotEq()
+        return _comparison(ast.Compare(left, [equal], [only]), condition, qualify, evaluate, source)
     elif isinstance(operator, (ast.NotEq, ast.IsNot)):
         inner = Condition(condition.key)
         _device_type(inner, left, right, evaluate, source)
@@ -174,6 +177,12 @@ def _comparison(
     _count(condition, left, operator, right, qualify)
     _backend(condition, left, operator, right, qualify)
     return condition
+
+
+def only_item(node: ast.expr) -> ast.expr | None:
+    """The item of a list, tuple or set that is written out with one: `device in ["cpu"]`."""
+    one = isinstance(node, (ast.List, ast.Tuple, ast.Set)) and len(node.elts) == 1
+    return node.elts[0] if one and isinstance(node, (ast.List, ast.Tuple, ast.Set)) else None
 
 
 def _backend(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr, qualify: Qualify) -> None:
@@ -216,7 +225,7 @@ def _device_type(
     condition: Condition, left: ast.expr, right: ast.expr, evaluate: Evaluate, source: Callable[[ast.AST], str]
 ) -> None:
     """`left` is compared with the literal `right`: `x.device.type == "cuda"`, `device == torch.device("cpu")`."""
-    if not isinstance(right, (ast.Constant, ast.Call)) or isinstance(left, ast.Constant):
+    if not isinstance(right, (ast.Constant, ast.Call, ast.Name)) or isinstance(left, ast.Constant):
         return
     literal = evaluate(right)
     if literal.kind not in ("string", "device") or len(literal.device) != 1:

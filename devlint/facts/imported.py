@@ -38,7 +38,6 @@ class Imported(Functions):
     """Adds `call_imported`, `adopt_bases` and `imported_value`."""
 
     reach: Reach | None = None
-    muted = False
 
     @cached_property
     def abroad(self) -> dict[tuple[str, str], AdoptedClass]:

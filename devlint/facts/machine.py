@@ -220,6 +220,7 @@ class Machine:
         self.watched: dict[ast.AST, dict[str, Value]] = {}  # arguments of loaders and parallel wrappers, by call
         self.turn: tuple[Function | None, Turn] | None = None  # the turn of the innermost loop, and its function
         self.module_level = False  # module-level code is being run
+        self.muted = False  # another file asks: nothing is reported
         self.in_init = False  # an `__init__`, or a method it calls, is being run
         self.decorating = False  # a decorator is being evaluated
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated

@@ -110,7 +110,13 @@ class Methods(Calls):
             return found if found is not None else NOTHING
         if base.kind == "optimizer" and name == "param_groups":
             return NOTHING
-        if name == "grad" and base.kind == "unknown" and self.assume and self.knows_torch:
+        if (
+            name == "grad"
+            and base.kind == "unknown"
+            and self.assume
+            and self.knows_torch
+            and not self.is_typed(node.value)
+        ):
             device = CPU if self.host else HOME
             return Value("tensor", device, None, because=(Origin(self.span(node), "a gradient"),))
         if name == "device" and base.kind == "unknown":
@@ -118,6 +124,15 @@ class Methods(Calls):
             if path is not None:
                 return Value("device", symbol(path, self.scope_id(path)))
         return NOTHING
+
+    def is_typed(self, node: ast.expr) -> bool:
+        """Whether an expression is a parameter that an annotation says to be of a type of another package: `wp.array`."""
+        spec = self.function.node.args if self.function is not None else None
+        if spec is None or not isinstance(node, ast.Name):
+            return False
+        said = next((a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == node.id), None)
+        qualname = self.qualify(said) if isinstance(said, (ast.Name, ast.Attribute)) else None
+        return qualname is not None and "." in qualname and not qualname.startswith(("torch.", "typing.", "."))
 
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
@@ -148,10 +163,10 @@ class Methods(Calls):
             if found is not None:
                 return aliases.taken(self, node, self.at_home(found, base), base)
             if class_.method(name) is not None:
-                return NOTHING
+                return of_parameters(base) if name == "device" else NOTHING
             if name == "device" and class_.bases == ("torch.nn.Module",) and not sets(class_, name):
                 self.emit_call(node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False)
-            return NOTHING
+            return of_parameters(base) if name == "device" else NOTHING
         if base.type_name is not None:
             known = knowledge.cls(base.type_name)
             if known is not None and known.family == "Module":
@@ -892,3 +907,8 @@ def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
             for child in walk(found[1])
         )
     return known
+
+
+def of_parameters(module: Value) -> Value:
+    """What a module that stayed on the CPU says its device is."""
+    return Value("device", CPU, type_name=OF_TENSOR, because=module.because) if module.device == CPU else NOTHING

@@ -13,14 +13,15 @@ class Imports:
     `names` maps a local name to what it stands for ("F" to "torch.nn.functional"). A name imported as two different
     things stands for nothing. Relative imports get a leading dot per level (".utils.move"). `stars` lists the modules
     of star imports; a file that reads `torch` and imports it nowhere has it, and `nn`, `F`, `np`, from one of those.
-    `tried` are the local names that are imported under a `try` with a handler: where the name is missing the program
-    goes on without it.
+    `tried` are the local names that are imported under a `try` with a handler, or under a condition: where the name is
+    missing the program goes on without it; `several` are those that are bound to different things.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     module_level: dict[str, str] = field(default_factory=dict)  # those that every function can use
     stars: list[str] = field(default_factory=list)
     tried: set[str] = field(default_factory=set)
+    several: set[str] = field(default_factory=set)
 
     @property
     def mentions_torch(self) -> bool:
@@ -44,7 +45,7 @@ _BLOCKS = frozenset(kind for kind in ast.stmt.__subclasses__() if not {"body", "
 def collect_imports(tree: ast.Module) -> Imports:
     """Read every import statement, at any depth: imports inside functions, `try` and `if` count as well."""
     found = Imports()
-    clashes: set[str] = set()
+    clashes = found.several
 
     def bind(local: str, target: str, top: bool) -> None:
         if top:
@@ -76,7 +77,7 @@ def collect_imports(tree: ast.Module) -> Imports:
             inner = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
             bodies = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
             bodies += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
-            handled = tried or (isinstance(node, ast.Try) and bool(node.handlers))
+            handled = tried or (isinstance(node, ast.Try) and bool(node.handlers)) or is_asked(node)
             stack.extend((child, inner, handled) for body in bodies for child in body)
     for local in clashes:
         targets = found.names[local]
@@ -87,6 +88,14 @@ def collect_imports(tree: ast.Module) -> Imports:
         for local, target in _handed_on(tree).items():
             bind(local, target, True)
     return found
+
+
+def is_asked(node: ast.stmt) -> bool:
+    """Whether a statement is an `if` that asks for something, such as a version, before it imports."""
+    if not isinstance(node, ast.If):
+        return False
+    names = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in ast.walk(node.test)}
+    return names.isdisjoint({"TYPE_CHECKING", "__name__"})
 
 
 #: The names under which nearly every file of the field imports torch and numpy.

@@ -135,7 +135,7 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
-                if is_put_beside_guess(off, other.value):
+                if is_put_beside_guess(off, other.value) or is_at(a, b) or is_at(b, a):
                     continue
                 culprits.append((off, other, level))
         if not culprits:
@@ -298,6 +298,11 @@ class Operations(Machine):
             (place,) = device
             type = place.type if isinstance(place, Place) else None
         self.queue(node, what, "certain" if sure else "assume", type)
+
+
+def is_at(operand: Operand, owner: Operand) -> bool:
+    """Whether an operand is on the `.device` of the other one, by name: `x.to(model.device)` beside `model`."""
+    return any(isinstance(place, Symbol) and place.name == f"{owner.text}.device" for place in operand.value.device)
 
 
 def is_put_beside_guess(off: Operand, other: Value) -> bool:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from devlint.facts import aliases
+from devlint.facts.adopted import AdoptedClass
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
+from devlint.facts.exports import MOVE
 from devlint.facts.expressions import Expressions
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE
@@ -48,6 +50,9 @@ class Registration(Expressions):
             if entry is not None and value.kind != "none" and entry.target is not target:
                 entry.reassigned = True
             return
+        whole = self.function.node.body if self.function is not None and self.name.endswith(".__init__") else ()
+        if isinstance(whole, list) and statement in whole and name not in owner.unregistered:
+            owner.attributes.pop(name, None)  # what it was before is gone on every path
         before = owner.attributes.get(name)
         if before is not None and before.made and self.guards.holds and is_surely_accelerator(value.device):
             # it stays on the CPU only where there is no accelerator
@@ -101,7 +106,12 @@ class Registration(Expressions):
             else:
                 owner.set_attribute(name, replace(value, device=UNKNOWN, made=(), because=()))
             return
-        if what is not None and isinstance(source, (ast.List, ast.Tuple)) and all(map(is_below_self, source.elts)):
+        if (
+            what is not None
+            and source is not None
+            and (parts := written_out(source))
+            and all(map(is_below_self, parts))
+        ):
             owner.set_attribute(name, self.contained(value, None))  # second names of what moves with the module
             return
         if what == "modules" and all(is_argument(v) for v in contents(value) if v.kind == "module"):
@@ -141,12 +151,20 @@ class Registration(Expressions):
             return replace(value, elements={k: seen(e) for k, e in value.elements.items()})
         return value
 
+    def moves_anything(self, class_: ClassFacts) -> bool:
+        """Whether some method of a class, or of a base of it, moves something."""
+        moves = class_.moves if isinstance(class_, AdoptedClass) else MOVE.search(self.text(class_.node)) is not None
+        return moves or any(map(self.moves_anything, class_.local_bases))
+
     def registered(self, owner: ClassFacts, value: Value) -> None:
         """A parameter or submodule joins the module: its device is the module's when it is made."""
         if not value.device and value.kind == "module":
             known = value.type_name
             if known is not None and known.startswith("torch.nn."):
                 return  # a module without parameters
+        is_buffer = value.kind == "buffer" or (value.is_tensor and value.kind != "parameter")
+        if is_buffer and value.device == CPU and (self.muted or self.moves_anything(owner)):
+            return  # buffers alone, as losses have them: methods may move them where they are read, or not read them
         self.built.setdefault(owner.name, []).append(value.device)
 
     def grow(self, owner: ClassFacts, name: str, value: Value, target: ast.expr, source: ast.expr) -> None:
@@ -155,7 +173,7 @@ class Registration(Expressions):
             return
         what = kind_of(value)
         made = self.empty_containers.get((owner.name, name))
-        if what is None or made is None or name in owner.unregistered:
+        if what is None or made is None or name in owner.unregistered or is_below_self(source):
             return
         if value.ident is not None and any(
             known.ident == value.ident and path.startswith("self.") and path[5:].isidentifier()
@@ -202,7 +220,7 @@ class Registration(Expressions):
         if value.kind != "none":
             self.owner.unregistered.pop(attribute, None)
             self.owner.attributes[attribute] = Value(kind, HOME, value.zero_dim)
-            self.built.setdefault(self.owner.name, []).append(value.device)
+            self.registered(self.owner, replace(value, kind=kind))
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
         return NONE
 
@@ -246,6 +264,12 @@ def is_below_self(node: ast.expr) -> bool:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return isinstance(node, ast.Name) and node.id == "self"
+
+
+def written_out(node: ast.expr) -> list[ast.expr]:
+    """The items of a list, tuple or dictionary as they are written, `self` left out; none of anything else."""
+    parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
+    return [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
 
 
 def reads(node: ast.expr, name: str) -> bool:

@@ -7,19 +7,18 @@ whole project; where one of them moves its object, or hands it on to where that 
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from devlint.facts.callers import chain, last_name, moves
+from devlint.facts.callers import chain, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.scan import Site
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites, Looked
 
+_CARDS = frozenset({"cuda", "xpu", "npu"})
 HOLDERS = 3  # modules that hold the next one
-_PACKAGES = ("pyproject.toml", "setup.py", "setup.cfg")
 Kinds: TypeAlias = tuple[type[ast.expr], ...]
 NAMES: Kinds = (ast.Name, ast.Attribute)
 _MOVING = frozenset({"to", "cuda", "xpu", "npu", "hpu", "to_empty", "share_memory"})
@@ -31,10 +30,25 @@ def is_never_moved(sites: CallSites, function: str) -> bool:
     own = next(sites.mentioning(class_.name), None) if class_ is not None else None
     if class_ is None or own is None or not class_.is_module:
         return False
-    root = sites.root
-    if root is None or any(os.path.exists(os.path.join(root, name)) for name in _PACKAGES):
+    if any(moves_own_state(each) for each in lineage(class_)):
+        return True
+    if not sites.is_closed:
         return False  # who installs it may move it
     return stays(sites, own, class_, 0)
+
+
+def moves_own_state(class_: ClassFacts) -> bool:
+    """Whether a method moves a buffer of its own for a use, as only a module does that stays where it is.
+
+    `F.conv1d(x.cuda(), self.basis.cuda()).cpu()`; not `self.basis.to(x.device)`, which is right wherever it is.
+    """
+    for method in class_.methods.values():
+        for node in ast.walk(method):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CARDS:
+                parts = (n for n in ast.walk(node.func.value) if is_own_attribute(n))
+                if any(isinstance(n, ast.Attribute) and class_.has_buffer(n.attr) for n in parts):
+                    return True
+    return False
 
 
 def stays(sites: CallSites, home: Looked, class_: ClassFacts, depth: int) -> bool:
@@ -152,7 +166,7 @@ def is_in_text(looked: Looked, name: str) -> bool:
     return f'"{name}"' in text or f"'{name}'" in text
 
 
-def is_own_attribute(node: ast.expr) -> bool:
+def is_own_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and last_name(node.value) == "self"
 
 

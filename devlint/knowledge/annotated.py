@@ -842,8 +842,14 @@ EXTRA_NAMES: dict[str, str] = {
     "torch.monitor": "COUNT MAX MEAN MIN SUM VALUE data_value_t",
 }
 
-# Modules that replace themselves by an object with more names. Source: torch/backends/python_native/__init__.py.
-OPEN = frozenset({"torch.backends.python_native"})
+# Modules that replace themselves by an object with more names. Sources: torch/backends/python_native/__init__.py, and
+# torch/utils/_config_module.py for those that end with `install_config_module(sys.modules[__name__])`.
+OPEN = frozenset(
+    {
+        "torch.backends.python_native", "torch.compiler.config", "torch.distributed.config",
+        "torch.fx.experimental._config", "torch.utils.serialization.config",
+    }
+)  # fmt: skip
 
 # What attributes hold where no annotation says so: (family, name) to a word of Function.result.
 ATTRIBUTES: dict[tuple[str, str], str] = {

@@ -32,6 +32,8 @@ function; for the functions of `torch.cuda` that take an index.
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import Call, Edit, Facts, Finding, Fix, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
 
 # The calls whose first argument is a device, beside all that have a `device` argument.
@@ -58,6 +60,9 @@ class IndexAsDevice(Rule[Call]):
     def judge(self, event: Call, site: Site) -> Finding | None:
         used = _device_argument(event)
         assert used is not None
+        tested = re.compile(rf"(^|\W){re.escape(used.text)}\s*(==|!=|<|>|>=)\s*-?[01]\b")
+        if any(map(tested.search, event.under.tests)) or tested.search(site.code(site.statement)):
+            return None  # the number is looked at first
         asked = used.value.because[0].span
         call = site.at(asked)
         if not isinstance(call, cst.Call):

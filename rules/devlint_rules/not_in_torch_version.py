@@ -61,7 +61,7 @@ class NotInTorchVersion(Rule[ApiCall]):
         name = event.qualname.rpartition(".")[2]
         if asks_version(event) or any(name in test for test in event.under.tests) or hangs_on_import(event, facts):
             return False
-        if event.qualname.startswith("torch.Tensor."):
+        if event.qualname.startswith("torch.Tensor.") or not _is_first_import(event, facts):
             return False
         return re.search(rf"hasattr\([^\n]*[\"']{name}[\"']", facts.text) is None
 
@@ -77,3 +77,22 @@ class NotInTorchVersion(Rule[ApiCall]):
             when = f"is gone from torch {version(event.removed)} on"
             title = "Use what replaces it"
         return Finding(event.span, f"`{event.qualname}` {when}", Fix(title, Safety.HINT), event.because)
+
+
+def _is_first_import(event: ApiCall, facts: Facts) -> bool:
+    """Whether a name is not imported at module level by itself, or is the first such one: the first import fails."""
+    if event.since is None or not _is_imported(event, facts):
+        return True
+    late = (
+        e.span
+        for e in facts.events
+        if isinstance(e, ApiCall) and e.since is not None and e.since > facts.torch_version and _is_imported(e, facts)
+    )
+    return event.span == min(late, default=event.span)
+
+
+def _is_imported(event: ApiCall, facts: Facts) -> bool:
+    """Whether the module level imports the name, or the class that it belongs to, by itself."""
+    owner, _, _ = event.qualname.rpartition(".")
+    classes = {owner} if owner.rpartition(".")[2][:1].isupper() else set()
+    return not classes.union({event.qualname}).isdisjoint(facts.module_imports.values())

@@ -113,9 +113,36 @@ def test_option_that_another_file_takes_is_on(checked: Checked) -> None:
     assert codes(checked({"tools.py": HELPER.format(given=""), "other.py": other})) == ["DEV102"]
 
 
-def test_option_of_a_public_function_may_be_taken_by_anyone(checked: Checked) -> None:
+def test_option_of_a_public_function_may_be_taken_by_who_installs_the_project(checked: Checked) -> None:
     text = HELPER.format(given="").replace("_shift", "shift")
-    assert codes(checked({"tools.py": text})) == ["DEV102"]
+    assert codes(checked({"tools.py": text, "setup.py": "import setuptools\nsetuptools.setup()\n"})) == ["DEV102"]
+
+
+def test_option_of_a_public_function_is_off_where_no_call_of_a_program_takes_it(checked: Checked) -> None:
+    text = HELPER.format(given="").replace("_shift", "shift")
+    assert codes(checked({"tools.py": text})) == []
+
+
+PREPARED = """
+    import torch
+    from torch import nn
+    from tools import spread
+    def test(mesh):
+        model = nn.Linear(4, 4)
+        model = spread(model, mesh)
+        return model(torch.ones(1, 4).cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("given_back", "expected"), [("model = spread(model, mesh)", []), ("spread(mesh)", ["DEV103"])]
+)
+def test_module_that_a_function_of_the_project_gives_back_may_be_elsewhere(
+    checked: Checked, given_back: str, expected: list[str]
+) -> None:
+    tools = "def spread(model, mesh=None):\n    for module in model.modules():\n        mesh.place(module)\n    return model\n"
+    text = PREPARED.replace("model = spread(model, mesh)", given_back)
+    assert codes(checked({"tools.py": tools, "main.py": text}, "main.py")) == expected
 
 
 PACK = """
