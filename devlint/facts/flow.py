@@ -410,7 +410,7 @@ class Flow(Timing):
             return
         for one, other in ((then.env, otherwise.env), (otherwise.env, then.env)):
             for path, value in one.items():
-                if path.startswith("self.") and path not in other and path[5:].isidentifier() and value.made:
+                if value.made and path.startswith("self.") and path not in other and path[5:].isidentifier():
                     before = self.owner.attribute(path[5:])
                     self.state.env[path] = either(value, before if before is not None else NOTHING)
 
@@ -447,7 +447,7 @@ class Flow(Timing):
 
     def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
         """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""
-        return any(is_surely_accelerator(entry.env[p].device) for p in on_cpu if p in entry.env)
+        return bool(on_cpu) and any(is_surely_accelerator(entry.env[p].device) for p in on_cpu if p in entry.env)
 
     def decided(self, test: ast.expr) -> bool | None:
         """Whether a condition is a parameter that this call gives as a literal True or False, and which one."""

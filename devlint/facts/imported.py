@@ -25,6 +25,7 @@ from devlint.facts.instances import Instance, of_token, token
 from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
 from devlint.facts.project import Found, Reach, is_imported
+from devlint.facts.scan import Scan
 from devlint.facts.values import NOTHING, Device, Symbol, Value
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
@@ -332,6 +333,10 @@ class Imported(Functions):
         if offered is None or class_.name not in offered.classes:
             return None
         return Found(self.reach, path, class_.name, "class", offered)
+
+    def scan_of(self, class_: ClassFacts) -> Scan:
+        home = class_.home if isinstance(class_, AdoptedClass) else None
+        return home.scan if home is not None else self.scan
 
     def emit(self, event: object, *key: object) -> None:
         if not self.muted:

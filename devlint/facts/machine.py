@@ -293,7 +293,7 @@ class Machine:
             value = self.function.closure.get(path)
             if value is not None:
                 return value
-            if "." not in path and "[" not in path and path in self.rebound:
+            if path in self.rebound and "." not in path and "[" not in path:
                 return NOTHING if path in self.globals else None
             value = self.globals.get(path)
             if value is not None:

@@ -16,6 +16,7 @@ from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, short, symbol
 from devlint.facts.parameters import reads_like_device
+from devlint.facts.scan import Scan
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -80,6 +81,10 @@ _MODEL_INPUTS = frozenset(
 )  # fmt: skip
 #: Methods of matplotlib's axes that turn their data into arrays.
 _PLOTS = frozenset({"imshow", "plot", "scatter", "hist", "bar", "fill_between", "errorbar", "matshow", "contourf"})
+
+
+#: What puts a tensor somewhere, or on the device of another one.
+_PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
 
 
 class Methods(Calls):
@@ -565,13 +570,26 @@ class Methods(Calls):
 
     # -- modules ------------------------------------------------------------------------------------------------------
 
+    def moves_inputs(self, class_: ClassFacts, method: str = "forward") -> bool:
+        """Whether a module's method puts its inputs on a device itself."""
+        known = class_.moving.get(method)
+        if known is None:
+            found = class_.method(method)
+            own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
+            known = class_.moving[method] = own is None or any(child.attr in _PUTS for child in own.attributes)
+        return known
+
+    def scan_of(self, class_: ClassFacts) -> Scan:
+        """The scan of the file that defines a class."""
+        return self.scan
+
     def call_module_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
         receiver = operand.value
         class_ = self.classes.get(receiver.type_name) if receiver.type_name else None
         if class_ is not None:
             found = class_.method(name)
             if found is not None and name != "forward":
-                if not class_.abroad and not moves_inputs(class_, name):
+                if not class_.abroad and not self.moves_inputs(class_, name):
                     for given in self.tensors(arguments):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")
@@ -640,7 +658,7 @@ class Methods(Calls):
             operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
         class_ = self.classes.get(home)
         scatters = home.endswith("DataParallel") and not self.is_any_accelerator(value.device)
-        if class_ is None or not moves_inputs(class_):
+        if class_ is None or not self.moves_inputs(class_):
             checked = operands
             if class_ is not None:
                 packed = [n for n in arguments.nodes if isinstance(n, (ast.Tuple, ast.List, ast.Dict))]
@@ -690,7 +708,7 @@ class Methods(Calls):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
-        if class_ is not None and moves_inputs(class_):
+        if class_ is not None and self.moves_inputs(class_):
             return NOTHING  # what it returns may be anywhere
         return Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
 
@@ -895,18 +913,6 @@ def only_waits(arguments: Arguments, with_device: bool) -> bool:
     """Whether a move is given nothing beside its device but `non_blocking`, which changes no value."""
     others = len(arguments.every()) - with_device
     return others == 0 or (others == 1 and "non_blocking" in arguments.keywords)
-
-
-def moves_inputs(class_: ClassFacts, method: str = "forward") -> bool:
-    """Whether a module's method puts its inputs on a device itself."""
-    known = class_.moving.get(method)
-    if known is None:
-        found = class_.method(method)
-        known = class_.moving[method] = found is None or any(  # not known what it does
-            isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "cpu", "type_as", "to_device")
-            for child in walk(found[1])
-        )
-    return known
 
 
 def of_parameters(module: Value) -> Value:
