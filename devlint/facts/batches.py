@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_tqdm", "prange"})
 #: Words in the names of loaders and of their batches.
 _DATA = re.compile(r"load|data|batch|iter|sample|item|^dl|dl$|train|test|val|queue|stream")
+_DEVICE = re.compile(r"device|cuda|gpu")
 #: Names of what counts turns or names things, which no loader makes a tensor of.
 _COUNTER = re.compile(
     r"^(_|[ijkn]|it)$|(idx|index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
@@ -37,7 +38,8 @@ def element_of_loop(machine: Machine, node: ast.For | ast.AsyncFor, element: Val
 
 
 def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast.stmt], element: Value) -> Value | None:
-    if isinstance(iterated, ast.Call) and iterated.args:
+    made = isinstance(iterated, ast.Call) and machine.qualify(iterated.func) == "torch.utils.data.DataLoader"
+    if isinstance(iterated, ast.Call) and iterated.args and not made:
         name = iterated.func.id if isinstance(iterated.func, ast.Name) else getattr(iterated.func, "attr", "")
         if name in _WRAPPERS:
             return _part(machine, iterated.args[0], target, body, element)
@@ -54,7 +56,9 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
             return None
         given = [f if f is not None else k for f, k in zip(found, known[first:], strict=True)]
         return Value("tuple", elements=(*((NUMBER,) * first), *given))
-    if not isinstance(iterated, (ast.Name, ast.Attribute)) or element.kind != "unknown" or element.device:
+    if not (made or isinstance(iterated, (ast.Name, ast.Attribute))) or element.kind != "unknown" or element.device:
+        return None
+    if made and _DEVICE.search(machine.text(iterated)) is not None:
         return None
     if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
         return None
@@ -80,7 +84,7 @@ def _is_placed_by_its_loader(machine: Machine, iterated: ast.expr) -> bool:
     if loader is None or loader.kind != "loader" or not loader.because or loader.because[0].path is not None:
         return False
     span = loader.because[0].span
-    return re.search(r"device|cuda|gpu", machine.source.text[span.start : span.end]) is not None
+    return _DEVICE.search(machine.source.text[span.start : span.end]) is not None
 
 
 def _batch(target: ast.expr, moved: set[str]) -> ast.expr | None:

@@ -818,7 +818,7 @@ class Calls(Devices):
             self.use(node, consumer, operand, detached=False)
 
     def use(self, node: ast.expr, consumer: str, operand: Operand, detached: bool) -> None:
-        device = operand.value.device
+        device, also_arrays = operand.value.device, False
         if self.host or not may_be_accelerator(device) or CPU_PLACE in device:
             return
         if operand.value.type_name == STATE and device == HOME:
@@ -831,8 +831,11 @@ class Calls(Devices):
             assumed = self.assumed.get(operand.value.because[0].span) if operand.value.because else None
             if assumed is not None and assumed[0] is self.function:
                 roots.add(assumed[1])
+            given = assumed is None and bool(operand.value.because) and not guesses.is_guess(operand.value)
             if evidence is not None and not roots.isdisjoint(evidence.narrowed):
-                return  # the code asks what it is, so it may be an array here
+                if not given or not roots.isdisjoint(evidence.asked):
+                    return  # the code asks what it is, so it may be an array here
+                also_arrays = True
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
@@ -841,7 +844,7 @@ class Calls(Devices):
         self.emit(
             Use(
                 self.span(node), node, operand.value.because, self.guards, self.scope(), self.name, consumer, operand,
-                level, detached,
+                level, detached, also_arrays,
             ),
             operand.span,
         )  # fmt: skip

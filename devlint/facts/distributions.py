@@ -11,6 +11,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from devlint.facts import guesses
 from devlint.facts.events import Creation, Operand
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Value, merge
 from devlint.model import Origin
@@ -92,6 +93,8 @@ def call_method(machine: Operations, node: ast.Call, operand: Operand, name: str
             made = (Creation(span, f"{machine.text(operand.node)}.{name}", node, machine.scope(), False, False),)
             return Value("tensor", CPU, False, because=(Origin(span, "drawn on the CPU here"),), made=made)
         return replace(tensor, zero_dim=False if sized else tensor.zero_dim)
+    if name in _COMPARE and arguments.values:
+        arguments.values[0] = guesses.tensor(arguments.values[0])
     if name in _COMPARE and arguments.values and arguments.values[0].is_tensor:
         operands = [Operand(operand.span, operand.node, operand.text, tensor)]
         operands.append(machine.operand(arguments.nodes[0], arguments.values[0]))

@@ -163,12 +163,14 @@ class Use(Event):
 
     `consumer`: "numpy" for the method, else the qualified name of the function. Only when the tensor's device is, or may
     be, an accelerator; `level` as in Meet. `detached`: `.detach()` stands before it; `forced`: `numpy(force=True)`.
+    `also_arrays`: the function is written for arrays, and other calls may give it some.
     """
 
     consumer: str
     operand: Operand
     level: Conflict
     detached: bool
+    also_arrays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

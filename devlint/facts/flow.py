@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from devlint.facts import batches, callers, grown_lists, reads, turns
+from devlint.facts import batches, callers, grown_lists, guesses, reads, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
 from devlint.facts.devices import parse_device
@@ -160,7 +160,7 @@ class Flow(Timing):
                 given = value if isinstance(element, ast.Starred) else extent(value, str(value.constant))
             else:
                 given = NOTHING
-            self.assign_target(element, given, None, statement)
+            self.assign_target(element, given, of_pair(source, target, index), statement)
 
     def assign_attribute(
         self, target: ast.Attribute, value: Value, source: ast.expr | None, statement: ast.stmt | None
@@ -218,6 +218,8 @@ class Flow(Timing):
             receiver = self.operand(target.value, base)
             nodes = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
             parts = list(index.elements) if isinstance(index.elements, tuple) and index.kind == "tuple" else [index]
+            if len(nodes) < dimensions(base):
+                value = guesses.tensor(value)  # what a part of a table is made of is no number
             indices = [self.operand(n, v) for n, v in zip(nodes, parts, strict=False) if is_index(v)]
             if value.is_tensor and source is not None and base.made and base.device == CPU:
                 other = self.operand(source, value)
@@ -762,6 +764,24 @@ class Flow(Timing):
             name = getattr(child, "name", None) or getattr(child, "rest", None)
             if isinstance(name, str):
                 self.bind(name, NOTHING)
+
+
+def of_pair(source: ast.expr | None, target: ast.Tuple | ast.List, index: int) -> ast.expr | None:
+    """What `self.index = ...` gets in `self.a, self.b = [], []`; None for anything but new lists and dicts."""
+    if not isinstance(source, (ast.Tuple, ast.List)) or len(source.elts) != len(target.elts):
+        return None
+    part = source.elts[index]
+    return part if is_self_attribute(target.elts[index]) and isinstance(part, (ast.List, ast.Dict)) else None
+
+
+def dimensions(value: Value) -> int:
+    """How many sizes the call that made a tensor names; 0 where that is not known."""
+    if len(value.made) != 1 or value.made[0].function not in ("torch.zeros", "torch.ones", "torch.empty"):
+        return 0
+    sizes = value.made[0].node.args
+    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
+        sizes = sizes[0].elts
+    return 0 if any(isinstance(size, ast.Starred) for size in sizes) else len(sizes)
 
 
 def has_one_element(value: Value) -> bool:

@@ -36,6 +36,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     merge,
+    on,
 )
 from devlint.model import Origin
 
@@ -54,6 +55,7 @@ _LENGTHS = re.compile(r"len|size")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 _OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 MAPPED = 8  # elements for which a mapped function is called one by one
+_BY_NAME = re.compile(r"\bsetattr\(|\b__dict__\b|\bvars\(")  # attributes that are set under computed names
 SIGNATURES = 8  # different arguments for which one function is run
 
 
@@ -203,10 +205,39 @@ class Functions(Registration):
             spoiled |= kept & self.set_from_outside()
         if not class_.is_module:
             spoiled -= self.always_made_here(class_, spoiled)
+            spoiled -= self.moved_with_object(class_, spoiled)
         for attribute in spoiled:
             known = class_.attributes.get(attribute)
             if known is not None and known.kind != "module":
                 class_.attributes[attribute] = NOTHING
+
+    def moved_with_object(self, class_: ClassFacts, names: set[str]) -> set[str]:
+        """Of the attributes that methods assign, those that a method moves and nothing else does; they are where it says.
+
+        `self.obs = self.obs.to(device)` in a `to` of the object's own: what it forgets stays on the CPU.
+        """
+        moves: dict[str, list[ast.Call | None]] = {}
+        if _BY_NAME.search(self.text(class_.node)) is not None:
+            return set()
+        for name, method in class_.methods.items():
+            own = self.scan.functions.get(id(method))
+            if name == "__init__" or own is None:
+                continue
+            values = {id(t): a.value for a in own.assigns if isinstance(a, ast.Assign) for t in a.targets}
+            for store in own.stores:
+                if isinstance(store.value, ast.Name) and store.value.id == "self" and store.attr in names:
+                    moves.setdefault(store.attr, []).append(moves_itself(values.get(id(store)), store.attr))
+        found: set[str] = set()
+        for attribute, calls in moves.items():
+            known, move = class_.attributes.get(attribute), calls[0]
+            if known is None or not known.is_tensor or not known.made or len(calls) != 1 or move is None:
+                continue
+            given = move.args[0] if move.args else None
+            there = on("cuda") if given is None else symbol(self.text(given), self.span(class_.node).start)
+            because = (Origin(self.span(move), "moved here, by the object's own method"),)
+            class_.attributes[attribute] = replace(known, device=there, made=(), because=because, moved=True)
+            found.add(attribute)
+        return found - self.set_from_outside() if found else found
 
     def always_made_here(self, class_: ClassFacts, names: set[str]) -> set[str]:
         """Of the attributes that methods assign, those that are None or a new tensor of the CPU at first and ever after.
@@ -350,6 +381,8 @@ class Functions(Registration):
         class_, method = found
         plain = not method.decorator_list and method.args.args
         if class_.abroad or arguments.star or not plain or self.in_init or method.name.startswith("__"):
+            return NOTHING
+        if _BY_NAME.search(self.text(class_.node)) is not None:
             return NOTHING
         self.prepare(self.classes[receiver.type_name or ""])
         target = self.method_function(class_, method.name, method)
@@ -1080,6 +1113,15 @@ def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[in
                     if isinstance(part, ast.Attribute) and is_self_attribute(part) and reads(child.value, part.attr):
                         found.add(id(part))
     return found
+
+
+def moves_itself(node: ast.expr | None, attribute: str) -> ast.Call | None:
+    """The call in `self.attribute.to(device)` or `self.attribute.cuda()`; None for any other expression."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return None
+    taken = node.func.value
+    plain = isinstance(taken, ast.Attribute) and is_self_attribute(taken) and taken.attr == attribute
+    return node if plain and (node.func.attr == "cuda" or (node.func.attr == "to" and len(node.args) == 1)) else None
 
 
 def may_move(node: ast.expr) -> bool:

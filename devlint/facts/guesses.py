@@ -112,12 +112,12 @@ def settle(record: Function, values: list[Value]) -> None:
     """Guesses given where a torch function takes nothing but tensors are tensors."""
     for index in record.tensor_params:
         if index < len(values):
-            values[index] = tensor(values[index])
+            values[index] = surely(values[index])
     for index in record.sequence_params:
         if index < len(values):
             given = values[index]
             if isinstance(given.elements, tuple) and given.kind in ("list", "tuple"):
-                values[index] = replace(given, elements=tuple(map(tensor, given.elements)))
+                values[index] = replace(given, elements=tuple(map(surely, given.elements)))
             elif is_guess(given):
                 values[index] = replace(given, kind="tensors")  # it holds tensors
 
@@ -132,6 +132,11 @@ def part(value: Value, name: str | None = None) -> Value:
 def tensor(value: Value) -> Value:
     """A guess that is used as a tensor is one."""
     return replace(value, kind="tensor") if is_guess(value) else value
+
+
+def surely(value: Value) -> Value:
+    """A guess that a function of torch takes: a tensor, and no array."""
+    return replace(value, kind="tensor", type_name=None) if is_guess(value) else value
 
 
 def shows_tensor(method: str) -> bool:

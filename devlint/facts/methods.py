@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
 from devlint.facts import aliases, attribute_lists, batches, distributions, grown_lists, guesses, ordering, randomness
-from devlint.facts.callers import is_model_name, last_name
+from devlint.facts.callers import is_model_call, is_model_name, last_name
 from devlint.facts.calls import FILLED, STATE, Arguments, Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
@@ -70,6 +71,12 @@ _SAME_MODULE = frozenset(
 _SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag", "grad", "mH"})
 _SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
 _LOSSES_END = "Loss"
+#: Names of tensors, not of modules or of batches that may move in place.
+_INPUT = re.compile(
+    r"[xyz]|[xy]_\w+|(in_)?(images?|imgs?|pictures?|targets?|labels?|masks?|noise|audios?|videos?|frames?|states?)"
+)
+#: What reads lengths on the host, or wants them there.
+_ON_HOST = frozenset({"pack_padded_sequence", "tolist", "item", "int", "cpu", "numpy", "range", "max", "split", "zip"})
 _OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
 #: What a model takes by these names is an input that it computes with; no length, and nothing for the host.
 _MODEL_INPUTS = frozenset(
@@ -312,6 +319,9 @@ class Methods(Calls):
             class_ = self.classes.get(receiver.type_name or "")
             if class_ is not None and class_.method(name) is not None:
                 return NOTHING
+        if kind == "unknown" and self.statement_value is node and self.reads_like_input(operand.node):
+            receiver, kind = Value("tensor", UNKNOWN), "tensor"
+            operand = replace(operand, value=receiver)
         target, node_of, only = self.move_target(node, operand, name, arguments)
         ordering.note_move(self, node, operand, target)
         if name == "type" and target is None:
@@ -366,6 +376,17 @@ class Methods(Calls):
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         found = [part for a in (own.assigns if own is not None else ()) for part in batches.bindings(a, node.id)]
         return bool(found) and all(found)
+
+    def reads_like_input(self, node: ast.expr) -> bool:
+        """Whether a name is one for tensors, and the function under analysis gives it to a model."""
+        if not isinstance(node, ast.Name) or _INPUT.fullmatch(node.id) is None or self.function is None:
+            return False
+        own = self.scan.functions.get(id(self.function.node))
+        calls = own.calls if own is not None else ()
+        return any(
+            is_model_call(call) and any(isinstance(a, ast.Name) and a.id == node.id for a in call.args)
+            for call in calls
+        )
 
     def is_only_step(self, node: ast.Call) -> bool:
         """Whether a `for` loop of the function under analysis has nothing in it but this call."""
@@ -663,7 +684,12 @@ class Methods(Calls):
             if class_ is not None:
                 packed = [n for n in arguments.nodes if isinstance(n, (ast.Tuple, ast.List, ast.Dict))]
                 inside = {id(child) for n in packed for child in walk(n)}
-                checked = [o for o in operands if "len" not in o.text and id(o.node) not in inside]
+                reads = reads_lengths(class_)
+                checked = [
+                    o
+                    for o in operands
+                    if not ("len" in o.text and (reads or o.value.moved)) and id(o.node) not in inside
+                ]
             if not scatters:
                 participants = [module, *checked] if value.device else checked
                 if home.endswith(_LOSSES_END) and value.device:
@@ -717,7 +743,8 @@ class Methods(Calls):
         path = self.path(node.func)
         if path is None or self.in_init:
             return
-        for name, part in list(self.state.env.items()):
+        known = self.state.env if path in self.state.env else self.globals
+        for name, part in list(known.items()):
             if name.startswith(path + ".") and part.kind == "module" and part.device == CPU and not part.shared:
                 if part.ident is not None and part.because and part.because[0].span == part.ident:
                     left = replace(self.operand(node.func, part), text=name)
@@ -918,3 +945,15 @@ def only_waits(arguments: Arguments, with_device: bool) -> bool:
 def of_parameters(module: Value) -> Value:
     """What a module that stayed on the CPU says its device is."""
     return Value("device", CPU, type_name=OF_TENSOR, because=module.because) if module.device == CPU else NOTHING
+
+
+def reads_lengths(class_: ClassFacts) -> bool:
+    """Whether the `forward` of a module may read lengths on the host: it does not compare them with anything."""
+    found = class_.method("forward")
+    if found is None or class_.abroad or found[0].abroad:
+        return True
+    nodes = list(walk(found[1]))
+    if any(getattr(n, "attr", getattr(n, "id", "")) in _ON_HOST for n in nodes):
+        return True
+    compared = (part for n in nodes if isinstance(n, ast.Compare) for part in walk(n))
+    return not any(isinstance(n, ast.Name) and "len" in n.id for n in compared)

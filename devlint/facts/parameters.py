@@ -132,6 +132,7 @@ class Evidence:
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
+        self.asked: frozenset[str] = frozenset()  # those of `narrowed` without what numpy is given
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
         self.arrays: set[str] = set()  # given to numpy
         self.converted: set[str] = set()  # made into a tensor here, so no tensor before
@@ -186,6 +187,7 @@ class Evidence:
         self.weak -= self.tensors
         self.tensors |= self.weak
         self.tensors -= self.modules | (self.converted & open_)
+        self.asked = frozenset(self.narrowed)
         self.narrowed |= self.arrays & open_  # given to numpy: host data, in one branch at least
 
     def _used(self, name: str, open_: Container[str]) -> None:

@@ -76,6 +76,8 @@ class HostConversion(Rule[Use]):
         methods = ("cpu",) if detached else ("detach", "cpu")
         if event.consumer != "numpy" and not is_one_tensor(event):
             return Fix("Copy each tensor to the CPU", Safety.HINT)
+        if event.also_arrays:
+            return Fix("Copy it to the CPU where the function is called", Safety.HINT)
         title = f"Copy it to the CPU: `{'.'.join(f'{method}()' for method in methods)}`"
         return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, *methods)),))
 
