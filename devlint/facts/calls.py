@@ -41,6 +41,7 @@ from devlint.model import Origin
 from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
+    from devlint.facts.machine import Function
     from devlint.knowledge import Function as Record
 
 FAMILY_KIND: Mapping[str, Kind] = {
@@ -720,16 +721,13 @@ class Calls(Devices):
                 )
                 self.emit_meet(node, "size", how, off, other, level, because)
 
-    def is_of_caller(self, creation: Creation) -> bool:
-        """Whether a function that waits for the one that is run made a tensor, and handed it over."""
-        around = [f for f in self.stack if self.span(f.node).start <= creation.span.start < self.span(f.node).end]
-        return bool(around) and self.stack[-1] not in around
-
     def stays_behind(self, other: Value) -> bool:
         """Whether a tensor of the CPU that takes on what an accelerator's tensor is, or its size, is likely a mistake."""
         if self.function is None:
             return True
         if self.callers.result_is_moved(self.function):
+            return False
+        if self.is_of_demo(self.function):
             return False
         assumed = self.assumed.get(other.because[0].span) if other.because else None
         if assumed is None:
@@ -740,6 +738,13 @@ class Calls(Devices):
         if not self.callers.sites(function) and (annotated or not self.callers.is_method_of_module(function)):
             return annotated
         return self.callers.may_pass_device_data(function, name, annotated)
+
+    def is_of_demo(self, function: Function) -> bool:
+        """Whether a function stands under `if __name__ == "__main__"`, where a file tries out what it defines."""
+        for node in self.scan.tree.body if self.scan.tree is not None else ():
+            if isinstance(node, ast.If) and node.lineno < function.node.lineno <= (node.end_lineno or 0):
+                return any(getattr(n, "id", "") == "__name__" for n in ast.walk(node.test))
+        return False
 
     def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:
         """Whether a factory call makes a 0-dim tensor, from its first argument."""

@@ -22,6 +22,7 @@ from devlint.facts.values import (
     BOOL,
     CPU,
     GROWN,
+    GUESS,
     HOME,
     NO_TENSOR,
     NONE,
@@ -230,7 +231,7 @@ class Expressions(Methods):
             keeps = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in nodes) or bool(operands)
             return Value(
                 "tensor", base.device, False if keeps else None, because=base.because, made=base.made,
-                attribute=base.attribute,
+                attribute=base.attribute, type_name=GUESS if base.type_name == GUESS else None,
             )  # fmt: skip
         if base.kind == "module":
             found = self.element(base)

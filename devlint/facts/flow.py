@@ -311,6 +311,8 @@ class Flow(Timing):
         if value.is_tensor or current.kind == "number":
             # `total = 0; total += loss`: from the first time on it is a tensor
             kept = False if value.zero_dim is False else None  # broadcasting takes no dimension away
+            if current.kind == "number" and value.zero_dim is True:
+                kept = True
             result = self.combine([self.operand(node.value, value)], kept) if value.is_tensor else current
             self.assign_target(target, result, None)
             return

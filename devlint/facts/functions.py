@@ -29,6 +29,7 @@ from devlint.facts.values import (
     HOME,
     NONE,
     NOTHING,
+    NUMBER,
     SOMEWHERE,
     UNKNOWN,
     Device,
@@ -120,12 +121,21 @@ class Functions(Registration):
             if isinstance(statement, ast.AnnAssign) and statement.value is not None:
                 self.note_default(statement.value)
             elif isinstance(statement, ast.Assign):
-                self.evaluate(statement.value)
+                self.note_class_attribute(node, statement, self.evaluate(statement.value))
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.defaults(statement)
                 self.decorators(statement)
         if self.function is not None:
             self.define_local_class(node)
+
+    def note_class_attribute(self, node: ast.ClassDef, statement: ast.Assign, value: Value) -> None:
+        """`STD = torch.tensor([0.2, 0.3])` in the body of a module's class: one tensor for all, which moves with none."""
+        class_ = self.classes.get(node.name)
+        target = statement.targets[0]
+        if class_ is None or class_.node is not node or not class_.is_module or not isinstance(target, ast.Name):
+            return
+        if value.is_tensor and value.made:
+            class_.attributes.setdefault(target.id, value)
 
     def define_local_class(self, node: ast.ClassDef) -> None:
         """A class that a function makes: its methods see the names of the function, and are run like all others."""
@@ -323,6 +333,8 @@ class Functions(Registration):
                         entry.wrapped = True  # registered one by one, under computed names
             if name in ("register_buffer", "register_parameter"):
                 return self.call_register(node, name, arguments)
+            if name == "add_state" and self.in_init and self.owner.method(name) is None:
+                return self.call_add_state(arguments)
             found = self.owner.method(name)
             if found is not None:
                 is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in found[1].decorator_list)
@@ -346,8 +358,21 @@ class Functions(Registration):
         return self.call_method(node, receiver, name, arguments)
 
     def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
-        found = self.read_property(node) or self.saved(node)
+        found = self.read_property(node) or self.saved(node) or self.groups(node)
         return found if found is not None else super().read_attribute(node, base)
+
+    def groups(self, node: ast.Attribute) -> Value | None:
+        """`self.param_groups` of an optimizer: parameters, which are where their modules are."""
+        owner = self.owner
+        if node.attr != "param_groups" or owner is None or owner.family != "Optimizer" or not self.assume or self.host:
+            return None
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return None
+        parameter = Value(
+            "parameter", HOME, type_name="borrowed", because=(self.origin(node, "parameters of modules"),)
+        )
+        parameters = Value("list", type_name="comprehension", elements=(parameter,))
+        return Value("list", type_name="comprehension", elements=(Value("dict", elements={"params": parameters}),))
 
     def saved(self, node: ast.Attribute) -> Value | None:
         """`ctx.saved_tensors` in the `backward` of an operation."""
@@ -621,7 +646,11 @@ class Functions(Registration):
             return NOTHING
         if is_stub(function.node):
             in_module = function.owner is not None and function.owner.is_module
-            return self.of_subclass(node, arguments) if in_module and node is not None and self.assume else NOTHING
+            returns = function.node.returns
+            gives = returns is None or is_tensor_annotation(returns, self.imports.names)
+            if not (in_module and gives and self.assume) or node is None:
+                return NOTHING
+            return self.of_subclass(node, arguments)
         function.callers.append(self.guards)
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
         key, summary = self.known_call(function, arguments, keywords, attributes)
@@ -1075,6 +1104,8 @@ class Functions(Registration):
             if len(sides) != 1:
                 return None
             node = sides[0]
+        if says_numbers(node):
+            return NUMBER if isinstance(node, ast.Name) else Value("list")
         if isinstance(node, ast.Subscript):
             node = node.value
         if not isinstance(node, (ast.Name, ast.Attribute)):
@@ -1160,6 +1191,18 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
         replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side
         for side in sides
     ]
+
+
+def says_numbers(node: ast.expr) -> bool:
+    """Whether an annotation says a number, or a list or tuple of numbers: `float`, `List[int]`, `Tuple[float, float]`."""
+    if isinstance(node, ast.Name):
+        return node.id in ("int", "float", "bool")
+    if not isinstance(node, ast.Subscript):
+        return False
+    name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
+    return name in ("List", "list", "Tuple", "tuple", "Sequence") and bool(parts) and all(map(says_numbers, parts))
 
 
 def without_sizes(value: Value) -> Value:

@@ -77,6 +77,13 @@ class State:
         self.recorded, self.card, self.default, self.dead = other.recorded, other.card, other.default, other.dead
 
 
+def known_on_one_side(path: str, value: Value) -> Value:
+    """What is at a path after two branches of which one alone says so: `state["mean"] = torch.zeros(n)` where there is none."""
+    if "[" in path:
+        return either(value, NOTHING)
+    return value if "." not in path else NOTHING
+
+
 def join_states(a: State, b: State, guard: str | None = None) -> State:
     """What is known after either. Paths known on one side only stay as they are when they are bound there alone.
 
@@ -92,7 +99,7 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
     for path, value in a.env.items():
         mate = other.get(path)
         if mate is None:
-            env[path] = value if "." not in path and "[" not in path else NOTHING
+            env[path] = known_on_one_side(path, value)
         elif value is mate:
             env[path] = value
         else:
@@ -102,7 +109,7 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
             env[path] = merged
     for path, value in other.items():
         if path not in env:
-            env[path] = value if "." not in path and "[" not in path else NOTHING
+            env[path] = known_on_one_side(path, value)
     recorded = dict(a.recorded)
     for path, (span, waited) in b.recorded.items():
         recorded[path] = (span, waited and recorded.get(path, (span, True))[1])

@@ -196,8 +196,14 @@ class Operations(Machine):
             self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level,
             first, scope, branch, bound,
         )  # fmt: skip
-        # a helper may be given tensors that were made in different places
-        self.emit(event, off.span, off.value.made[0].span if off.value.made else None)
+        made = off.value.made[0] if off.value.made else None
+        # several callers may each give a helper what they made
+        self.emit(event, off.span, made.span if made is not None and self.is_of_caller(made) else None)
+
+    def is_of_caller(self, creation: Creation) -> bool:
+        """Whether a function that waits for the one that is run made a tensor, and handed it over."""
+        around = [f for f in self.stack if self.span(f.node).start <= creation.span.start < self.span(f.node).end]
+        return bool(around) and self.stack[-1] not in around
 
     def bound_at(self, off: Operand, first: Span | None) -> Span | None:
         """Where a part of a batch of the host got its name, `x = Variable(x)`: the place to move it.

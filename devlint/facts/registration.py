@@ -224,6 +224,13 @@ class Registration(Expressions):
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
         return NONE
 
+    def call_add_state(self, arguments: Arguments) -> Value:
+        """`self.add_state("total", default=torch.tensor(0.0))` of a metric, which moves with it [torchmetrics/metric.py]."""
+        given, default = arguments.get("name", 0), arguments.get("default", 1)
+        if given is not None and default is not None and is_text(given[0]) and default[1].is_tensor and self.owner:
+            self.owner.attributes[str(given[0].value)] = Value("buffer", HOME, default[1].zero_dim)
+        return NONE
+
 
 def is_one_card(device: Device) -> bool:
     """Whether a device is one card, named by its index."""

@@ -236,7 +236,8 @@ def merge(a: Value, b: Value) -> Value:
     if a.kind != b.kind:
         for number, other in ((a, b), (b, a)):
             if number.kind == "number" and other.kind in ("tensor", "parameter", "buffer"):
-                return replace(other, split=None)  # `total = 0` and later `total + loss`: a number is nowhere
+                # `total = 0` and later `total + loss`: a number is nowhere
+                return replace(other, kind="tensor", split=None, type_name=GUESS)
         if (a.is_tensor or a.type_name == GUESS) and (b.is_tensor or b.type_name == GUESS):
             kind: Kind = "tensor"
         elif NO_TENSOR in (a.type_name, b.type_name) and (a.is_tensor or b.is_tensor):
