@@ -237,7 +237,7 @@ def merge(a: Value, b: Value) -> Value:
         for number, other in ((a, b), (b, a)):
             if number.kind == "number" and other.kind in ("tensor", "parameter", "buffer"):
                 # `total = 0` and later `total + loss`: a number is nowhere
-                return replace(other, kind="tensor", split=None, type_name=GUESS)
+                return replace(other, split=None, type_name=GUESS if other.kind == "tensor" else other.type_name)
         if (a.is_tensor or a.type_name == GUESS) and (b.is_tensor or b.type_name == GUESS):
             kind: Kind = "tensor"
         elif NO_TENSOR in (a.type_name, b.type_name) and (a.is_tensor or b.is_tensor):
