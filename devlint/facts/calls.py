@@ -312,6 +312,8 @@ class Calls(Devices):
         followed = self.call_imported(node, qualname, arguments)
         if followed is not None:
             return followed
+        if qualname.startswith("sklearn.") and qualname.rsplit(".", 1)[-1][:1].isupper():
+            return Value("object", type_name=qualname)
         self.note_sized(node, arguments)
         self.escape(node, arguments)
         if qualname.startswith("torch.") and class_ is None:
@@ -858,7 +860,8 @@ class Calls(Devices):
         """Whether what rests on an assumption about an argument is likely enough a tensor of an accelerator here."""
         origin = value.because[0] if value.because else None
         if consumer != "numpy" and value.kind == "tensors" and not value.moved and origin is not None:
-            return False  # what a function that is not known gives may be arrays
+            # what a function that is not known gives may be arrays; a model that was moved gives tensors to fit
+            return consumer.startswith("sklearn.") and origin.text.startswith("moved to")
         assumed = self.assumed.get(origin.span) if origin is not None else None
         if assumed is None:
             return True

@@ -413,7 +413,11 @@ class Functions(Registration):
         target = self.method_function(class_, method.name, method)
         keywords = {k: v for k, (_, v) in arguments.keywords.items()}
         whole = ast.copy_location(ast.Call(node.func, [function.value, *node.args], node.keywords), node)
-        return self.call_function(target, [receiver, *arguments.values], keywords, whole)
+        called, seen = target.called, dict(target.seen)
+        result = self.call_function(target, [receiver, *arguments.values], keywords, whole)
+        if self.function is None:
+            target.called, target.seen = called, seen  # made-up data, for the most part: others may call it too
+        return result
 
     def made_by(
         self,

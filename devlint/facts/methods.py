@@ -86,6 +86,10 @@ _MODEL_INPUTS = frozenset(
         "input_features", "pixel_mask", "encoder_hidden_states",
     }
 )  # fmt: skip
+#: Methods of estimators that turn their data into arrays [sklearn/utils/validation.py, check_array].
+_FITS = frozenset(
+    {"fit", "fit_predict", "fit_transform", "partial_fit", "predict", "predict_proba", "transform", "score"}
+)
 #: Methods of matplotlib's axes that turn their data into arrays.
 _PLOTS = frozenset({"imshow", "plot", "scatter", "hist", "bar", "fill_between", "errorbar", "matshow", "contourf"})
 
@@ -251,6 +255,8 @@ class Methods(Calls):
             self.state.default = Value("device")
         if name in _SYNCING and receiver.kind == "unknown":
             self.wait()  # it may read a tensor
+        if name in _FITS and receiver.kind == "object" and (receiver.type_name or "").startswith("sklearn."):
+            self.note_use(node, f"{receiver.type_name}.{name}", self.tensors(arguments))
         if name in _PLOTS and receiver.kind == "unknown" and self.plots:
             self.note_use(node, f"matplotlib.axes.Axes.{name}", self.tensors(arguments))
         if name == "items" and receiver.kind == "dict":
