@@ -207,22 +207,68 @@ def intents(source: SourceLike) -> dict[int, str]:
     return {text.count("\n", 0, m.start()) + 1: m[1] for m in _INTENT.finditer(text)}
 
 
-_PLACED = re.compile(
+#: Words without which a file cannot place anything.
+_PLACES = re.compile(
     r"cuda|device|\.to\(|xpu|\bmps\b|\bhpu\b|\bnpu\b|gpu|accelerat|Trainer|[Ff]abric|DataParallel|\.prepare\(",
     re.IGNORECASE,
 )
+_CARD = re.compile(r"cuda|\b(xpu|mps|npu|hpu)\b|gpu|\bauto\b", re.IGNORECASE)
+_PLACING = re.compile(r"cuda|\Adevice\Z|xpu|gpu|accelerat|trainer|fabric|dataparallel|\Aprepare\Z", re.IGNORECASE)
 
 
 def is_host_program(source: SourceLike, scanned: Scan) -> bool:
-    """Whether a file is a whole program that never names a device: what it trains or runs stays on the host.
+    """Whether a file is a whole program that places nothing: what it trains or runs stays on the host.
 
     A notebook, or a script that takes gradients at its module level or below `if __name__ == "__main__"`.
     """
+    steps = scanned.calls.get("backward", ())
     if not source.path.endswith(".ipynb"):
-        steps = scanned.calls.get("backward", ())
         if not steps or not ("__main__" in source.text or any(site.caller is None for site in steps)):
             return False
-    return _PLACED.search(source.text) is None
+    if _PLACES.search(source.text) is None:
+        return True
+    return source.path.endswith(".ipynb") and scanned.tree is not None and not places(scanned.tree)
+
+
+def places(tree: ast.Module) -> bool:
+    """Whether some code of a notebook names a card, or moves something but beside a tensor: `device=x.device` does not."""
+    texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and id(node) not in texts and _CARD.search(node.value[:200]):
+                return True
+        elif isinstance(node, (ast.Name, ast.arg)):
+            if _PLACING.search(node.id if isinstance(node, ast.Name) else node.arg):
+                return True
+        elif isinstance(node, ast.Attribute):
+            if node.attr != "device" and _PLACING.search(node.attr):
+                return True
+            if (
+                node.attr == "device"
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("torch", "self", "args")
+            ):
+                return True
+        elif isinstance(node, ast.alias):
+            if _PLACING.search(node.asname or node.name.rpartition(".")[2]):
+                return True
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "to"
+            and moves(node)
+        ):
+            if not is_tensors_device(node):
+                return True
+    return False
+
+
+def is_tensors_device(move: ast.Call) -> bool:
+    """Whether a move goes to where a value is: `.to(x.device)`, `.to(x)`."""
+    first = move.args[0] if move.args else move.keywords[0].value
+    return (
+        isinstance(first, ast.Attribute) and first.attr == "device" and last_name(first.value) not in ("self", "args")
+    )
 
 
 def is_test(path: str) -> bool:
@@ -244,7 +290,10 @@ def _collect(defined: Iterable[Definition], flow: Flow, imports: Imports) -> Non
             if not flow.muted:
                 flow.adopt_bases(class_)
         else:
-            key = node.name if node.name not in flow.functions else f"{node.name}@{node.lineno}"
+            key = node.name
+            if key in flow.functions:
+                key = f"{node.name}@{node.lineno}"
+                flow.redefined.add(node.name)
             flow.functions[key] = Function(node, node.name)
             flow.defined[id(node)] = key
 

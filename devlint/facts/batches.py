@@ -62,11 +62,19 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         return None
     if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
         return None
+    if isinstance(iterated, ast.Name) and _is_gathered(machine, iterated.id):
+        return None
     batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
     if batch is None:
         return None
     origin = Origin(machine.span(iterated), "its batches come from host memory, as a part of each is moved here")
     return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def _is_gathered(machine: Machine, name: str) -> bool:
+    """Whether the file fills a list of that name itself: `pairs.append([spikes, label])`."""
+    receivers = (getattr(site.call.func, "value", None) for site in machine.scan.calls.get("append", ()))
+    return any(isinstance(receiver, ast.Name) and receiver.id == name for receiver in receivers)
 
 
 def _reads_like_data(iterated: ast.expr, target: ast.expr) -> bool:

@@ -658,6 +658,8 @@ class Calls(Devices):
             origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
+        elif any(v.kind == "device" for v in arguments.values):
+            return Value(kind, UNKNOWN, zero_dim)  # a device among the sizes: the call fails
         elif takes_device and (arguments.double_star or self.draws_from(arguments) or writes_elsewhere(arguments)):
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
@@ -763,6 +765,9 @@ class Calls(Devices):
                 return False
             if first.is_tensor:
                 return first.zero_dim
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "get" and len(node.args) == 2:
+                default = node.args[1]  # an option: `kwargs.get("rate", 20.0)`
+                return True if isinstance(default, ast.Constant) and isinstance(default.value, (int, float)) else None
             return None
         if node is not None and isinstance(node, (ast.Tuple, ast.List)) and not node.elts:
             return True
@@ -979,6 +984,9 @@ class Calls(Devices):
             return Value("module", target.device, type_name=home, because=because, ident=ident)
         if is_bare(home, arguments):
             return Value("module", UNKNOWN, type_name=home, because=because, ident=ident)
+        copied = arguments.get("model", 0) if home == "torch.optim.swa_utils.AveragedModel" else None
+        if copied is not None:  # a copy of what it is given [torch/optim/swa_utils.py]
+            return Value("module", copied[1].device, type_name=home, because=copied[1].because, ident=ident)
         if class_.takes_device and not arguments.double_star:
             default = self.default_device()
             return Value("module", default.device, type_name=home, because=because, ident=ident)

@@ -264,6 +264,12 @@ class CallSites:
         paths = (os.path.normpath(os.path.join(files.root, way)) for way in self._mentions(files, word))
         return [path for path in paths if path != self.path]
 
+    def calls(self, function: Function) -> Iterator[tuple[Looked, Site]]:
+        """The calls in the project of a function of the checked file."""
+        own = self._look(self.path)
+        if own is not None:
+            yield from self._sites(own, function)
+
     def every_call(self, function: Function) -> Iterator[tuple[Looked, Site]]:
         """The calls in the project of whatever has the last name of a function of the checked file."""
         name = function.name.rsplit(".", 1)[-1]

@@ -34,6 +34,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
     """Whether the project shows that what an event says does not happen."""
     if isinstance(event, Meet) and event.off.value.kind == "module" and is_prepared(sites, event):
         return True
+    if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
+        return True
     if isinstance(event, Meet) and event.level == "assume":
         if is_moved_after(sites, event) or any(_WITHOUT_CARD.match(test) for test in event.under.tests):
             return True
@@ -87,6 +89,18 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         if is_combined(receiver, event.node):
             return True
     return False
+
+
+def is_scattered(sites: CallSites, event: Meet) -> bool:
+    """Whether a module that a function is given may be a `DataParallel`, which takes host data: a file that names the
+    function makes some."""
+    value = event.other.value
+    given = value.kind == "module" and any("is an argument" in origin.text for origin in value.because[:1])
+    function = sites.function(event.function)
+    if not given or function is None or not event.off.value.is_tensor:
+        return False
+    word = re.compile(r"(?<!\w)DataParallel\b")
+    return any(word.search(looked.loaded.source.text) for looked, _ in sites.calls(function))
 
 
 def is_prepared(sites: CallSites, event: Meet) -> bool:

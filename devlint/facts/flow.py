@@ -10,6 +10,7 @@ from typing import Any, cast
 from devlint.facts import batches, callers, grown_lists, guesses, reads, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
+from devlint.facts.callers import chain, last_name, moves
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.expressions import is_index
@@ -42,6 +43,23 @@ PASSES = 6  # over a loop's body, at most; two or three are the rule
 
 #: Errors of a version without a name: what handles them is for that version.
 _LACKS = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
+
+
+def brings_together(node: ast.If) -> bool:
+    """Whether an `if` moves a tensor where its device differs: `if a.device != b.device: a = a.to(b.device)`."""
+    test = node.test
+    wanted: type[ast.cmpop] = ast.NotEq
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, wanted = test.operand, ast.Eq
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], wanted) or node.orelse:
+        return False
+    sides = [s.value for s in (test.left, test.comparators[0]) if isinstance(s, ast.Attribute) and s.attr == "device"]
+    names = {last_name(side) for side in sides} - {""}
+    if len(sides) != 2 or len(node.body) != 1 or not isinstance(node.body[0], ast.Assign):
+        return False
+    assigned = node.body[0]
+    moved = any(isinstance(part, ast.Call) and moves(part) for part in chain(assigned.value))
+    return moved and len(assigned.targets) == 1 and last_name(assigned.targets[0]) in names
 
 
 class Flow(Timing):
@@ -308,6 +326,9 @@ class Flow(Timing):
                 self.meet(node_expr(node), operands, "inplace", "+=", "scalar", 0)
             self.work(node, "an operation is queued here", current.device)
             return
+        if value.device == CPU and current.kind == "unknown" and isinstance(target, ast.Attribute):
+            self.assign_target(target, NOTHING, None)  # where it was before decides
+            return
         if value.is_tensor or current.kind == "number":
             # `total = 0; total += loss`: from the first time on it is a tensor
             kept = False if value.zero_dim is False else None  # broadcasting takes no dimension away
@@ -351,6 +372,9 @@ class Flow(Timing):
         told = self.told_by_turn(node.test)
         if told is not None:
             self.block(node.body if told else node.orelse)
+            return
+        if brings_together(node):
+            self.block(node.body)  # on the other path both are on one device already
             return
         entry, guards = self.state, self.guards
         then = entry.copy()

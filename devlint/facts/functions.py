@@ -471,6 +471,9 @@ class Functions(Registration):
                 return given
         if callee.kind == "namespace":
             return self.call_namespace(node, callee.type_name or "", arguments)
+        if self.function is not None and callee.kind == "function":
+            if (callee.type_name or "").split("@", 1)[0] in self.redefined:
+                return NOTHING  # which of them there is when this runs is not known
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
             for argument, given in arguments.every():
                 if given.kind in ("list", "dict"):

@@ -43,6 +43,8 @@ from devlint.model import Origin
 
 Problem = Literal["unsynchronized", "no-timing", "never-recorded"]
 ELEMENTS = 64  # elements of a container that are known one by one
+#: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.
+_MEDIA = frozenset({"images", "videos", "frames", "audios", "text", "texts"})
 MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
 #: Kinds whose classes have no device methods, by the family name that events carry.
 LACKING = {
@@ -167,7 +169,7 @@ class Methods(Calls):
         if name == "dtype":
             return Value("dtype")
         if base.kind == "tensors":
-            if base.ident is not None or name.isupper() or is_model_name(last_name(node.value)):
+            if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
             return base if base.device else NOTHING
         return NOTHING

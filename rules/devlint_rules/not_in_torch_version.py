@@ -63,7 +63,8 @@ class NotInTorchVersion(Rule[ApiCall]):
             return False
         if event.qualname.startswith("torch.Tensor.") or not _is_first_import(event, facts):
             return False
-        return re.search(rf"hasattr\([^\n]*[\"']{name}[\"']", facts.text) is None
+        asked = "|".join(map(re.escape, event.qualname.split(".")[1:]))
+        return re.search(rf"hasattr\([^\n]*[\"']({asked})[\"']", facts.text) is None
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
