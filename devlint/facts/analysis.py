@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers, last_name, lineage, moves
@@ -16,6 +16,7 @@ from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Regist
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
+from devlint.facts.nodes import walk
 from devlint.facts.project import Loaded, Project, Reach
 from devlint.facts.result import Facts
 from devlint.facts.scan import Scan, scan
@@ -188,7 +189,7 @@ def _interpreter(
     )
     assume = settings.assume_accelerator and not facts.is_test and not is_host_program(source, scanned)
     flow = make(source, imports, facts, assume)
-    flow.intents = intents(source)
+    flow.intents = intents(source.text)
     flow.helpers = dict(settings.functions)
     flow.scan = scanned
     flow.collators, flow.rebound = scanned.collators, scanned.rebound
@@ -199,9 +200,9 @@ def _interpreter(
 _INTENT = re.compile(r"#\s*devlint:\s*device\s*=\s*([\w:.]+)")
 
 
-def intents(source: SourceLike) -> dict[int, str]:
+@lru_cache(64)
+def intents(text: str) -> Mapping[int, str]:
     """Rows (1-based) with a comment `# devlint: device=cpu`, and the device that it names."""
-    text = source.text
     if "devlint:" not in text:
         return {}
     return {text.count("\n", 0, m.start()) + 1: m[1] for m in _INTENT.finditer(text)}
@@ -471,7 +472,7 @@ def is_item(node: ast.expr) -> bool:
 def is_looked_after(class_: ClassFacts, name: str) -> bool:
     """Whether the class, or a base of it, handles the parts in `self.name` itself where modules are moved or listed."""
     methods = (m for each in lineage(class_) for n, m in each.methods.items() if n in _HANDLING)
-    return any(is_own_attribute(n, name) for method in methods for n in ast.walk(method) if isinstance(n, ast.expr))
+    return any(is_own_attribute(n, name) for method in methods for n in walk(method) if isinstance(n, ast.expr))
 
 
 def is_placed_anew(class_: ClassFacts, name: str) -> bool:
@@ -480,7 +481,7 @@ def is_placed_anew(class_: ClassFacts, name: str) -> bool:
     `self.alpha = self.alpha.type_as(x)`. An item of it may be put there too late: what is behind a test of its shape.
     """
     for method_name, method in class_.methods.items():
-        for node in ast.walk(method) if method_name != "__init__" else ():
+        for node in walk(method) if method_name != "__init__" else ():
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
                 continue
             function = node.value.func

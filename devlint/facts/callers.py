@@ -390,7 +390,7 @@ def chain(node: ast.expr) -> Iterator[ast.expr]:
 def with_aliases(tree: ast.AST, names: set[str]) -> set[str]:
     """Names, and the plain names that are given what has one of them: `model` of `model = self.model_`."""
     found = set(names)
-    for node in ast.walk(tree) if names else ():
+    for node in walk(tree) if names else ():
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and node.value.attr in names:
             found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
     return found

@@ -21,6 +21,7 @@ from devlint.facts.doubts import needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function
+from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE
 from devlint.facts.parameters import Evidence
 from devlint.facts.project import Loaded, Reach, is_imported
@@ -436,7 +437,7 @@ class CallSites:
         """The last names that objects of a class of another file are bound to in a file."""
         made = {id(site.call) for site in self._calls_of(looked, path, class_name)}
         found: set[str] = set()
-        for node in ast.walk(looked.loaded.tree):
+        for node in walk(looked.loaded.tree):
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and id(node.value) in made:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 found |= set(map(last_name, targets))
@@ -555,14 +556,14 @@ def is_moved_later(site: Site, argument: ast.expr) -> bool:
     if around is None:
         return False
     names = {argument.id} if isinstance(argument, ast.Name) else set()
-    for node in ast.walk(around):
+    for node in walk(around):
         if isinstance(node, ast.Assign) and node.value is site.call:
             targets = [
                 t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])
             ]
             names |= {t.id for t in targets if isinstance(t, ast.Name)}
     row = site.call.end_lineno or site.call.lineno
-    for node in ast.walk(around):
+    for node in walk(around):
         if isinstance(node, ast.Call) and node.lineno > row and moves(node):
             receiver = getattr(node.func, "value", None)
             if isinstance(receiver, ast.Name) and receiver.id in names:
@@ -578,7 +579,7 @@ def holds(outer: ast.AST, inner: ast.AST) -> bool:
 
 def handed_to_loading(tree: ast.AST, is_it: Callable[[ast.expr], bool]) -> bool:
     """Whether a tree hands something, or an object of it, to what applies it to items of data sets."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             parts = list(node.args) if name in _HOST_RUNNERS else []

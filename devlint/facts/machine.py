@@ -184,7 +184,7 @@ class Machine:
         self.steps = 0
         self.budget = 0
         self.host = False  # the code under analysis runs on the host by contract
-        self.intents: dict[int, str] = {}  # rows whose comment states the device of what is assigned there
+        self.intents: Mapping[int, str] = {}  # rows whose comment states the device of what is assigned there
         self.helpers: Mapping[str, MovingFunction] = {}  # the project's own functions that move what they are given
         self.scan = Scan()
         self.callers: Callers

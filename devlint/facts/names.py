@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from devlint.facts.nodes import walk
+
 
 @dataclass(slots=True)
 class Imports:
@@ -94,7 +96,7 @@ def is_asked(node: ast.stmt) -> bool:
     """Whether a statement is an `if` that asks for something, such as a version, before it imports."""
     if not isinstance(node, ast.If):
         return False
-    names = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in ast.walk(node.test)}
+    names = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in walk(node.test)}
     return names.isdisjoint({"TYPE_CHECKING", "__name__"})
 
 
@@ -106,7 +108,7 @@ def _handed_on(tree: ast.Module) -> dict[str, str]:
     """Customary names that a file reads and binds nowhere: a star import brings them. Only together with `torch` itself."""
     read: set[str] = set()
     bound: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name):
             (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
         elif isinstance(node, ast.arg):

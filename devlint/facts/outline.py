@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from devlint.facts.events import NO_GUARDS, Guards, Scope
 from devlint.facts.flow import Flow
+from devlint.facts.nodes import children
 from devlint.model import Origin, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -18,7 +19,6 @@ Loop = ast.For | ast.AsyncFor | ast.While
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_LEAVES = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STORES = (ast.Store, ast.Del)
 N = TypeVar("N", bound=ast.AST)
@@ -47,16 +47,9 @@ class Outline:
                 self.functions.append(node)
             elif isinstance(node, ast.ClassDef):
                 self.classes.append(node)
-            for field in node._fields:
-                part = getattr(node, field, None)
-                if isinstance(part, list):
-                    for child in part:
-                        if isinstance(child, ast.AST):
-                            parent[child] = node
-                            push(child)
-                elif isinstance(part, ast.AST) and not isinstance(part, _LEAVES):
-                    parent[part] = node
-                    push(part)
+            for child in children(node):
+                parent[child] = node
+                push(child)
         self.calls.sort(key=lambda node: (node.lineno, node.col_offset))
 
     # -- upwards ------------------------------------------------------------------------------------------------------

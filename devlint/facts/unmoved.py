@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from devlint.facts.callers import chain, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
+from devlint.facts.nodes import walk
 from devlint.facts.scan import Site
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def moves_own_state(class_: ClassFacts) -> bool:
     `F.conv1d(x.cuda(), self.basis.cuda()).cpu()`; not `self.basis.to(x.device)`, which is right wherever it is.
     """
     for method in class_.methods.values():
-        for node in ast.walk(method):
+        for node in walk(method):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CARDS:
-                parts = (n for n in ast.walk(node.func.value) if is_own_attribute(n))
+                parts = (n for n in walk(node.func.value) if is_own_attribute(n))
                 if any(isinstance(n, ast.Attribute) and class_.has_buffer(n.attr) for n in parts):
                     return True
     return False
@@ -73,7 +74,7 @@ def stays(sites: CallSites, home: Looked, class_: ClassFacts, depth: int) -> boo
 def object_stays(sites: CallSites, looked: Looked, site: Site, depth: int) -> bool:
     """Whether what a call makes is bound to one name, and nothing moves or hands on what has the name."""
     tree = looked.loaded.tree
-    bound = next((n for n in ast.walk(tree) if isinstance(n, ast.Assign) and n.value is site.call), None)
+    bound = next((n for n in walk(tree) if isinstance(n, ast.Assign) and n.value is site.call), None)
     if bound is None or len(bound.targets) != 1:
         return False
     target = bound.targets[0]
@@ -103,7 +104,7 @@ def is_kept_in(sites: CallSites, tree: ast.AST, name: str, kinds: Kinds = NAMES,
     """
     used: set[int] = set()
     handed: list[tuple[ast.Call, int | str]] = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             if moves(node) and any(last_name(p) == name and isinstance(p, kinds) for p in chain(node.func)):
                 return False
@@ -131,7 +132,7 @@ def is_kept_by(sites: CallSites, call: ast.Call, key: int | str, depth: int) -> 
     found = [
         node
         for looked in sites.mentioning(name)
-        for node in ast.walk(looked.loaded.tree)
+        for node in walk(looked.loaded.tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name
     ]
     for node in found:
@@ -149,14 +150,14 @@ def is_kept_by(sites: CallSites, call: ast.Call, key: int | str, depth: int) -> 
 
 def names_of(tree: ast.AST, name: str, kinds: Kinds = NAMES) -> Iterator[ast.Name | ast.Attribute]:
     """The names and attributes of a tree that read like a name."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node, kinds) and last_name(node) == name:
             yield node
 
 
 def is_base(tree: ast.AST, name: str) -> bool:
     """Whether a class of the tree derives from what has the name."""
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for node in walk(tree) if isinstance(node, ast.ClassDef))
     return any(last_name(base) == name for class_ in classes for base in class_.bases)
 
 
@@ -172,6 +173,6 @@ def is_own_attribute(node: ast.AST) -> bool:
 
 def below_super(tree: ast.AST) -> Iterator[int]:
     """The arguments of `super(STFT, self)`, by identity."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and last_name(node.func) == "super":
             yield from map(id, node.args)
