@@ -17,6 +17,7 @@ from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.nodes import walk
+from devlint.facts.programs import is_host_program
 from devlint.facts.project import Loaded, Project, Reach
 from devlint.facts.result import Facts
 from devlint.facts.scan import Scan, scan
@@ -206,70 +207,6 @@ def intents(text: str) -> Mapping[int, str]:
     if "devlint:" not in text:
         return {}
     return {text.count("\n", 0, m.start()) + 1: m[1] for m in _INTENT.finditer(text)}
-
-
-#: Words without which a file cannot place anything.
-_PLACES = re.compile(
-    r"cuda|device|\.to\(|xpu|\bmps\b|\bhpu\b|\bnpu\b|gpu|accelerat|Trainer|[Ff]abric|DataParallel|\.prepare\(",
-    re.IGNORECASE,
-)
-_CARD = re.compile(r"cuda|\b(xpu|mps|npu|hpu)\b|gpu|\bauto\b", re.IGNORECASE)
-_PLACING = re.compile(r"cuda|\Adevice\Z|xpu|gpu|accelerat|trainer|fabric|dataparallel|\Aprepare\Z", re.IGNORECASE)
-
-
-def is_host_program(source: SourceLike, scanned: Scan) -> bool:
-    """Whether a file is a whole program that places nothing: what it trains or runs stays on the host.
-
-    A notebook, or a script that takes gradients at its module level or below `if __name__ == "__main__"`.
-    """
-    steps = scanned.calls.get("backward", ())
-    if not source.path.endswith(".ipynb"):
-        if not steps or not ("__main__" in source.text or any(site.caller is None for site in steps)):
-            return False
-    if _PLACES.search(source.text) is None:
-        return True
-    return source.path.endswith(".ipynb") and scanned.tree is not None and not places(scanned.tree)
-
-
-def places(tree: ast.Module) -> bool:
-    """Whether some code of a notebook names a card, or moves something but beside a tensor: `device=x.device` does not."""
-    texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, str) and id(node) not in texts and _CARD.search(node.value[:200]):
-                return True
-        elif isinstance(node, (ast.Name, ast.arg)):
-            if _PLACING.search(node.id if isinstance(node, ast.Name) else node.arg):
-                return True
-        elif isinstance(node, ast.Attribute):
-            if node.attr != "device" and _PLACING.search(node.attr):
-                return True
-            if (
-                node.attr == "device"
-                and isinstance(node.value, ast.Name)
-                and node.value.id in ("torch", "self", "args")
-            ):
-                return True
-        elif isinstance(node, ast.alias):
-            if _PLACING.search(node.asname or node.name.rpartition(".")[2]):
-                return True
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "to"
-            and moves(node)
-        ):
-            if not is_tensors_device(node):
-                return True
-    return False
-
-
-def is_tensors_device(move: ast.Call) -> bool:
-    """Whether a move goes to where a value is: `.to(x.device)`, `.to(x)`."""
-    first = move.args[0] if move.args else move.keywords[0].value
-    return (
-        isinstance(first, ast.Attribute) and first.attr == "device" and last_name(first.value) not in ("self", "args")
-    )
 
 
 def is_test(path: str) -> bool:

@@ -12,7 +12,7 @@ import ast
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
 from devlint.facts.callers import Callers, chain, given, last_name, lineage, moves, with_aliases
@@ -24,6 +24,7 @@ from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE
 from devlint.facts.parameters import Evidence
+from devlint.facts.programs import is_host_script
 from devlint.facts.project import Loaded, Reach, is_imported
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.unmoved import is_never_moved
@@ -223,6 +224,12 @@ class CallSites:
         """The directory of the project; None when its files cannot be searched."""
         files = self._searched()
         return files.root if files is not None else None
+
+    @cached_property
+    def is_host_script(self) -> bool:
+        """Whether the checked file is a script that trains on the host, and no file of the project names it."""
+        stem = os.path.splitext(os.path.basename(self.path))[0]
+        return is_host_script(self._own.source, self._own.scan) and not self.files_mentioning(stem)
 
     @property
     def is_closed(self) -> bool:

@@ -37,7 +37,11 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
         return True
     if isinstance(event, Meet) and event.level == "assume":
-        if is_moved_after(sites, event) or any(_WITHOUT_CARD.match(test) for test in event.under.tests):
+        if (
+            sites.is_host_script
+            or is_moved_after(sites, event)
+            or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
+        ):
             return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]

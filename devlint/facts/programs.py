@@ -1,0 +1,82 @@
+"""Programs that stay on the host: whole ones, notebooks and scripts, that place nothing on an accelerator."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from devlint.facts.callers import last_name, moves
+from devlint.facts.machine import SourceLike
+from devlint.facts.scan import Scan
+
+#: Words without which a file cannot place anything.
+_PLACES = re.compile(
+    r"cuda|device|\.to\(|xpu|\bmps\b|\bhpu\b|\bnpu\b|gpu|accelerat|Trainer|[Ff]abric|DataParallel|\.prepare\(",
+    re.IGNORECASE,
+)
+_CARD = re.compile(r"cuda|\b(xpu|mps|npu|hpu)\b|gpu|\bauto\b", re.IGNORECASE)
+_PLACING = re.compile(r"cuda|\Adevice\Z|xpu|gpu|accelerat|trainer|fabric|dataparallel|\Aprepare\Z", re.IGNORECASE)
+
+
+def is_host_program(source: SourceLike, scanned: Scan) -> bool:
+    """Whether a file is a whole program that places nothing: what it trains or runs stays on the host.
+
+    A notebook, or a script that takes gradients at its module level or below `if __name__ == "__main__"`.
+    """
+    if not source.path.endswith(".ipynb") and not trains(source, scanned):
+        return False
+    if _PLACES.search(source.text) is None:
+        return True
+    return source.path.endswith(".ipynb") and scanned.tree is not None and not places(scanned.tree)
+
+
+def is_host_script(source: SourceLike, scanned: Scan) -> bool:
+    """Whether a script that nothing imports is such a program, too: it may put new tensors where others are."""
+    return trains(source, scanned) and scanned.tree is not None and not places(scanned.tree)
+
+
+def trains(source: SourceLike, scanned: Scan) -> bool:
+    """Whether a file takes gradients when it is run."""
+    steps = scanned.calls.get("backward", ())
+    return bool(steps) and ("__main__" in source.text or any(site.caller is None for site in steps))
+
+
+def places(tree: ast.Module) -> bool:
+    """Whether some code of a program names a card, or moves something but beside a tensor: `device=x.device` does not."""
+    texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and id(node) not in texts and _CARD.search(node.value[:200]):
+                return True
+        elif isinstance(node, (ast.Name, ast.arg)):
+            if _PLACING.search(node.id if isinstance(node, ast.Name) else node.arg):
+                return True
+        elif isinstance(node, ast.Attribute):
+            if node.attr != "device" and _PLACING.search(node.attr):
+                return True
+            if (
+                node.attr == "device"
+                and isinstance(node.value, ast.Name)
+                and node.value.id in ("torch", "self", "args")
+            ):
+                return True
+        elif isinstance(node, ast.alias):
+            if _PLACING.search(node.asname or node.name.rpartition(".")[2]):
+                return True
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "to"
+            and moves(node)
+        ):
+            if not is_tensors_device(node):
+                return True
+    return False
+
+
+def is_tensors_device(move: ast.Call) -> bool:
+    """Whether a move goes to where a value is: `.to(x.device)`, `.to(x)`."""
+    first = move.args[0] if move.args else move.keywords[0].value
+    return (
+        isinstance(first, ast.Attribute) and first.attr == "device" and last_name(first.value) not in ("self", "args")
+    )
