@@ -160,6 +160,7 @@ class CallSites:
         self._own = loaded
         self._answers: dict[tuple[int, str], Said] = {}
         self._runs = 0
+        self._stays: dict[str, bool] = {}  # by class
         self._is_searched = False
 
     # -- findings -----------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class CallSites:
         if refuted(self, event):
             return None
         if isinstance(event, Register):
-            return None if is_never_moved(self, event.function) else ()
+            return None if self.stays(event.function) else ()
         if not isinstance(event, (Meet, Use)) or event.level != "assume":
             return ()
         operand = event.other if isinstance(event, Meet) else event.operand
@@ -189,9 +190,16 @@ class CallSites:
             if said.where is not None and said.where.path != self._checked.source.path:
                 name = assumed[0].name
                 shown.append(said.where._replace(text=f"`{name}` is called with this here"))
-        if not given and is_never_moved(self, event.function):
+        if not given and self.stays(event.function):
             return None
         return tuple(shown[:1])
+
+    def stays(self, function: str) -> bool:
+        """Whether a method is one of a module that the project never moves."""
+        class_ = function.split(".", 1)[0]
+        if class_ not in self._stays:
+            self._stays[class_] = is_never_moved(self, function)
+        return self._stays[class_]
 
     def asked(self, function: Function, name: str) -> Said:
         """What the calls of a function of the checked file say of a parameter."""
