@@ -2,7 +2,7 @@
 
     python benchmarks/analysis_speed.py TREE
 
-The garbage collector looks only at what the last file left, as in a run of devlint.
+The garbage collector looks only at what the analysis of the last file left, as in a run of devlint.
 Prints lines per second of both and their ratio.
 """
 
