@@ -205,8 +205,9 @@ class Expressions(Methods):
                 return base.elements.get(key.value) or base.elements.get("*", NOTHING)
             return self.values_of(self.path(node.value), base)
         if base.kind == "tensors":
-            # several indices, or a slice among them, are for a tensor: lists take one, dicts take keys
-            return replace(base, kind="tensor", zero_dim=None) if is_of_tensor(key) else base
+            # several indices, or a slice among them, are for a tensor, or for an array, which a caller may well give
+            is_tensor = is_of_tensor(key) and not (base.because and base.because[0].span in self.assumed)
+            return replace(base, kind="tensor", zero_dim=None) if is_tensor else base
         if base.type_name == "size":
             if isinstance(key, ast.Slice):
                 return base
