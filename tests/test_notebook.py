@@ -149,7 +149,7 @@ def test_messages_of_the_parser_count_the_rows_of_the_cell() -> None:
 def test_a_message_names_the_cell_of_a_line(cli: Cli) -> None:
     write(
         "import torch",
-        "# first, for cuda\ny = 1",
+        "# first\nwhere = 'cuda'",
         "def f(x: torch.Tensor):\n    mask = torch.arange(3)\n    return x + mask\n",
     )
     (row,) = json.loads(cli("n.ipynb", "--select", "DEV102", "--output-format", "json").out)
