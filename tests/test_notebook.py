@@ -157,6 +157,23 @@ def test_a_message_names_the_cell_of_a_line(cli: Cli) -> None:
     assert (row["cell"], row["location"]["row"]) == (4, 2)
 
 
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("device = torch.device('cpu')\nmodel.to(device)", 0),
+        ("class QuantumDevice: ...\ny = x.to(x.device)", 0),
+        ("# model.cuda()", 0),
+        ("device = torch.device('cuda')\nmodel.to(device)", 1),
+        ("model.cuda()", 1),
+        ("x = x.to(torch.accelerator.current_accelerator())", 1),
+    ],
+)
+def test_a_notebook_that_places_nothing_stays_on_the_host(cli: Cli, where: str, found: int) -> None:
+    write("import torch", where, "def f(x: torch.Tensor):\n    return x + torch.arange(3)\n")
+    rows = json.loads(cli("n.ipynb", "--select", "DEV102", "--output-format", "json").out)
+    assert len(rows) == found
+
+
 def test_a_notebook_for_another_kernel_has_no_problems(cli: Cli) -> None:
     write("import torch\n" + MOVE, language="julia")
     assert cli("n.ipynb").code == 0

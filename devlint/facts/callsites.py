@@ -513,11 +513,13 @@ class CallSites:
         wanted = owner.name if owner is not None else name
         if owner is None and "." in function.name:
             return False
-        if handed_to_loading(home.loaded.tree, lambda node: isinstance(node, ast.Name) and node.id == wanted):
+        names = {wanted} | (home.flow.callers.instances(wanted) if owner is not None else set())
+        if handed_to_loading(home.loaded.tree, is_one_of(names)):
             return True
         for looked in self._candidates(home, wanted):
-            means = partial(self._names, looked, path=home.path, name=wanted)
-            if handed_to_loading(looked.loaded.tree, means):
+            made = self._instances(looked, home.path, wanted) if owner is not None else set()
+            named = partial(self._names, looked, path=home.path, name=wanted)
+            if handed_to_loading(looked.loaded.tree, named) or handed_to_loading(looked.loaded.tree, is_one_of(made)):
                 return True
         return False
 
@@ -590,6 +592,11 @@ def holds(outer: ast.AST, inner: ast.AST) -> bool:
     """Whether a node's rows are within those of another."""
     first, last = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
     return bool(first <= getattr(inner, "lineno", -1) <= last)
+
+
+def is_one_of(names: set[str]) -> Callable[[ast.expr], bool]:
+    """Whether an expression is one of some names."""
+    return lambda node: isinstance(node, ast.Name) and node.id in names
 
 
 def handed_to_loading(tree: ast.AST, is_it: Callable[[ast.expr], bool]) -> bool:

@@ -83,6 +83,8 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         isinstance(n, ast.If) and "rank" in ast.unparse(n.test) for n in ast.walk(function)
     ):
         return True  # the paths are those of different processes
+    if event.how == "paths" and is_under(function, event.node, "cpu"):
+        return True  # the others are for other devices
     row = getattr(event.node, "end_lineno", None) or 0
     for node in ast.walk(function):
         if not isinstance(node, ast.Call) or not moves(node) or not isinstance(node.func, ast.Attribute):
@@ -93,6 +95,14 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         if is_combined(receiver, event.node):
             return True
     return False
+
+
+def is_under(function: ast.AST, place: ast.AST, word: str) -> bool:
+    """Whether a place in a function stands in the body of an `if` that asks for a word: `if device.type == "cpu":`."""
+    return any(
+        isinstance(node, ast.If) and word in ast.unparse(node.test) and any(holds(part, place) for part in node.body)
+        for node in ast.walk(function)
+    )
 
 
 def is_scattered(sites: CallSites, event: Meet) -> bool:

@@ -137,6 +137,8 @@ class Operations(Machine):
                     continue  # a CPU index into an accelerator tensor is copied for us
                 if is_put_beside_guess(off, other.value) or is_at(a, b) or is_at(b, a):
                     continue
+                if level == "assume" and off.value.kind == "module" and off.value.moved:
+                    continue  # who put it on the CPU knows what it is given
                 culprits.append((off, other, level))
         if not culprits:
             return None

@@ -44,7 +44,10 @@ def trains(source: SourceLike, scanned: Scan) -> bool:
 def places(tree: ast.Module) -> bool:
     """Whether some code of a program names a card, or moves something but beside a tensor: `device=x.device` does not."""
     texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    of_host = named_for_host(tree)
     for node in ast.walk(tree):
+        if id(node) in of_host:
+            continue
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str) and id(node) not in texts and _CARD.search(node.value[:200]):
                 return True
@@ -72,6 +75,37 @@ def places(tree: ast.Module) -> bool:
             if not is_tensors_device(node):
                 return True
     return False
+
+
+def named_for_host(tree: ast.Module) -> set[int]:
+    """What names the CPU alone, by identity: `torch.device("cpu")`, names that are bound to that only, moves there."""
+    bound: dict[str, list[bool]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    bound.setdefault(target.id, []).append(is_cpu(node.value))
+        elif isinstance(node, ast.arg):
+            bound.setdefault(node.arg, []).append(False)
+    names = {name for name, values in bound.items() if all(values)}
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in names:
+            found.add(id(node))
+        elif isinstance(node, ast.Call):
+            first = node.args[0] if node.args else None
+            if is_cpu(node):
+                found.add(id(node.func))
+            elif isinstance(first, ast.Name) and first.id in names:
+                found.add(id(node))
+    return found
+
+
+def is_cpu(node: ast.expr) -> bool:
+    """Whether an expression is `"cpu"` or `torch.device("cpu")`."""
+    if isinstance(node, ast.Call) and last_name(node.func) == "device" and len(node.args) == 1:
+        node = node.args[0]
+    return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
 def is_tensors_device(move: ast.Call) -> bool:

@@ -97,6 +97,33 @@ def test_callers_that_hand_over_host_data_silence_it(checked: Checked, caller: s
     assert codes(checked({"tools.py": MASK, "main.py": caller})) == []
 
 
+SCALE = """
+    import torch
+    from torch import nn
+    class Scale(nn.Module):
+        def forward(self, x: torch.Tensor):
+            return x + torch.ones(3)
+    class Net(nn.Module):
+        def forward(self, x):
+            return x.cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [("Compose([pad, scale])", []), ("watch([pad, scale])", ["DEV102"])],
+    ids=["transform", "other"],
+)
+def test_module_whose_object_is_a_transform_works_on_the_host(checked: Checked, use: str, expected: list[str]) -> None:
+    caller = f"""
+        from torchvision.transforms import Compose
+        from tools import Scale
+        scale = Scale()
+        steps = {use}
+    """
+    assert codes(checked({"tools.py": SCALE, "main.py": caller})) == expected
+
+
 def test_caller_with_data_of_an_accelerator_is_named(checked: Checked) -> None:
     caller = """
         import torch

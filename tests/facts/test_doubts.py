@@ -192,3 +192,21 @@ def test_index_into_a_table_that_is_put_on_the_cpu_needs_a_caller(checked: Check
     """
     assert codes(checked({"slots.py": table}, "slots.py")) == []
     assert "DEV104" in codes(checked({"slots.py": table, "main.py": on_card}, "slots.py"))
+
+
+PATHS = """
+    import torch
+    def group(x: torch.Tensor):
+        if {test}:
+            return torch.zeros(3)
+        return x * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"), [("x.device.type == 'cpu'", []), ("x.numel() == 0", ["DEV102"]), ("rank == 0", [])]
+)
+def test_paths_for_other_devices_and_processes_are_no_alternatives(
+    checked: Checked, test: str, expected: list[str]
+) -> None:
+    assert codes(checked({"tools.py": PATHS.format(test=test)})) == expected
