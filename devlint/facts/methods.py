@@ -226,6 +226,13 @@ class Methods(Calls):
                 return moved
         if receiver.kind in LACKING and name in _DEVICE_METHODS:
             return self.call_lacking(node, operand, name, arguments)
+        if receiver.kind == "tensors" and self.statement_value is node and name not in MOVES:
+            path = self.path(target)
+            if path is not None and any(
+                v.kind == "device" or reads_like_device(last_name(a)) for a, v in arguments.every()
+            ):
+                self.bind(path, NOTHING)  # a batch of the project's own that moves in place: `batch.to_tensor(device)`
+                return NOTHING
         if receiver.is_tensor:
             return self.call_tensor_method(node, operand, name, arguments)
         if receiver.kind == "module":
