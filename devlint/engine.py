@@ -244,6 +244,8 @@ class _Check:
             self.crash("the analysis", _row_in(error, 1), error)
             return
         self.result.statistics.budget_hits = facts.budget_hits
+        self.result.statistics.tensors = len(facts.variables)
+        self.result.statistics.placed = sum(facts.variables.values())
         for span in facts.too_deep:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)

@@ -216,6 +216,8 @@ class Statistics:
     lines_parsed_by_libcst: int = 0
     suspects: int = 0
     budget_hits: int = 0
+    tensors: int = 0  # variables that hold a tensor where they are last seen
+    placed: int = 0  # those of them whose device is known, by name or as that of something
 
 
 @dataclass(slots=True)

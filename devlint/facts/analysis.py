@@ -270,6 +270,8 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
         facts.budget_hits += 1
         flow.reset()
     flow.globals = flow.state.env
+    if not flow.muted:
+        facts.note_variables("", flow.globals)
     flow.default = flow.state.default
     if flow.default is None and ("set_default_device" in facts.text or "set_default_tensor_type" in facts.text):
         flow.default = Value("device")  # some function changes it: nothing is known of factories without a device

@@ -876,6 +876,8 @@ class Functions(Registration):
             if self.yields:
                 result = Value("object", elements=(result,))
             end = self.ended = self.state
+            if not self.muted:
+                self.facts.note_variables(function.name, end.env)
         finally:
             self.stack.pop()
             (

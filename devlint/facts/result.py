@@ -31,6 +31,8 @@ class Facts:
     module_imports: Mapping[str, str] = field(default_factory=dict)
     probes: list[tuple[Span, Value]] = field(default_factory=list)
     budget_hits: int = 0
+    #: Variables that hold a tensor where they are last seen, by function and name, and whether its device is known.
+    variables: dict[tuple[str, str], bool] = field(default_factory=dict)
     cpu_generators: set[Span] = field(default_factory=set)  # calls of `torch.Generator()` that draws on the CPU rely on
     too_deep: list[Span] = field(default_factory=list)
     read: Mapping[str, FileState] = field(default_factory=dict)  # other files that the facts follow from, by path
@@ -41,6 +43,12 @@ class Facts:
     torch_version: tuple[int, int] = (2, 7)  # the lowest torch the project supports
     torch_stated: bool = True  # somebody said so; otherwise it is assumed
     torch_newest: tuple[int, int] | None = None  # the newest that the project admits, None without an upper bound
+
+    def note_variables(self, function: str, values: Mapping[str, Value]) -> None:
+        """Count the variables of a function, by the values with which it ends."""
+        for name, value in values.items():
+            if value.kind in TENSOR_KINDS and name.isidentifier():
+                self.variables[function, name] = bool(value.device)
 
     @property
     def covers_torch(self) -> bool:

@@ -52,4 +52,7 @@ def figures(total: Statistics) -> Iterator[str]:
     yield f"lines                   {total.lines:>10,}"
     yield f"  parsed by libcst      {total.lines_parsed_by_libcst:>10,} ({share:.1f}%)"
     yield f"suspects                {total.suspects:>10,}"
+    if total.tensors:
+        yield f"tensor variables        {total.tensors:>10,}"
+        yield f"  on a known device     {total.placed:>10,} ({100 * total.placed / total.tensors:.1f}%)"
     yield f"budget hits             {total.budget_hits:>10,}"
