@@ -17,7 +17,8 @@ SIZE = 16_000_000  # bytes of all of them
 ENTRIES = 20_000  # directory entries that are looked at for one project
 FRESH = 1.0  # seconds for which a list of files is believed without looking again
 ABOVE = 12  # directories above a file that may be the root of its project
-MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+PACKAGING = ("pyproject.toml", "setup.py", "setup.cfg")
+MARKS = (".git", *PACKAGING)
 _NEVER = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "build", "dist", "venv", "env"})
 _TESTS = frozenset({"tests", "test", "testing", "test_utils", "unittests"})
 
@@ -97,6 +98,11 @@ class ProjectFiles:
                 files.take_over(older)
         self._listed[root] = (now, files)
         return files
+
+
+def is_installable(root: str) -> bool:
+    """Whether a project is one that others can install."""
+    return any(os.path.exists(os.path.join(root, name)) for name in PACKAGING)
 
 
 def roots(folder: str) -> list[str]:

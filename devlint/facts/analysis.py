@@ -19,6 +19,7 @@ from devlint.facts.names import Imports, collect_imports
 from devlint.facts.nodes import walk
 from devlint.facts.programs import is_host_program
 from devlint.facts.project import Loaded, Project, Reach
+from devlint.facts.registration import is_self_attribute
 from devlint.facts.result import Facts
 from devlint.facts.scan import Scan, scan
 from devlint.facts.survey import survey
@@ -305,8 +306,9 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
 def is_unused(function: Function, used: set[str]) -> bool:
     """Whether a function inside another one is named nowhere in the file: it never runs."""
     node = function.node
-    nested = function.owner is None and "." in function.name and not isinstance(node, ast.Lambda)
-    return nested and not isinstance(node, ast.Lambda) and not node.decorator_list and node.name not in used
+    if isinstance(node, ast.Lambda) or function.owner is not None or "." not in function.name:
+        return False
+    return not node.decorator_list and node.name not in used
 
 
 def is_own(function: Function) -> bool:
@@ -432,7 +434,7 @@ def is_placed_anew(class_: ClassFacts, name: str) -> bool:
 
 
 def is_own_attribute(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name and last_name(node.value) == "self"
+    return is_self_attribute(node) and last_name(node) == name
 
 
 def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:

@@ -412,6 +412,14 @@ def moves(call: ast.Call) -> bool:
     return function.attr == "to" and first is not None and any(map(is_sign, walk(first)))
 
 
+def moved_after(tree: ast.AST, place: ast.AST) -> set[str]:
+    """The names whose values a tree moves to an accelerator in the rows after a place."""
+    row = getattr(place, "end_lineno", None) or 0
+    later = (n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row and moves(n))
+    receivers = (getattr(call.func, "value", None) for call in later)
+    return {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
+
+
 def is_model_call(call: ast.Call) -> bool:
     """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`, `net.forward(x)`."""
     function = call.func

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import Callers, chain, given, last_name, lineage, moves, with_aliases
+from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, with_aliases
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
@@ -30,14 +30,12 @@ from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.unmoved import is_never_moved
 from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
-from devlint.project_files import Files, Search
+from devlint.project_files import Files, Search, is_installable
 
 DEPTH = 3  # functions that pass an argument on to the next
 CANDIDATES = 10  # other files that are read for one function
 LOADED = 24  # other files that are read for one checked file
 RUNS = 60  # functions that are interpreted for one checked file
-#: Files of a project that can be installed.
-_PACKAGES = ("pyproject.toml", "setup.py", "setup.cfg")
 #: What turns into host data whatever is given it.
 _TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 _HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})
@@ -227,12 +225,6 @@ class CallSites:
             if isinstance(site.call.func, ast.Name):
                 yield site
 
-    @property
-    def root(self) -> str | None:
-        """The directory of the project; None when its files cannot be searched."""
-        files = self._searched()
-        return files.root if files is not None else None
-
     @cached_property
     def is_host_script(self) -> bool:
         """Whether the checked file is a script that trains on the host, and no file of the project names it."""
@@ -242,7 +234,8 @@ class CallSites:
     @property
     def is_closed(self) -> bool:
         """Whether the project is a program of its own: nothing says that others install it."""
-        return self.root is not None and not any(os.path.exists(os.path.join(self.root, name)) for name in _PACKAGES)
+        files = self._searched()
+        return files is not None and not is_installable(files.root)
 
     def is_of_project(self, name: str) -> bool:
         """Whether a name of the checked file is imported from another file of the project."""
@@ -579,13 +572,7 @@ def is_moved_later(site: Site, argument: ast.expr) -> bool:
                 t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])
             ]
             names |= {t.id for t in targets if isinstance(t, ast.Name)}
-    row = site.call.end_lineno or site.call.lineno
-    for node in walk(around):
-        if isinstance(node, ast.Call) and node.lineno > row and moves(node):
-            receiver = getattr(node.func, "value", None)
-            if isinstance(receiver, ast.Name) and receiver.id in names:
-                return True
-    return False
+    return not names.isdisjoint(moved_after(around, site.call))
 
 
 def holds(outer: ast.AST, inner: ast.AST) -> bool:

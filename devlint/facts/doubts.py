@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, chain, given, last_name, moves
+from devlint.facts.callers import Callers, chain, given, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
+from devlint.facts.nodes import walk
 from devlint.facts.scan import Site
 from devlint.facts.values import CPU
+from devlint.project_files import is_installable
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites, Looked
@@ -40,6 +42,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         if (
             sites.is_host_script
             or is_moved_after(sites, event)
+            or is_no_alternative(sites, event)
             or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
         ):
             return True
@@ -74,34 +77,31 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     function = sites.body(event.function)
     if function is None:
         return False
-    names = {node.id for node in ast.walk(event.other.node) if isinstance(node, ast.Name)}
-    for node in ast.walk(function):
+    names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
+    for node in walk(function):
         if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
             names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
     names -= {"", "self"}
-    if event.how == "paths" and any(
-        isinstance(n, ast.If) and "rank" in ast.unparse(n.test) for n in ast.walk(function)
-    ):
-        return True  # the paths are those of different processes
-    if event.how == "paths" and is_under(function, event.node, "cpu"):
-        return True  # the others are for other devices
-    row = getattr(event.node, "end_lineno", None) or 0
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Call) or not moves(node) or not isinstance(node.func, ast.Attribute):
-            continue
-        receiver = node.func.value
-        if node.lineno > row and isinstance(receiver, ast.Name) and receiver.id in names:
-            return True
-        if is_combined(receiver, event.node):
-            return True
-    return False
+    if not names.isdisjoint(moved_after(function, event.node)):
+        return True
+    calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
+    return any(moves(call) and is_combined(call, event.node) for call in calls)
+
+
+def is_no_alternative(sites: CallSites, event: Meet) -> bool:
+    """Whether the paths of a function that give tensors on two devices are those of different processes or devices."""
+    function = sites.body(event.function) if event.how == "paths" else None
+    if function is None:
+        return False
+    by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
+    return by_rank or is_under(function, event.node, "cpu")
 
 
 def is_under(function: ast.AST, place: ast.AST, word: str) -> bool:
     """Whether a place in a function stands in the body of an `if` that asks for a word: `if device.type == "cpu":`."""
     return any(
         isinstance(node, ast.If) and word in ast.unparse(node.test) and any(holds(part, place) for part in node.body)
-        for node in ast.walk(function)
+        for node in walk(function)
     )
 
 
@@ -122,7 +122,7 @@ def is_prepared(sites: CallSites, event: Meet) -> bool:
     function, node = sites.body(event.function), event.off.node
     if function is None or not isinstance(node, ast.Name):
         return False
-    for statement in ast.walk(function):
+    for statement in walk(function):
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             continue
         call = statement.value
@@ -134,7 +134,7 @@ def is_prepared(sites: CallSites, event: Meet) -> bool:
 
 
 def holds(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(node is inner for node in ast.walk(outer))
+    return any(node is inner for node in walk(outer))
 
 
 def is_combined(outer: ast.expr, inner: ast.AST) -> bool:
@@ -160,7 +160,7 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
 def is_of_program(sites: CallSites, looked: Looked) -> bool:
     """Whether a script and the checked file are of one program: an example beside an installed package is one of its users."""
     root = sites.files.root if sites.files is not None else ""
-    if not any(os.path.exists(os.path.join(root, name)) for name in ("pyproject.toml", "setup.py", "setup.cfg")):
+    if not is_installable(root):
         return True
     tops = {os.path.relpath(path, root).split(os.sep)[0] for path in (looked.path, sites.path)}
     return len(tops) == 1
@@ -209,7 +209,7 @@ def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> 
         return False
     class_name = function.split(".", 1)[0]
     for looked in sites.mentioning(class_name):
-        for class_ in (n for n in ast.walk(looked.loaded.tree) if isinstance(n, ast.ClassDef)):
+        for class_ in (n for n in walk(looked.loaded.tree) if isinstance(n, ast.ClassDef)):
             if sites.derives(looked, class_, class_name) and binds(class_, node.attr):
                 return True
     return False
@@ -217,7 +217,7 @@ def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> 
 
 def binds(class_: ast.ClassDef, name: str) -> bool:
     """Whether a class has an attribute by its own text: a method or property, a name of its body, `self.name = ...`."""
-    for node in ast.walk(class_):
+    for node in walk(class_):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
             return True
         if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
@@ -288,7 +288,7 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
 def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
     """The names that must be true for a place in a function to run: those of the `if`s around it."""
     row = getattr(place, "lineno", 0)
-    for node in ast.walk(function):
+    for node in walk(function):
         if not isinstance(node, ast.If) or not node.lineno < row <= (node.end_lineno or 0):
             continue
         if any(s.lineno <= row <= (s.end_lineno or 0) for s in node.body):

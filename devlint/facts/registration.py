@@ -260,7 +260,7 @@ def container_of(value: Value) -> Container:
     return "dict" if value.kind == "dict" else "tuple" if value.kind == "tuple" else "list"
 
 
-def is_self_attribute(node: ast.expr) -> bool:
+def is_self_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from devlint.facts.callers import chain, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.nodes import walk
+from devlint.facts.registration import is_self_attribute
 from devlint.facts.scan import Site
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def moves_own_state(class_: ClassFacts) -> bool:
     for method in class_.methods.values():
         for node in walk(method):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CARDS:
-                parts = (n for n in walk(node.func.value) if is_own_attribute(n))
+                parts = (n for n in walk(node.func.value) if is_self_attribute(n))
                 if any(isinstance(n, ast.Attribute) and class_.has_buffer(n.attr) for n in parts):
                     return True
     return False
@@ -63,7 +64,7 @@ def stays(sites: CallSites, home: Looked, class_: ClassFacts, depth: int) -> boo
             return False
         calls = list(sites.made(looked, home, class_.name))
         plain = {id(site.call.func) for site in calls} | set(below_super(tree))
-        if any(id(node) not in plain for node in names_of(tree, class_.name) if not is_own_attribute(node)):
+        if any(id(node) not in plain for node in names_of(tree, class_.name) if not is_self_attribute(node)):
             return False  # handed on as a class
         made = made or bool(calls)
         if not all(object_stays(sites, looked, site, depth) for site in calls):
@@ -165,10 +166,6 @@ def is_in_text(looked: Looked, name: str) -> bool:
     """Whether a name stands in a string of its own, for a registry or an import by name."""
     text = looked.loaded.source.text
     return f'"{name}"' in text or f"'{name}'" in text
-
-
-def is_own_attribute(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and last_name(node.value) == "self"
 
 
 def below_super(tree: ast.AST) -> Iterator[int]:
