@@ -923,6 +923,12 @@ class Functions(Registration):
             for creation in value.made:
                 if not is_literal(creation) or is_empty(creation) or self.is_of_caller(creation):
                     continue
+                if any(
+                    creation in side.made and side.zero_dim
+                    for v in given
+                    for side in by_path(v, frozenset({CPU_PLACE}))
+                ):
+                    continue  # a scalar on the CPU combines with whatever the others give
                 off = Operand(
                     creation.span, creation.node, self.text(creation.node), replace(value, device=CPU, made=(creation,))
                 )

@@ -47,15 +47,19 @@ and where a comment stands inside the container.
 ## Known limits
 Silent where the same modules are also registered, for example by `nn.Sequential(*self.layers)` or `add_module`, and
 where the content of the container is not known. Silent for a list of one name (`self.hidden = [module]`), which is
-how a module is kept from being registered on purpose.
+how a module is kept from being registered on purpose, and where a comment above the line or in it speaks of that
+("not registered on purpose", "a list instead of a ModuleList").
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
 from devlint.api import Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
+
+_SPEAKS_OF_IT = re.compile(r"regist|Module(List|Dict)|state_?dict", re.IGNORECASE)
 
 
 class UnregisteredModule(Rule[Register]):
@@ -72,7 +76,9 @@ class UnregisteredModule(Rule[Register]):
     event = Register
 
     def suspects(self, event: Register, facts: Facts) -> bool:
-        return event.what in ("modules", "parameters") and not hides(event.value.node)
+        if event.what not in ("modules", "parameters") or hides(event.value.node):
+            return False
+        return not _SPEAKS_OF_IT.search(comments_at(facts.text, event.span.start))
 
     def judge(self, event: Register, site: Site) -> Finding | None:
         container = "list" if event.container in (None, "comprehension") else event.container
@@ -109,3 +115,15 @@ class UnregisteredModule(Rule[Register]):
 def hides(node: ast.expr) -> bool:
     """Whether this is the idiom that hides one module from registration: a list or tuple of a single name."""
     return isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Name)
+
+
+def comments_at(text: str, place: int) -> str:
+    """The comments in the line of a place and in the rows right above it."""
+    rows = text[:place].split("\n")
+    rest = text[place:].split("\n", 1)[0]
+    found = [rest[rest.index("#") :]] if "#" in rest else []
+    for row in reversed(rows[:-1]):
+        if not row.lstrip().startswith("#"):
+            break
+        found.append(row)
+    return "\n".join(found)
