@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from devlint.facts.classes import ClassFacts
+from devlint.facts.returned import Returned
 from devlint.facts.values import Device, Value
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class AdoptedClass(ClassFacts):
     def moves(self) -> bool:
         """Whether the text of one of its methods moves something."""
         return self.found.exported_class.moves
+
+    @property
+    def returned(self) -> Mapping[str, Returned]:
+        return self.found.exported_class.returned
 
     @property
     def method_names(self) -> Collection[str]:

@@ -17,6 +17,7 @@ from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.nodes import walk
+from devlint.facts.parameters import makes_tensor
 from devlint.facts.programs import is_host_program
 from devlint.facts.project import Loaded, Project, Reach
 from devlint.facts.registration import is_self_attribute
@@ -380,6 +381,8 @@ def _registers(flow: Flow) -> None:
                 continue
             if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
                 continue
+            if entry.what == "tensor" and is_set_by_holder(flow, class_, name):
+                continue
             operand = flow.operand(entry.value_node, entry.value)
             event = Register(
                 flow.span(entry.target), entry.node, entry.value.because, flow.guards, {}, f"{class_.name}.__init__",
@@ -430,6 +433,23 @@ def is_placed_anew(class_: ClassFacts, name: str) -> bool:
                 continue
             if any(is_own_attribute(target, name) for target in node.targets):
                 return True
+    return False
+
+
+def is_set_by_holder(flow: Flow, class_: ClassFacts, name: str) -> bool:
+    """Whether code of the file sets the attribute of an object of the class to something computed: `self.func.z = z`.
+
+    What `__init__` put there only stands for it.
+    """
+    holders = None
+    for node in walk(flow.scan.tree) if flow.scan.tree is not None else ():
+        if not isinstance(node, ast.Assign) or makes_tensor(node.value, flow.imports.names):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == name and not is_self_attribute(target):
+                holders = holders if holders is not None else flow.callers.instances(class_.name)
+                if last_name(target.value) in holders:
+                    return True
     return False
 
 

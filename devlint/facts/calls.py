@@ -1167,7 +1167,7 @@ class Calls(Devices):
     def call_get_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`torch.get_device(t)`; without an argument it raises."""
         self.emit_call(node, qualname, None, arguments, exists=True)
-        return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
+        return self.index_of(node, arguments.values[0] if arguments.values else NOTHING)
 
     def call_current_accelerator(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         return Value("device", type_name="chosen:accelerator")

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, with_aliases
+from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, prepares_data, with_aliases
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
 from devlint.facts.flow import Flow
+from devlint.facts.indirect import indirect_calls
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE
@@ -89,6 +90,8 @@ class Listener(Flow):
             return next((p for p in parts if p.answer == "device"), parts[0] if len(set(parts)) == 1 else UNKNOWN)
         if (value.is_tensor or value.type_name == GUESS) and value.device:
             return self.placed(node, value)
+        if value.kind == "module" and value.device and self.function is not None and not value.shared:
+            return self.placed(node, value)
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
             return HOST
         if value.kind == "unknown":
@@ -102,7 +105,8 @@ class Listener(Flow):
             return UNKNOWN if made_up or value.type_name == BATCH else HOST
         if CPU_PLACE in value.device or not may_be_accelerator(value.device):
             return UNKNOWN
-        assumed = self.assumed.get(value.because[0].span) if value.because else None
+        places = self.assumed_modules if value.kind == "module" else self.assumed
+        assumed = places.get(value.because[0].span) if value.because and value.because[0].path is None else None
         if assumed is not None:
             return Said("argument", *assumed)
         if value.type_name == GUESS:
@@ -123,6 +127,12 @@ class Listener(Flow):
         if own is None or own.bound.get(start.id) or start.id not in parameters(function):
             return UNKNOWN
         return Said("argument", function, start.id)
+
+
+def plain_names(node: ast.AST) -> list[str]:
+    """The names of a function's parameters that may be given by position."""
+    spec = getattr(node, "args", None)
+    return [a.arg for a in (*spec.posonlyargs, *spec.args)] if isinstance(spec, ast.arguments) else []
 
 
 def parameters(function: Function) -> set[str]:
@@ -178,11 +188,15 @@ class CallSites:
         shown: list[Origin] = []
         given = False
         for origin in operand.value.because:
-            assumed = self._checked.assumed.get(origin.span) if origin.path is None else None
+            is_module = operand.value.kind == "module"
+            places = self._checked.assumed_modules if is_module else self._checked.assumed
+            assumed = places.get(origin.span) if origin.path is None else None
             if assumed is None:
                 continue
             said = self.asked(*assumed)
-            if said.answer == "host" or (said.answer == "unknown" and needs_caller(self, event, *assumed)):
+            if said.answer == "host":
+                return None
+            if said.answer == "unknown" and not is_module and needs_caller(self, event, *assumed):
                 return None
             given = given or said.answer == "device"
             if said.where is not None and said.where.path != self._checked.source.path:
@@ -333,11 +347,57 @@ class CallSites:
             if looked_at is not None:
                 found += self._listen(looked_at, sites, depth)
         said = next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
+        if not asked and said == UNKNOWN:
+            return self._by_name(home, function, name, depth)
         if said == UNKNOWN and not home.flow.callers.is_method_of_module(function):
             calls = [pair for pairs in asked.values() for pair in pairs]
             if any(is_moved_later(site, argument) for site, argument in calls):
                 return HOST
         return said
+
+    def _by_name(self, home: Looked, function: Function, name: str, depth: int) -> Said:
+        """What is said where no call is known to be one of a method: the calls on objects of unknown classes.
+
+        Only that all of them hand over host data is an answer.
+        """
+        if not Callers.is_method(function):
+            return UNKNOWN
+        position = Callers.position(function, name)
+        asked: dict[str, list[tuple[Site, ast.expr]]] = {}
+        for looked, site in self._calls_on_objects(home, function):
+            for argument in given(site.call, name, position):
+                asked.setdefault(looked.path, []).append((site, argument))
+        for path, sites in asked.items():
+            looked_at = self._look(path)
+            if looked_at is None:
+                return UNKNOWN
+            for one in sites:
+                said = list(self._listen(looked_at, [one], depth))
+                if not said or any(s != HOST for s in said):
+                    return UNKNOWN
+        return HOST if asked else UNKNOWN
+
+    def _calls_on_objects(self, home: Looked, function: Function) -> Iterator[tuple[Looked, Site]]:
+        """The calls of a method on whatever object, if all methods of that name in the project take the same arguments."""
+        short = function.name.rsplit(".", 1)[-1]
+        if short.startswith("__") or short == "forward":
+            return
+        files = [home, *self._candidates(home, short)]
+        if len(files) > CANDIDATES:
+            return
+        wanted = plain_names(function.node)
+        for looked in files:
+            for node in looked.loaded.scan.functions.values():
+                if getattr(node.node, "name", "") == short and plain_names(node.node) != wanted:
+                    return
+        for looked in files:
+            imported = looked.loaded.imports.names
+            for site in looked.loaded.scan.calls.get(short, ()):
+                target = site.call.func
+                receiver = target.value if isinstance(target, ast.Attribute) else None
+                if receiver is None or (isinstance(receiver, ast.Name) and receiver.id in {"self", "cls", *imported}):
+                    continue
+                yield looked, site
 
     def _listen(self, looked: Looked, sites: list[tuple[Site, ast.expr]], depth: int) -> Iterator[Said]:
         """What some calls in one file say, by interpreting the functions around them."""
@@ -348,7 +408,7 @@ class CallSites:
             looked.module_ran = True
             self._run(flow, looked.loaded.tree, None)
         for caller in callers.values():
-            self._interpret(looked, caller, [site.call for site, _ in sites if site.caller is caller])
+            self._interpret(looked, caller, [argument for site, argument in sites if site.caller is caller])
         for _, argument in sites:
             for said in dict.fromkeys(flow.heard.get(id(argument), ())):
                 if said.answer == "argument" and said.function is not None:
@@ -356,8 +416,8 @@ class CallSites:
                 else:
                     yield said
 
-    def _interpret(self, looked: Looked, caller: FunctionScan, calls: list[ast.Call]) -> None:
-        """Run the outermost function around some calls, then those inside it that hold them."""
+    def _interpret(self, looked: Looked, caller: FunctionScan, arguments: list[ast.expr]) -> None:
+        """Run the outermost function around some arguments, then those inside it that hold them."""
         flow, node = looked.flow, caller.node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
@@ -382,7 +442,7 @@ class CallSites:
                 inner
                 for name, inner in flow.functions.items()
                 if name.startswith(function.name + ".") and id(inner) not in done and inner not in pending
-                if any(holds(inner.node, call) for call in calls)
+                if any(holds(inner.node, argument) for argument in arguments)
             ]
 
     # -- who calls ----------------------------------------------------------------------------------------------------
@@ -399,9 +459,15 @@ class CallSites:
         if "." in function.name and owner is None:
             return  # a nested function
         if owner is None:
+            for site in indirect_calls(home.loaded.scan, name):
+                yield home, site
             for looked in self._candidates(home, name):
                 yield from ((looked, site) for site in self._calls_of(looked, home.path, name))
+                for site in indirect_calls(looked.loaded.scan, name):
+                    if self._names(looked, site.call.func, home.path, name):
+                        yield looked, site
             return
+        yield from self._calls_of_template(home, owner, name)
         if is_method and owner.is_module and name == "forward":
             name = "__call__"
         for looked in self._candidates(home, owner.name):
@@ -416,6 +482,21 @@ class CallSites:
         for site in looked.loaded.scan.calls.get(name, ()):
             if isinstance(site.call.func, ast.Attribute) and self._names(looked, site.call.func, path, name):
                 yield site
+
+    def _calls_of_template(self, home: Looked, owner: ClassFacts, name: str) -> Iterator[tuple[Looked, Site]]:
+        """The calls of a method on `self` in the bases of its class that other files define."""
+        for base in (base for each in lineage(owner) for base in each.bases if is_imported(base)):
+            found = self.reach.find(home.path, base)
+            for path, class_name in self.reach.ancestors(found) if found is not None and found.kind == "class" else ():
+                if path == home.path or prepares_data(path):
+                    continue  # what a file is for by its name is no answer for subclasses elsewhere
+                looked = self._look(path)
+                for site in looked.loaded.scan.calls.get(name, ()) if looked is not None else ():
+                    receiver = getattr(site.call.func, "value", None)
+                    inside = site.caller.owner if site.caller is not None else None
+                    if getattr(receiver, "id", "") == "self" and inside is not None and inside.name == class_name:
+                        assert looked is not None
+                        yield looked, site
 
     def _calls_of_method(self, looked: Looked, path: str, owner: ClassFacts, name: str) -> Iterator[Site]:
         """The calls, in one file, of a method of a class that another one defines."""

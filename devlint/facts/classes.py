@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from devlint.facts.returned import Returned, returned
 from devlint.facts.values import Value, merge
 from devlint.model import Origin, Span
 
@@ -52,6 +53,7 @@ class ClassFacts:
     properties: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
     moving: dict[str, bool] = field(default_factory=dict)  # by method: whether it puts its inputs somewhere itself
+    given_back: Mapping[str, Returned] | None = None  # see `returned`
     extended: bool = False  # bases from other files were looked up
     followed: frozenset[str] = frozenset()  # those that were found
 
@@ -68,6 +70,21 @@ class ClassFacts:
     def on_host(self) -> bool:
         """Whether its methods run on the host by contract: data sets, samplers, collators, transforms."""
         return self.family in ("Dataset", "Sampler", "Collator")
+
+    @property
+    def returned(self) -> Mapping[str, Returned]:
+        """What its own methods give back that is on the host, by name; those that give nothing of that kind left out."""
+        if self.given_back is None:
+            found = {name: returned(method) for name, method in self.methods.items()}
+            self.given_back = {name: parts for name, parts in found.items() if parts}
+        return self.given_back
+
+    def returned_by(self, name: str) -> Returned | None:
+        """What a method, its own or an inherited one, gives back that is on the host; None where none is known."""
+        if name in self.method_names:
+            return self.returned.get(name, {})
+        inherited = (base.returned_by(name) for base in self.local_bases)
+        return next((found for found in inherited if found is not None), None)
 
     @property
     def method_names(self) -> Collection[str]:

@@ -18,8 +18,10 @@ from devlint.facts.values import (
     Place,
     Symbol,
     Value,
+    is_surely_accelerator,
     on,
 )
+from devlint.model import Origin
 
 _LITERAL = re.compile(r"(cpu|cuda|xpu|mps|npu|mtia|hpu|xla|meta)(?::([0-9]{1,3}))?\Z")
 OF_TENSOR = "Tensor.device"  # type name of a device that was read from a tensor
@@ -93,6 +95,13 @@ class Devices(Operations):
         if self.state.default is not None:
             return self.state.default
         return Value("device", CPU)
+
+    def index_of(self, node: ast.Call, tensor: Value) -> Value:
+        """What `get_device()` gives: the index of a card, on that card, where the tensor surely is on one."""
+        device = tensor.device
+        on_card = is_surely_accelerator(device) or (bool(device) and device <= self.card_symbols)
+        because = (Origin(self.span(node), "an index, -1 on the CPU"),)
+        return Value("index", device if on_card else UNKNOWN, because=because)
 
     # -- literals ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class, definitions
 from devlint.facts.methods import MOVES
 from devlint.facts.names import Imports
+from devlint.facts.returned import Returned, may_return_host_data
 from devlint.source import Source
 
 #: What a function calls that puts a tensor somewhere, whatever it is given.
@@ -36,6 +37,7 @@ class ExportedClass:
 
     `bases`: qualified, as its file writes them; `near`: those that are classes of the file. `sets`: at least the names
     that its methods bind on `self`. `moves`: whether some method moves something. `keeps`: whether it registers buffers.
+    `returned`: what methods give back that is on the host, by name.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ExportedClass:
     sets: frozenset[str]
     moves: bool
     keeps: bool
+    returned: Mapping[str, Returned]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def exports(tree: ast.Module, source: Source, imports: Imports) -> Exports:
                 frozenset(name for names in _SET.findall(body) for name in names if name),
                 MOVE.search(body) is not None,
                 "register_buffer" in body,
+                class_.returned if class_.is_module and may_return_host_data(body) else {},
             )
     return Exports(
         imports.module_level,

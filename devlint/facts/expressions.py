@@ -171,7 +171,8 @@ class Expressions(Methods):
             if qualname.startswith("torch."):
                 note_api(self, node, qualname, None)
             return self.namespace(qualname)
-        if base.kind == "unknown" and node.attr not in ("device", "grad"):
+        sizes = node.attr == "batch_sizes" and self.may_be_packed(base)
+        if base.kind == "unknown" and node.attr not in ("device", "grad") and not sizes:
             return guesses.part(base, node.attr)
         return self.read_attribute(node, base)
 

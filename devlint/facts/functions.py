@@ -36,10 +36,11 @@ from devlint.facts.values import (
     Place,
     Symbol,
     Value,
+    join,
     merge,
     on,
 )
-from devlint.model import Origin
+from devlint.model import Origin, Span
 
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
 DEPTH = 4  # calls of the file's own functions followed into each other
@@ -586,6 +587,7 @@ class Functions(Registration):
         """An instance of a class of this file."""
         self.prepare(class_)
         because = (Origin(self.span(node), "created here"),)
+        self.constructions[because[0].span] = class_, arguments, self.default_device()
         self.share(arguments)
         if self.moves_anything(class_):
             for argument, value in arguments.every():
@@ -611,6 +613,41 @@ class Functions(Registration):
         plain = "__init__" not in class_.method_names and stated and not arguments.star
         # a dataclass: what it is given is what its fields hold
         return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
+
+    @cached_property
+    def constructions(self) -> dict[Span, tuple[ClassFacts, Arguments, Value]]:
+        """The calls that made objects, by their place: the class, the arguments, the default device there."""
+        return {}
+
+    def as_given(self, value: Value, owner: Value) -> Value:
+        span = owner.ident or (owner.because[0].span if owner.because else None)
+        made = self.constructions.get(span) if span is not None else None
+        found = made[0].method("__init__") if made is not None else None
+        if made is None or found is None or made[1].star or made[1].double_star:
+            return value
+        spec = found[1].args
+        _, arguments, default = made
+        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        constants = {
+            **dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)),
+            **{a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None},
+        }
+        places: list[Device] = []
+        for place in value.device:
+            if isinstance(place, Symbol) and place.scope and place.name in {*names, *constants}:
+                given = arguments.get(place.name, names.index(place.name) - 1 if place.name in names else None)
+                constant = constants.get(place.name)
+                if given is None and isinstance(constant, ast.Constant):
+                    given = constant, Value("none") if constant.value is None else self.evaluate(constant)
+                if given is None or given[1].kind not in ("none", "string", "device"):
+                    return replace(value, device=UNKNOWN, split=None)
+                places.append(default.device if given[1].kind == "none" else self.device_of_argument(*given).device)
+            else:
+                places.append(frozenset({place}))
+        device = places[0]
+        for other in places[1:]:
+            device = join(device, other)
+        return replace(value, device=device, split=None)
 
     def hand_over(self, node: ast.expr, value: Value) -> None:
         function: Function | None = None
@@ -1030,6 +1067,8 @@ class Functions(Registration):
             annotated = self.annotated_value(argument, home, origin, start)
             if annotated is not None:
                 self.state.env[name] = annotated
+                if annotated.kind == "module":
+                    self.assumed_modules[origin.span] = function, name
             elif (
                 name in evidence.tensors | evidence.containers
                 and not self.host
@@ -1049,6 +1088,7 @@ class Functions(Registration):
                 self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
             elif name in evidence.modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
+                self.assumed_modules[origin.span] = function, name
             elif argument.annotation is None and _LOADER.search(name) and self.assume and self.gets_host_batches:
                 text = Origin(origin.span, HOST_BATCH)
                 self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))

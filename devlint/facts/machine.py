@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
 from devlint.facts.names import Imports
 from devlint.facts.scan import Scan
-from devlint.facts.values import NOTHING, Device, Reading, Value, either
+from devlint.facts.values import NOTHING, Device, Place, Reading, Symbol, Value, either
 from devlint.model import Origin, Span
 from devlint.settings import MovingFunction
 
@@ -204,6 +204,8 @@ class Machine:
         self.compared: set[int] = set()  # by identity: what a comparison reads
         self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
         self.assumed: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be tensors of the home device
+        self.assumed_modules: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be modules there
+        self.card_symbols: set[Place | Symbol] = set()  # what `.cuda(gpu)` is given: a card, whatever its name holds
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
         self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
         self.counted: dict[

@@ -17,6 +17,7 @@ from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, short, symbol
 from devlint.facts.parameters import reads_like_device
+from devlint.facts.returned import as_returned
 from devlint.facts.scan import Scan
 from devlint.facts.values import (
     ACCELERATORS,
@@ -107,6 +108,9 @@ class Methods(Calls):
 
     def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
         name = node.attr
+        if name == "batch_sizes" and self.may_be_packed(base):
+            # [torch/nn/utils/rnn.py: the constructor refuses others, and `to` leaves them where they are]
+            return Value("tensor", CPU, False, because=(self.origin(node, "on the CPU in every packed sequence"),))
         if base.is_tensor:
             return self.tensor_attribute(node, base, name)
         if base.kind == "module":
@@ -125,7 +129,7 @@ class Methods(Calls):
             return base.elements[name]
         if base.kind == "object" and base.type_name in self.classes:
             found = self.classes[base.type_name].attribute(name)
-            return found if found is not None else NOTHING
+            return self.at_home(found, base) if found is not None and found.device != HOME else found or NOTHING
         if base.kind == "optimizer" and name == "param_groups":
             return NOTHING
         if (
@@ -142,6 +146,12 @@ class Methods(Calls):
             if path is not None:
                 return Value("device", symbol(path, self.scope_id(path)))
         return NOTHING
+
+    def may_be_packed(self, value: Value) -> bool:
+        """Whether a value is a `PackedSequence`, or an argument or object of a file that speaks of them."""
+        if value.kind == "packed":
+            return True
+        return (value.is_tensor or value.kind == "unknown") and "PackedSequence" in self.source.text
 
     def is_typed(self, node: ast.expr) -> bool:
         """Whether an expression is a parameter that an annotation says to be of a type of another package: `wp.array`."""
@@ -204,6 +214,14 @@ class Methods(Calls):
         """An attribute of a module, seen from outside: what shares the module's device is where the module is."""
         if value.device == HOME:
             return replace(value, device=owner.device, because=owner.because)
+        if any(isinstance(p, Symbol) and p.scope for p in value.device):
+            if owner.kind == "module" and owner.moved and value.kind in ("parameter", "buffer", "module"):
+                return replace(value, device=owner.device, because=owner.because)
+            return self.as_given(value, owner) if not owner.shared else replace(value, device=UNKNOWN, split=None)
+        return value
+
+    def as_given(self, value: Value, owner: Value) -> Value:
+        """An attribute that is where an argument of its object's constructor says."""
         return value
 
     # -- method calls -------------------------------------------------------------------------------------------------
@@ -438,7 +456,9 @@ class Methods(Calls):
                 return Value("device", self.resolve(on(name))), None, False
             if value.kind == "index":
                 self.emit_call(node, f"Tensor.{name}", operand, arguments)
-            return self.device_of_argument(*first), first[0], only_waits(arguments, True)
+            there = self.device_of_argument(*first)
+            self.card_symbols |= {place for place in there.device if isinstance(place, Symbol)}
+            return there, first[0], only_waits(arguments, True)
         if name == "cpu":
             return Value("device", CPU), None, not arguments.every()
         if name == "type":
@@ -549,7 +569,7 @@ class Methods(Calls):
             self.wait_for(receiver)
             return Value("ndarray")
         if name == "get_device":
-            return Value("index", because=(Origin(self.span(node), "an index, -1 on the CPU"),))
+            return self.index_of(node, receiver)
         if name == "backward":
             gradient = arguments.get("gradient", 0)
             if gradient is not None and gradient[1].is_tensor:
@@ -633,7 +653,9 @@ class Methods(Calls):
                 made = self.made_by(node, receiver, found, arguments)
                 if made is not None:
                     return made
-                return self.guessed(node, arguments)  # only `forward` gives what is known to be where the module is
+                return as_returned(
+                    class_.returned_by(name), self.guessed(node, arguments)
+                )  # only `forward` gives what is known to be where the module is
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
             return replace(receiver, device=UNKNOWN)
@@ -749,9 +771,11 @@ class Methods(Calls):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
+        on_host = class_.returned_by("forward") if class_ is not None else None
         if class_ is not None and self.moves_inputs(class_):
-            return NOTHING  # what it returns may be anywhere
-        return Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
+            return as_returned(on_host, NOTHING)  # what else it returns may be anywhere
+        whole = Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
+        return as_returned(on_host, whole)
 
     def meet_left_parts(self, node: ast.Call, inputs: list[Operand]) -> None:
         """`model.head = nn.Linear(8, 2)` after `model.to(device)`: the new part is on the CPU when the model is called."""

@@ -30,7 +30,7 @@ Kind = Literal[
     "ndarray", "number", "bool", "string", "none", "list", "tuple", "dict", "function", "class", "object",
     "tensors",  # tensors in a structure the code does not show: a batch of a DataLoader, what a module returns
     "namespace",  # an imported module, function or class, by its qualified name in `type_name`
-    "index",  # a device index, as `get_device()` returns it
+    "index",  # a device index, as `get_device()` returns it; its device is that of the tensor where that is a card
     "clock",  # a reading of a host clock
 ]  # fmt: skip
 

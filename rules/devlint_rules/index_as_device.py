@@ -88,7 +88,7 @@ def _device_argument(event: Call) -> Operand | None:
     for name in names:
         used = event.arguments.get(name)
         if used is not None and used.value.kind == "index" and used.value.because:
-            return used
+            return used if not used.value.device else None  # that of a tensor on a card is a card's
     return None
 
 

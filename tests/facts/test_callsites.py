@@ -274,3 +274,117 @@ def test_what_was_searched_is_told(checked: Checked) -> None:
 def test_nothing_is_searched_for_a_file_without_findings(checked: Checked) -> None:
     clean = "import torch\ndef mask(x: torch.Tensor):\n    return x + torch.zeros_like(x)\n"
     assert checked({"tools.py": clean}).searched is None
+
+
+NORM = """
+    import torch
+    from layers_elsewhere import Layer
+    from torch import nn
+    class Norm(Layer):
+        def __init__(self, size, device=None):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(size, device=device))
+"""
+
+
+@pytest.mark.parametrize(("made", "found"), [("Norm(3)", []), ("Norm(3, 'cpu')", []), ("Norm(3, device)", ["DEV102"])])
+def test_a_module_is_where_its_constructor_is_told(checked: Checked, made: str, found: list[str]) -> None:
+    tools = f"""
+        import torch
+        from norms import Norm
+        def scaled(device: torch.device):
+            norm = {made}
+            return torch.rand(5, 3) * norm.weight
+    """
+    assert codes(checked({"norms.py": NORM, "tools.py": tools})) == found
+
+
+PACKER = """
+    import torch
+    class Packed(torch.nn.Module):
+        def pack(self, layer, scales: torch.Tensor):
+            return scales.numpy()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("scales = scales.to(CPU)", []),
+        ("layer, scales = layer.to(CPU), scales.to(CPU)", []),
+        ("scales = scales.cuda()", ["DEV109"]),
+    ],
+)
+def test_a_method_is_called_on_objects_of_unknown_classes(checked: Checked, call: str, found: list[str]) -> None:
+    files = {
+        "tools.py": PACKER,
+        "places.py": "from torch import device\nCPU = device('cpu')\n",
+        "packing.py": f"""
+            from places import CPU
+            def pack_all(layers, quantizers):
+                for name, packed in layers.items():
+                    layer, scales = quantizers[name]
+                    {call}
+                    layers[name].pack(layer, scales)
+        """,
+    }
+    assert codes(checked(files)) == found
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Thread(target=mask, args=(x.cpu(),)).start()",
+        "Thread(target=mask, kwargs=dict(x=x.cpu())).start()",
+        "partial(mask, x.cpu())()",
+        "list(map(mask, [x.cpu()]))",
+    ],
+)
+def test_a_function_is_called_by_what_runs_it(checked: Checked, call: str) -> None:
+    caller = f"""
+        from functools import partial
+        from threading import Thread
+        from tools import mask
+        def run(model, batch):
+            x = model(batch)
+            {call}
+    """
+    assert codes(checked({"tools.py": MASK, "main.py": caller})) == []
+    moved = caller.replace("x.cpu()", "x.cuda()")
+    assert codes(checked({"tools.py": MASK, "main.py": moved})) == ["DEV102"]
+
+
+def test_a_template_method_gets_what_its_base_passes(checked: Checked) -> None:
+    files = {
+        "tools.py": """
+            import torch
+            from reports import Report
+            class Table(Report):
+                def render(self, values: torch.Tensor):
+                    return values + torch.zeros(3)
+        """,
+        "reports.py": """
+            class Report:
+                def show(self, model, batch):
+                    return self.render(model(batch).cpu())
+                def render(self, values):
+                    raise NotImplementedError
+        """,
+    }
+    assert codes(checked(files)) == []
+
+
+def test_a_module_that_every_call_brings_on_the_host_stays_there(checked: Checked) -> None:
+    tools = """
+        import torch
+        def act(network: torch.nn.Module, state):
+            return network(torch.tensor(state))
+    """
+    caller = """
+        import copy
+        from tools import act
+        def play(model, state):
+            return act(copy.deepcopy(model).to({!r}), state)
+    """
+    assert codes(checked({"tools.py": tools, "main.py": caller.format("cpu")})) == []
+    assert codes(checked({"tools.py": tools, "main.py": caller.format("cuda")})) == ["DEV102"]
