@@ -17,10 +17,14 @@ LAST = 99  # stands for the last minor of a major version
 
 
 class Required(NamedTuple):
-    """The lowest and the newest version that a project admits, each None when it does not say."""
+    """The lowest and the newest version that a project admits, each None when it does not say.
+
+    `beside`: the lowest that its extras and dependency groups for examples, benchmarks, tests or documents ask for.
+    """
 
     lowest: Version | None
     newest: Version | None
+    beside: Version | None = None
 
 
 _FILES = (
@@ -28,6 +32,10 @@ _FILES = (
     "environment.yml", "environment.yaml", "conda.yml", "conda.yaml",
 )  # fmt: skip
 _LARGEST = 1_000_000  # bytes
+#: Folders beside an installed package, and the extras and groups that are for what stands there.
+_BESIDE = re.compile(
+    r"(examples?|bench(mark)?s?|benchmarking|tests?|docs?|tutorials?|notebooks|demos?|dev)\Z", re.IGNORECASE
+)
 #: A requirement as PEP 508 writes it, from the name on: extras, then the versions up to a marker or the end.
 _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[\w.*+-]+\s*,?\s*)+)")
 #: Where one may start: a row of a list of requirements, or a string.
@@ -74,6 +82,8 @@ class Requirements:
             parent = os.path.dirname(directory)
             if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
                 found = self.of(parent)
+                if found is not None and found.beside is not None and _BESIDE.match(os.path.basename(directory)):
+                    found = Required(max(found.lowest or found.beside, found.beside), found.newest)
             self._known[directory] = found
         return self._known[directory]
 
@@ -81,25 +91,33 @@ class Requirements:
 def required_in(directory: str) -> Required | None:
     """What the packaging files of one directory say; the first that has a bound decides."""
     for name in _FILES:
-        said = list(_specifiers(os.path.join(directory, name)))
+        path = os.path.join(directory, name)
+        said = list(_specifiers(path))
         lowest = min(filter(None, map(lowest_in, said)), default=None)
         newest = [newest_in(each) for each in said]
         found = Required(lowest, max(filter(None, newest)) if newest and all(newest) else None)
         if any(found):
-            return found
+            beside = map(lowest_in, _of_groups(path)) if path.endswith(".toml") else ()
+            return found._replace(beside=max(filter(None, beside), default=None))
     return None
+
+
+def _read(path: str) -> str:
+    """The text of a packaging file that mentions torch; nothing of any other."""
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            return ""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text if "torch" in text else ""
 
 
 def _specifiers(path: str) -> Iterator[str]:
     """What a packaging file says of the versions of torch, one text a mention."""
-    try:
-        if os.path.getsize(path) > _LARGEST:
-            return
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError):
-        return
-    if "torch" not in text:
+    text = _read(path)
+    if not text:
         return
     if path.endswith(".toml"):
         yield from _of_pyproject(text)
@@ -111,14 +129,31 @@ def _specifiers(path: str) -> Iterator[str]:
         yield from _ROW.findall(text)
 
 
-def _of_pyproject(text: str) -> Iterator[str]:
+def _document(text: str) -> Any:
     from devlint.config import toml_reader
 
     reader = toml_reader()
     try:
-        document: Any = reader.loads(text)
+        return reader.loads(text)
     except reader.TOMLDecodeError:
-        return
+        return {}
+
+
+def _of_groups(path: str) -> Iterator[str]:
+    """What the extras and dependency groups for examples, benchmarks, tests or documents say [PEP 621, PEP 735]."""
+    document = _document(_read(path))
+    project = document.get("project", {})
+    extras = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}
+    for groups in (extras, document.get("dependency-groups", {})):
+        for name, listed in groups.items() if isinstance(groups, dict) else ():
+            if _BESIDE.match(name) and isinstance(listed, list):
+                for each in listed:
+                    if isinstance(each, str):
+                        yield from _ROW.findall(each)
+
+
+def _of_pyproject(text: str) -> Iterator[str]:
+    document = _document(text)
     project = document.get("project", {})
     listed = project.get("dependencies", []) if isinstance(project, dict) else []
     for each in listed if isinstance(listed, list) else []:

@@ -109,6 +109,17 @@ def test_nearest_file_counts_and_the_search_ends_at_the_root_of_the_repository(t
     assert lowest_of(inner) == (2, 6)
 
 
+def test_files_beside_the_package_need_what_the_groups_for_them_ask_for(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\ndependencies = ["torch>=2.2"]\n'
+        '[project.optional-dependencies]\nxpu = ["torch>=2.8"]\ntests = ["torch>=2.3"]\n'
+        '[dependency-groups]\nbench = ["torch>=2.7.0", "accelerate"]\n'
+    )
+    for folder, lowest in (("package", (2, 2)), ("examples", (2, 7)), ("tests", (2, 7))):
+        (tmp_path / folder / "inner").mkdir(parents=True)
+        assert lowest_of(tmp_path / folder / "inner") == lowest
+
+
 def test_setting_comes_before_what_packaging_says(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
     (tmp_path / "devlint.toml").write_text("")

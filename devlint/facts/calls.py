@@ -443,18 +443,25 @@ class Calls(Devices):
         elif value.elements is not None and (value.kind in ("list", "dict") or isinstance(value.elements, dict)):
             self.bind(path, replace(value, elements=None))
 
+    def may_move(self, node: ast.expr) -> None:
+        """Something unknown has got hold of what an expression names: a module may be anywhere from now on."""
+        path = self.path(node)
+        value = self.state.env.get(path) if path is not None else None
+        if path is not None and value is not None and value.kind == "module" and value.device:
+            self.state.env[path] = replace(value, device=UNKNOWN)
+
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         for argument, value in arguments.every():
             self.give(argument, value)
+            for part in held(argument):
+                self.may_move(part)
             if value.kind == "tensors" and value.type_name == BATCH and self.statement_value is node:
                 path = self.path(argument)
                 if path is not None and path in self.state.env:
                     self.bind(path, NOTHING)  # `to_device(batch, device)`: it may move what is in it
             if value.kind == "module":
-                path = self.path(argument)
-                if path is not None and value.device:
-                    self.state.env[path] = replace(value, device=UNKNOWN)
+                self.may_move(argument)
             elif value.kind == "event":
                 path = self.path(argument)
                 if path is not None:
@@ -516,7 +523,7 @@ class Calls(Devices):
         if "generator" in record.accepts:
             randomness.note_draw(self, node, record, arguments, operands)
         if record.host_only:
-            self.note_use(node, record.qualname, operands)
+            self.note_use(node, record.qualname, drawn(operands, arguments))
             self.wait()
         out = arguments.get("out")
         device = arguments.get("device") if "device" in record.accepts else None
@@ -1272,6 +1279,19 @@ def writes_elsewhere(arguments: Arguments) -> bool:
     """Whether `out=` is given: the result is that tensor, wherever it is."""
     out = arguments.get("out")
     return out is not None and not (isinstance(out[0], ast.Constant) and out[0].value is None)
+
+
+def drawn(operands: list[Operand], arguments: Arguments) -> list[Operand]:
+    """What a function that draws turns into arrays: the limits of its colours are read by `item()` [matplotlib/colors.py]."""
+    limits = [arguments.keywords[k][0] for k in ("vmin", "vmax") if k in arguments.keywords]
+    return [operand for operand in operands if operand.node not in limits]
+
+
+def held(node: ast.expr) -> list[ast.expr]:
+    """What a dict or list holds that is written out where it is handed on: `Models({"G": G, "D": D})`."""
+    if isinstance(node, ast.Dict):
+        return list(node.values)
+    return list(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else []
 
 
 def given_keywords(arguments: Arguments) -> list[str]:

@@ -52,11 +52,13 @@ _MADE_UP = frozenset(
     f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
 )
 
-Answer = Literal["host", "device", "argument", "unknown"]
+Answer = Literal["host", "batch", "device", "argument", "unknown"]
 
 
 class Said(NamedTuple):
-    """What one call says of one argument. "argument": it passes on the parameter `name` of `function`."""
+    """What one call says of one argument. "argument": it passes on the parameter `name` of `function`; "batch": it passes
+    on what a loader gives, unmoved.
+    """
 
     answer: Answer
     function: Function | None = None
@@ -66,6 +68,7 @@ class Said(NamedTuple):
 
 UNKNOWN = Said("unknown")
 HOST = Said("host")
+LOADED_BATCH = Said("batch")
 
 
 class Listener(Flow):
@@ -102,7 +105,9 @@ class Listener(Flow):
         """What a tensor says whose device is known, or assumed."""
         if value.device == CPU:
             made_up = bool(value.made) and all(c.function in _MADE_UP for c in value.made) and self.function is None
-            return UNKNOWN if made_up or value.type_name == BATCH else HOST
+            if value.type_name == BATCH:
+                return LOADED_BATCH
+            return UNKNOWN if made_up else HOST
         if CPU_PLACE in value.device or not may_be_accelerator(value.device):
             return UNKNOWN
         places = self.assumed_modules if value.kind == "module" else self.assumed
@@ -350,6 +355,8 @@ class CallSites:
         if not asked and said == UNKNOWN:
             return self._by_name(home, function, name, depth)
         if said == UNKNOWN and not home.flow.callers.is_method_of_module(function):
+            if found and all(s == LOADED_BATCH for s in found):
+                return HOST
             calls = [pair for pairs in asked.values() for pair in pairs]
             if any(is_moved_later(site, argument) for site, argument in calls):
                 return HOST

@@ -38,10 +38,11 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
         return True
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and sites.is_host_script:
+        return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
-            sites.is_host_script
-            or is_moved_after(sites, event)
+            is_moved_after(sites, event)
             or is_no_alternative(sites, event)
             or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
         ):

@@ -16,7 +16,7 @@ from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
 from devlint.facts.nodes import walk
-from devlint.facts.operations import symbol
+from devlint.facts.operations import CPU_PLACE, symbol
 from devlint.facts.values import (
     ACCELERATORS,
     BOOL,
@@ -71,6 +71,11 @@ def counts(loop: ast.For, name: str) -> bool:
     if call.func.id == "enumerate" and isinstance(target, ast.Tuple) and target.elts:
         target = target.elts[0]
     return call.func.id in ("range", "enumerate") and isinstance(target, ast.Name) and target.id == name
+
+
+def goes_through(loop: ast.For, name: str) -> bool:
+    """Whether a loop takes the items of something by their place: rows of `nonzero()` have a dimension, and are no items."""
+    return isinstance(loop.target, ast.Name) and loop.target.id == name and "nonzero" not in ast.dump(loop.iter)
 
 
 def is_of_tensor(key: ast.expr) -> bool:
@@ -243,19 +248,33 @@ class Expressions(Methods):
         return guesses.part(base)
 
     def is_item(self, node: ast.expr, value: Value) -> bool:
-        """Whether an index is one item of a tensor, `found[i]`, which may well have no dimension.
+        """Whether an index is one item of a tensor, `found[i]` or `i` of `for i in found`, which may well have no dimension.
 
         An integer tensor without dimensions is read as an int, whatever its device [torch/csrc/autograd/
         python_variable_indexing.cpp].
         """
-        if value.zero_dim is not None or not isinstance(node, ast.Subscript):
+        if value.zero_dim is not None:
             return False
-        key = node.slice
-        if isinstance(key, ast.Constant):
-            return isinstance(key.value, int)
+        if isinstance(node, ast.Name):
+            around = [loop for loop in self.for_loops() if loop.lineno <= node.lineno <= (loop.end_lineno or 0)]
+            return any(goes_through(loop, node.id) for loop in around)
+        if not isinstance(node, ast.Subscript):
+            return False
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return all(map(self.is_count, parts))
+
+    def for_loops(self) -> list[ast.For]:
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
-        loops = [a for a in own.assigns if isinstance(a, ast.For)] if own is not None else []
-        return isinstance(key, ast.Name) and any(counts(loop, key.id) for loop in loops)
+        return [a for a in own.assigns if isinstance(a, ast.For)] if own is not None else []
+
+    def is_count(self, node: ast.expr) -> bool:
+        """Whether an index is an integer: a literal, what a loop counts with, a number that is bound to the name."""
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, int)
+        if not isinstance(node, ast.Name):
+            return False
+        known = self.lookup(node.id)
+        return (known is not None and known.kind == "number") or any(counts(loop, node.id) for loop in self.for_loops())
 
     def slice_(self, node: ast.Slice) -> Value:
         for part in (node.lower, node.upper, node.step):
@@ -396,11 +415,12 @@ class Expressions(Methods):
                         both = [self.operand(left_node, given), self.operand(right_node, right)]
                     self.meet(node, both, "operator", "@", "exact")
                     return self.combine(both)
-            # a 0-dim tensor beside an unknown value may be broadcast to its size; any other keeps its dimensions
-            kept = tensors[0].value.zero_dim
-            value = self.combine(tensors, None if kept is True and other.kind == "unknown" else kept)
-            if other.kind == "unknown" and kept is True and value.device == CPU:
-                value = replace(value, device=UNKNOWN, made=())  # the other may be a tensor, and decide
+            # a 0-dim tensor, as an item is, beside an unknown value may be broadcast to its size, and may leave its device
+            only = tensors[0]
+            yields = other.kind == "unknown" and (only.value.zero_dim is True or self.is_item(only.node, only.value))
+            value = self.combine(tensors, None if yields else only.value.zero_dim)
+            if yields and CPU_PLACE in value.device:
+                value = replace(value, device=UNKNOWN, made=())
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
         value = self.combine(tensors)

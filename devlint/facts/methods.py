@@ -10,7 +10,7 @@ from typing import Literal
 from devlint import knowledge
 from devlint.facts import aliases, attribute_lists, batches, distributions, grown_lists, guesses, ordering, randomness
 from devlint.facts.callers import is_model_call, is_model_name, last_name
-from devlint.facts.calls import FILLED, STATE, Arguments, Calls
+from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
@@ -285,7 +285,7 @@ class Methods(Calls):
         if name in _FITS and receiver.kind == "object" and (receiver.type_name or "").startswith("sklearn."):
             self.note_use(node, f"{receiver.type_name}.{name}", self.tensors(arguments))
         if name in _PLOTS and receiver.kind == "unknown" and self.plots:
-            self.note_use(node, f"matplotlib.axes.Axes.{name}", self.tensors(arguments))
+            self.note_use(node, f"matplotlib.axes.Axes.{name}", drawn(self.tensors(arguments), arguments))
         if name == "items" and receiver.kind == "dict":
             return NOTHING
         if receiver.kind in ("unknown", "object"):

@@ -15,6 +15,9 @@ _PLACES = re.compile(
     re.IGNORECASE,
 )
 _CARD = re.compile(r"cuda|\b(xpu|mps|npu|hpu)\b|gpu|\bauto\b", re.IGNORECASE)
+STEPS = 10  # statements with a call, at the module level of a file that is a sequence of them
+#: Functions of `torch.cuda` that programs call whether they use a card or not.
+_SEEDING = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache"})
 _PLACING = re.compile(r"cuda|\Adevice\Z|xpu|gpu|accelerat|trainer|fabric|dataparallel|\Aprepare\Z", re.IGNORECASE)
 
 
@@ -32,7 +35,17 @@ def is_host_program(source: SourceLike, scanned: Scan) -> bool:
 
 def is_host_script(source: SourceLike, scanned: Scan) -> bool:
     """Whether a script that nothing imports is such a program, too: it may put new tensors where others are."""
-    return trains(source, scanned) and scanned.tree is not None and not places(scanned.tree)
+    tree = scanned.tree
+    return tree is not None and (trains(source, scanned) or is_sequence(tree)) and not places(tree)
+
+
+def is_sequence(tree: ast.Module) -> bool:
+    """Whether a file is a sequence of steps for the most part, as tutorials are, and defines little that others could use."""
+    defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    steps = [s for s in tree.body if not isinstance(s, defined)]
+    steps = [s for s in steps if any(isinstance(part, ast.Call) for part in ast.walk(s))]
+    definitions = sum(isinstance(s, defined[:3]) for s in tree.body)
+    return len(steps) >= STEPS and len(steps) > 2 * definitions
 
 
 def trains(source: SourceLike, scanned: Scan) -> bool:
@@ -48,6 +61,8 @@ def places(tree: ast.Module) -> bool:
     for node in ast.walk(tree):
         if id(node) in of_host:
             continue
+        if isinstance(node, ast.Attribute) and node.attr in _SEEDING:
+            of_host.add(id(node.value))
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str) and id(node) not in texts and _CARD.search(node.value[:200]):
                 return True

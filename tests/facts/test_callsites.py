@@ -55,6 +55,12 @@ def test_without_callers_an_argument_may_be_on_an_accelerator(checked: Checked) 
             def collate_fn(batch):
                 return [pad(x) for x in batch]
         """,
+        "with what a loader gives, unmoved": """
+            from tools import mask
+            def train(model, loader, device):
+                for step, (image, hidden) in enumerate(loader):
+                    model(image.to(device), mask(hidden))
+        """,
         "by a star import": """
             import torch
             from tools import *

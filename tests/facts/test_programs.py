@@ -51,3 +51,34 @@ def test_script_that_puts_new_tensors_beside_others_alone(
     checked: Checked, more: str, other: str, expected: list[str]
 ) -> None:
     assert codes(checked({"script.py": SCRIPT.format(more=more), "other.py": other}, "script.py")) == expected
+
+
+STEPS = """
+    import torch
+    import matplotlib.pyplot as plt
+    from toolbox import Sketch, grid{seed}
+    matrix = torch.rand(8, 8)
+    torch.linalg.eigvalsh(matrix)
+    sketch = Sketch(matrix)
+    low, high = sketch.low(), sketch.high()
+    print(low, high)
+    print("density")
+    plt.figure()
+    plt.title("density")
+    plt.xlabel("eigenvalue")
+    points = grid(sketch)
+    def shifted(points: torch.Tensor):
+        return points + torch.zeros(3)
+    plt.plot(shifted(points))
+    plt.legend()
+    plt.savefig("density.png")
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [("", []), ("; torch.cuda.manual_seed_all(0)", []), ("; matrix = matrix.to('xpu')", ["DEV102"])],
+    ids=["names nothing", "seeds", "chooses"],
+)
+def test_script_that_is_a_sequence_of_steps(checked: Checked, more: str, expected: list[str]) -> None:
+    assert codes(checked({"script.py": STEPS.format(seed=more)}, "script.py")) == expected
