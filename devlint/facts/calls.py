@@ -625,6 +625,9 @@ class Calls(Devices):
                 deciding = [o for o in operands if o.node in arguments.nodes[:1]]
                 if not deciding:
                     return Value(kind, UNKNOWN, zero_dim)
+            if record.qualname == "torch.autograd.grad":  # a gradient is where that is to which it belongs
+                inputs = arguments.get("inputs", 1)
+                deciding = [self.operand(*inputs)] if inputs is not None and inputs[1].is_tensor else deciding
             combined = self.combine(deciding, zero_dim)
             if kind == "tensors":
                 return replace(combined, kind="tensors")

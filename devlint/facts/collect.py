@@ -43,6 +43,17 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     return class_
 
 
+def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method calls what only a module has: `self.register_buffer(...)`."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in ("register_buffer", "register_parameter")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+        for node in ast.walk(method)
+    )
+
+
 def qualified(node: ast.expr, imports: Imports) -> str | None:
     """The name that an expression spells, by the import table; None for what is no dotted name."""
     parts: list[str] = []
@@ -75,6 +86,8 @@ def _family(
     if "forward" in methods and bases and not any(name.endswith(("Function", "Transform")) for name in last):
         return "Module"
     if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
+        return "Module"
+    if bases and any(map(_registers, methods.values())):
         return "Module"
     if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
         return "Sampler"

@@ -243,7 +243,7 @@ class Flow(Timing):
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
                 kept = not indices and value.zero_dim is not True and not self.is_counter(target)
-                if level is not None and kept and self.stays_behind(value):
+                if level is not None and kept and self.fills_for_device(value) and self.stays_behind(value):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             for creation in base.made:
@@ -293,6 +293,18 @@ class Flow(Timing):
                 self.state.env[container] = replace(base, kind="dict", elements=elements)
                 if container.startswith("self.") and self.owner is not None and source is not None:
                     self.grow(self.owner, container[5:], value, target, source)
+
+    def fills_for_device(self, value: Value) -> bool:
+        """Whether a CPU tensor that is filled with this value is likely meant to be where the value is.
+
+        In a module's `forward`, and in a function on annotated tensors of a file that works with torch alone. Elsewhere results
+        are collected on the host on purpose, for the most part.
+        """
+        if self.in_forward or self.function is None or self.owner is not None or not self.callers.is_pure:
+            return self.in_forward
+        assumed = self.assumed.get(value.because[0].span) if value.because else None
+        evidence = self.evidence.get(id(assumed[0].node)) if assumed is not None else None
+        return assumed is not None and evidence is not None and assumed[1] in evidence.annotated
 
     def is_counter(self, target: ast.Subscript) -> bool:
         """Whether what is written into is a local tensor that the host alone reads, as numbers."""

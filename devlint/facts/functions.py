@@ -11,6 +11,7 @@ from devlint import knowledge
 from devlint.facts import guesses
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
+from devlint.facts.callers import last_name
 from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
@@ -55,6 +56,7 @@ _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
 _LENGTHS = re.compile(r"len|size")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
+_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")  # of tensors
 _OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 MAPPED = 8  # elements for which a mapped function is called one by one
 _BY_NAME = re.compile(r"\bsetattr\(|\b__dict__\b|\bvars\(")  # attributes that are set under computed names
@@ -1095,7 +1097,11 @@ class Functions(Registration):
             elif self.is_batch(function, argument, evidence):
                 text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
                 self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
-            elif index > 0 and is_gradient_of(function) and self.assume and not self.host:
+            elif (
+                ((index > 0 and is_gradient_of(function)) or (index == is_method and self.is_hook(function)))
+                and self.assume
+                and not self.host
+            ):
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
                 self.assumed[origin.span] = (function, name)
             elif index == 1 and self.is_input(function, argument, evidence):
@@ -1106,6 +1112,12 @@ class Functions(Registration):
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
                 self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
+
+    def is_hook(self, function: Function) -> bool:
+        """Whether the file hands a function to `register_hook` of a tensor, which gives it the gradient."""
+        name = function.name.rpartition(".")[2]
+        sites = [s.call for h in _HOOKS for s in self.scan.calls.get(h, ())]
+        return any(call.args and last_name(call.args[0]) == name for call in sites)
 
     def is_batch(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
         """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""

@@ -492,7 +492,7 @@ class Methods(Calls):
         if device[1].is_tensor:
             return self.device_of_argument(*device), device[0], False
         if device[1].kind == "unknown" and not looks_like_device(device[0]):
-            return None, None, False
+            return None, None, looks_like_dtype(device[0])
         found = self.device_of_argument(*device)
         if not found.device:
             return None, device[0], False
@@ -935,6 +935,12 @@ def looks_like_device(node: ast.expr) -> bool:
     """Whether an argument of `.to` whose value is not known reads like a device rather than a dtype or a tensor."""
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return reads_like_device(name)
+
+
+def looks_like_dtype(node: ast.expr) -> bool:
+    """Whether an argument of `.to` whose value is not known says by its name that it is a dtype: `self.dtype`."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name.lower().endswith("dtype")
 
 
 def sets(class_: ClassFacts, name: str) -> bool:

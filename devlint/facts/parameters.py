@@ -43,6 +43,8 @@ _ALIAS = re.compile(r"^Tensor(s$|Or|Type|Like)|OrTensors?$")
 _SEVERAL = frozenset({"List", "list", "Tuple", "tuple", "Sequence", "Iterable", "Dict", "dict", "Mapping", "Iterator"})
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack", "torch.dstack"})
 _ANNOTATIONS = _CLASSES | {f"torch.{name}" for name in _CLASSES}
+#: Names under which an annotation says the dtype of a tensor beside its shape: `Float[Tensor, "b n"]`, `Int["b n"]`.
+_SHAPED = frozenset({"Float", "Int", "Bool", "Num", "Shaped", "Real", "Inexact", "Integer", "UInt", "Complex"})
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
@@ -62,18 +64,27 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
         return isinstance(root, ast.Name) and _names_tensor(f"{names.get(root.id, root.id)}.{node.attr}")
     if isinstance(node, ast.Subscript):
         name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+        if name in _SHAPED:
+            return says_shape(node.slice, names)
         return name == "Optional" and is_tensor_annotation(node.slice, names)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        sides = (node.left, node.right)
-        none = [s for s in sides if isinstance(s, ast.Constant) and s.value is None]
-        return len(none) == 1 and any(is_tensor_annotation(s, names) for s in sides)
+        sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
+        return bool(sides) and all(is_tensor_annotation(s, names) for s in sides)
     return False
+
+
+def says_shape(node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether the part in brackets is a shape, or a tensor and its shape: `Tensor, "b n"`, `"b n"`."""
+    parts = list(node.elts) if isinstance(node, ast.Tuple) else [node]
+    shape = parts.pop()
+    is_text = isinstance(shape, ast.Constant) and isinstance(shape.value, str)
+    return is_text and all(is_tensor_annotation(p, names) for p in parts)
 
 
 def _names_tensor(qualname: str) -> bool:
     """`torch.Tensor` under its own name, or handed on by a project's module (`from .core import Tensor`)."""
     package, _, name = qualname.rpartition(".")
-    return name in _CLASSES and package.split(".", 1)[0] not in _OTHER_TENSORS
+    return (name in _CLASSES or qualname == "torch.tensor") and package.split(".", 1)[0] not in _OTHER_TENSORS
 
 
 def says_container(node: ast.expr) -> bool:
@@ -167,10 +178,8 @@ class Evidence:
                         self.weak.add(base.id)
                     elif attribute in ("parameters", "state_dict", "eval", "named_parameters"):
                         self.modules.add(base.id)
-            elif attribute in TENSOR_ONLY and isinstance(base, ast.Call):
-                root = _method_chain(base)
-                if root in open_:
-                    self.tensors.add(root)
+            elif attribute in TENSOR_ONLY:
+                self._used(tensor_root(base), open_)
         for call in own.calls:
             self._call(call, open_, names, forward)
         for item in own.subscripts if forward else ():
@@ -190,8 +199,10 @@ class Evidence:
         self.asked = frozenset(self.narrowed)
         self.narrowed |= self.arrays & open_  # given to numpy: host data, in one branch at least
 
-    def _used(self, name: str, open_: Container[str]) -> None:
+    def _used(self, name: str | None, open_: Container[str]) -> None:
         """A name is used as only a tensor can be."""
+        if name is None:
+            return
         self.used_as_tensors.add(name)
         if name in open_:
             self.tensors.add(name)
@@ -241,9 +252,9 @@ class Evidence:
                 if isinstance(keyword.value.value, ast.Name) and names.get(root_name(call.func)) == "torch":
                     self._used(keyword.value.value.id, open_)
         function = call.func
-        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        if isinstance(function, ast.Attribute) and isinstance(function.value, (ast.Name, ast.Subscript)):
             if shows_tensor(function.attr, call):
-                self._used(function.value.id, open_)
+                self._used(tensor_root(function.value), open_)
         if isinstance(function, ast.Name):
             asks = function.id in ("isinstance", "hasattr", "type") or function.id.startswith("is_")
             if asks and call.args and isinstance(call.args[0], ast.Name):
@@ -297,13 +308,13 @@ class Evidence:
                 self.converted.add(first.id)
         elif qualname in _JOINS:
             if isinstance(first, (ast.List, ast.Tuple)):
-                for part in first.elts:
-                    if isinstance(part, ast.Name):
-                        self._used(part.id, open_)
+                for joined in first.elts:
+                    self._used(tensor_root(compared(unscaled(joined))), open_)
         elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
             first = unscaled(first)
-            if isinstance(first, ast.Name):
-                self._used(first.id, open_)
+            used = tensor_root(first)
+            if used is not None:
+                self._used(used, open_)
             elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
                 self.containers.add(first.value.id)
 
@@ -429,6 +440,43 @@ def fills_in(name: str, node: ast.expr, names: Mapping[str, str]) -> bool:
         return makes_tensor(node, names)
     own = [s for s in sides if isinstance(s, ast.Name) and s.id == name]
     return len(sides) == 2 and len(own) == 1 and any(makes_tensor(s, names) for s in sides if s is not own[0])
+
+
+def tensor_root(node: ast.expr | None) -> str | None:
+    """The name that is a tensor where an expression is one: `x` for `x.int().flatten()`, `x[:, 0]`, `x[..., None]`, `x.T`.
+
+    Only a slice, an ellipsis or None in the brackets says so: `x[0]` may be a part of a list.
+    """
+    while node is not None:
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, ast.Call):
+            function = node.func
+            if not isinstance(function, ast.Attribute) or knowledge.method("Tensor", function.attr) is None:
+                return None
+            node = function.value
+        elif isinstance(node, ast.Subscript):
+            if not is_slicing(node.slice):
+                return None
+            node = node.value
+        elif isinstance(node, ast.Attribute) and node.attr in ("T", "mT"):
+            node = node.value
+        else:
+            return None
+    return None
+
+
+def is_slicing(node: ast.expr) -> bool:
+    """Whether what stands in brackets slices: `:2`, `:, 0`, `..., None`."""
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return any(isinstance(p, ast.Slice) or (isinstance(p, ast.Constant) and p.value in (None, ...)) for p in parts)
+
+
+def compared(node: ast.expr | None) -> ast.expr | None:
+    """`x` for `x == 1` and `~x`: compared with a number or negated, it must be a tensor where the result is one."""
+    if isinstance(node, ast.Compare) and len(node.comparators) == 1 and is_number(node.comparators[0]):
+        return node.left
+    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert) else node
 
 
 def _method_chain(node: ast.expr) -> str | None:

@@ -3,10 +3,11 @@
 ## What it flags
 A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when
 that tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a
-gradient. Also one that such a tensor's values are written into, or that is made in the size of such a tensor and is
-returned or kept: its result stays on the CPU. So does one that a function returns on one path where its other paths return
-what is computed from its arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through
-the default process group, since NCCL takes no CPU tensor. It is reported where the tensor is made.
+gradient. Also one that such a tensor's values are written into, in a module's `forward` and in functions on annotated
+tensors of a file that works with torch alone, or that is made in the size of such a tensor and is returned or kept:
+its result stays on the CPU. So does one that a function returns on one path where its other paths return what is
+computed from its arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through the
+default process group, since NCCL takes no CPU tensor. It is reported where the tensor is made.
 
 ## Why it matters
 This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
@@ -77,8 +78,6 @@ class NewTensorDefaultDevice(Rule[Meet]):
     event = Meet
 
     def suspects(self, event: Meet, facts: Facts) -> bool:
-        if event.how == "copy" and event.function.rpartition(".")[2] != "forward":
-            return False  # filled on the host on purpose, mostly, and moved by the caller
         return shared.owner(event) == "DEV102"
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
