@@ -29,6 +29,8 @@ _DEVICE = re.compile(r"device|cuda|gpu")
 _COUNTER = re.compile(
     r"^(_|[ijkn]|it)$|(idx|index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
 )
+#: Names of how many of something there are.
+_COUNT = re.compile(r"(^|_)(count|num|n)\Z|^(num|n)_")
 
 
 def element_of_loop(machine: Machine, node: ast.For | ast.AsyncFor, element: Value) -> Value:
@@ -151,6 +153,11 @@ def _value_of(target: ast.expr, batch: ast.expr, whole: Value) -> Value:
 
 def _counts(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and _COUNTER.search(node.id) is not None
+
+
+def reads_like_count(node: ast.expr) -> bool:
+    """Whether an expression is a name that says how many: the part of what a module gives that is a number."""
+    return isinstance(node, ast.Name) and _COUNT.search(node.id) is not None
 
 
 def _moves(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:

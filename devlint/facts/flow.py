@@ -174,6 +174,8 @@ class Flow(Timing):
                     given = elements[index if index < star else index - len(target.elts)]
             elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip", GUESS):
                 given = self.element(value)
+                if (value.type_name == GUESS or value.kind == "tensors") and batches.reads_like_count(element):
+                    given = NOTHING
             elif value.type_name == "size":
                 given = value if isinstance(element, ast.Starred) else extent(value, str(value.constant))
             else:
@@ -682,6 +684,8 @@ class Flow(Timing):
             if isinstance(node.value, ast.IfExp) and value.is_tensor and value.made and len(value.device) > 1:
                 self.returns.append(self.evaluate(node.value.body))
                 value = self.evaluate(node.value.orelse)
+        if value.is_tensor and value.made and not self.guards.fails.isdisjoint(("cuda", "accelerator")):
+            value = replace(value, device=UNKNOWN, made=())  # right for who is on the CPU, and nobody else gets it
         self.returns.append(value)
         self.state.dead = True
 

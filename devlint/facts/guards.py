@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -31,6 +32,8 @@ _AVAILABLE = {
     "torch.accelerator.current_accelerator": "accelerator",
 }
 
+#: Names of what may be the index of a card.
+_CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available.
 FLAG = "holds:"
 _GET_BACKEND = frozenset({"torch.distributed.get_backend", "torch.distributed.distributed_c10d.get_backend"})
@@ -174,6 +177,7 @@ def _comparison(
         name = qualify(left.func)
         if name in _AVAILABLE:
             condition.when.add(_AVAILABLE[name])
+    _index(condition, left, operator, right)
     _count(condition, left, operator, right, qualify)
     _backend(condition, left, operator, right, qualify)
     return condition
@@ -198,6 +202,25 @@ def _backend(condition: Condition, left: ast.expr, operator: ast.cmpop, right: a
         condition.when.add("cuda")
     elif isinstance(operator, (ast.NotEq, ast.IsNot)):
         condition.unless.add("cuda")
+
+
+def _index(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> None:
+    """`device > -1`, `gpu >= 0`, `cuda_device != -1`: the index of a card, which is -1 for the CPU (`Tensor.get_device`)."""
+    name = left.id if isinstance(left, ast.Name) else left.attr if isinstance(left, ast.Attribute) else ""
+    if not _CARD.search(name):
+        return
+    number = right.operand if isinstance(right, ast.UnaryOp) and isinstance(right.op, ast.USub) else right
+    if not isinstance(number, ast.Constant) or type(number.value) is not int:
+        return
+    bound = -number.value if number is not right else number.value
+    is_card = (bound, type(operator)) in ((-1, ast.Gt), (-1, ast.NotEq), (0, ast.GtE))
+    is_cpu = (bound, type(operator)) in ((-1, ast.Eq), (-1, ast.LtE), (0, ast.Lt))
+    if is_card:
+        condition.when.add("cuda")
+        condition.unless_not.add("cuda")
+    elif is_cpu:
+        condition.unless.add("cuda")
+        condition.when_not.add("cuda")
 
 
 def _count(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr, qualify: Qualify) -> None:
