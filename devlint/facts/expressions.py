@@ -12,6 +12,7 @@ from typing import Any
 from devlint.facts import attribute_lists, guesses, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_api, note_truth
+from devlint.facts.callers import last_name
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
@@ -61,6 +62,26 @@ def literal(value: str | int) -> Value:
     if isinstance(value, int):
         return Value("number", constant=value)
     return Value("string", parse_device(value) if len(value) <= 12 else UNKNOWN, constant=value)
+
+
+#: Functions whose results are several tensors: `x.sort()[1]` is no item of one.
+_SEVERAL = frozenset(
+    {
+        "sort",
+        "max",
+        "min",
+        "topk",
+        "kthvalue",
+        "median",
+        "mode",
+        "unique",
+        "split",
+        "chunk",
+        "unbind",
+        "where",
+        "nonzero",
+    }
+)
 
 
 def counts(loop: ast.For, name: str) -> bool:
@@ -259,6 +280,8 @@ class Expressions(Methods):
             around = [loop for loop in self.for_loops() if loop.lineno <= node.lineno <= (loop.end_lineno or 0)]
             return any(goes_through(loop, node.id) for loop in around)
         if not isinstance(node, ast.Subscript):
+            return False
+        if isinstance(node.value, ast.Call) and last_name(node.value.func) in _SEVERAL:
             return False
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return all(map(self.is_count, parts))

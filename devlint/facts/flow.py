@@ -240,7 +240,8 @@ class Flow(Timing):
             parts = list(index.elements) if isinstance(index.elements, tuple) and index.kind == "tuple" else [index]
             if len(nodes) < dimensions(base):
                 value = guesses.tensor(value)  # what a part of a table is made of is no number
-            indices = [self.operand(n, v) for n, v in zip(nodes, parts, strict=False) if is_index(v)]
+            pairs = [(n, v) for n, v in zip(nodes, parts, strict=False) if is_index(v) and not self.is_item(n, v)]
+            indices = [self.operand(n, v) for n, v in pairs]
             if value.is_tensor and source is not None and base.made and base.device == CPU:
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
