@@ -28,7 +28,7 @@ _TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 _POOLS = (
     "submit", "map", "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process", "Thread",
 )  # fmt: skip
-_HOST_LIBRARIES = frozenset(
+HOST_LIBRARIES = frozenset(
     {
         "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cv2", "PIL", "skimage", "seaborn", "plotly", "librosa",
         "soundfile", "nltk", "argparse", "pytest", "unittest", "networkx", "gym", "gymnasium",
@@ -204,7 +204,7 @@ class Callers:
             runs = self.scan.tree is None or runs_something(self.scan.tree.body)
             self._pure = (
                 "torch" in packages
-                and packages.isdisjoint(_HOST_LIBRARIES)
+                and packages.isdisjoint(HOST_LIBRARIES)
                 and not runs
                 and not prepares_data(self.path)
             )

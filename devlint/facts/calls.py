@@ -14,7 +14,7 @@ from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.operations import BATCH, CPU_PLACE, How, short
-from devlint.facts.parameters import reads_like_device
+from devlint.facts.parameters import knows_other_tensors, reads_like_device
 from devlint.facts.values import (
     COMPUTED,
     CPU,
@@ -329,7 +329,8 @@ class Calls(Devices):
         given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
         found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
         if found is NOTHING and not self.host and callers.is_model_call(node) and callers.uses_cards(self.source.text):
-            if not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
+            of_torch = not knows_other_tensors(self.imports.names)
+            if of_torch and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
                 return guesses.guess(HOME, self.origin(node, "given by a model, which may be on an accelerator"))
         return found
 

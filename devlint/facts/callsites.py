@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
@@ -27,6 +27,7 @@ from devlint.facts.operations import BATCH, CPU_PLACE
 from devlint.facts.parameters import Evidence
 from devlint.facts.programs import is_host_script
 from devlint.facts.project import Loaded, Reach, is_imported
+from devlint.facts.returned import returned
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.unmoved import is_never_moved
 from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
@@ -134,6 +135,11 @@ class Listener(Flow):
         return Said("argument", function, start.id)
 
 
+def assigns(node: ast.Assign, name: str) -> bool:
+    """Whether an assignment binds a name."""
+    return any(isinstance(n, ast.Name) and n.id == name for target in node.targets for n in walk(target))
+
+
 def plain_names(node: ast.AST) -> list[str]:
     """The names of a function's parameters that may be given by position."""
     spec = getattr(node, "args", None)
@@ -230,6 +236,11 @@ class CallSites:
         """A function of the checked file by its qualified name there."""
         return self._checked.functions.get(name)
 
+    def function_given(self, origin: Origin) -> Function | None:
+        """The function of the checked file whose parameter, a module, an origin speaks of."""
+        assumed = self._checked.assumed_modules.get(origin.span) if origin.path is None else None
+        return assumed[0] if assumed is not None else None
+
     def class_of(self, function: str) -> ClassFacts | None:
         """The class of the checked file whose method, or function inside one, has this qualified name there."""
         class_ = self._checked.classes.get(function.split(".", 1)[0])
@@ -249,6 +260,11 @@ class CallSites:
         """Whether the checked file is a script that trains on the host, and no file of the project names it."""
         stem = os.path.splitext(os.path.basename(self.path))[0]
         return is_host_script(self._own.source, self._own.scan) and not self.files_mentioning(stem)
+
+    @property
+    def imports(self) -> Mapping[str, str]:
+        """What the names of the checked file are imported as."""
+        return self._own.imports.names
 
     @property
     def is_closed(self) -> bool:
@@ -416,12 +432,46 @@ class CallSites:
             self._run(flow, looked.loaded.tree, None)
         for caller in callers.values():
             self._interpret(looked, caller, [argument for site, argument in sites if site.caller is caller])
-        for _, argument in sites:
-            for said in dict.fromkeys(flow.heard.get(id(argument), ())):
+        for site, argument in sites:
+            heard = dict.fromkeys(flow.heard.get(id(argument), ()))
+            if all(said == UNKNOWN for said in heard) and self._is_returned_on_host(looked, site, argument):
+                yield HOST
+                continue
+            for said in heard:
                 if said.answer == "argument" and said.function is not None:
                     yield self._weigh(looked, said.function, said.name, depth + 1)
                 else:
                     yield said
+
+    def _is_returned_on_host(self, looked: Looked, site: Site, argument: ast.expr) -> bool:
+        """Whether an argument is what something of the project returns, and all that has its name there returns host data."""
+        node: ast.expr = argument
+        if isinstance(node, ast.Name):
+            scope = site.caller.node if site.caller is not None else looked.loaded.tree
+            bound = [n for n in walk(scope) if isinstance(n, ast.Assign) and assigns(n, node.id)]
+            if len(bound) != 1 or not isinstance(bound[0].targets[0], ast.Name):
+                return False
+            node = bound[0].value
+        if not isinstance(node, ast.Call):
+            return False
+        name = last_name(node.func)
+        *_, start = chain(node.func)
+        outside = isinstance(start, ast.Name) and start.id in looked.loaded.imports.names
+        if not name or name.startswith("__") or (outside and not self.is_imported_from_project(looked, start)):
+            return False
+        files = [looked, *self._candidates(looked, name)]
+        if len(files) > CANDIDATES:
+            return False
+        found = [
+            f.node for each in files for f in each.loaded.scan.functions.values() if getattr(f.node, "name", "") == name
+        ]
+        marks = [returned(f).get(None) for f in found if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        return bool(marks) and all(mark in ("host", "array", "number", "list") for mark in marks)
+
+    def is_imported_from_project(self, looked: Looked, start: ast.expr) -> bool:
+        """Whether what an expression starts with is imported from a file of the project."""
+        target = looked.loaded.imports.names.get(last_name(start))
+        return target is not None and self.reach.file_of(looked.path, target) is not None
 
     def _interpret(self, looked: Looked, caller: FunctionScan, arguments: list[ast.expr]) -> None:
         """Run the outermost function around some arguments, then those inside it that hold them."""

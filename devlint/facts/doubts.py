@@ -16,6 +16,7 @@ from devlint.facts.callers import Callers, chain, given, last_name, moved_after,
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
+from devlint.facts.results import is_shown, returns_host_data
 from devlint.facts.scan import Site
 from devlint.facts.values import CPU
 from devlint.project_files import is_installable
@@ -47,6 +48,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
         ):
             return True
+    if isinstance(event, Meet) and event.how == "size" and stays_on_host(sites, event):
+        return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
         if made and default_is_set(sites, legacy=set(made) == {_LEGACY}):
@@ -111,11 +114,16 @@ def is_scattered(sites: CallSites, event: Meet) -> bool:
     function makes some."""
     value = event.other.value
     given = value.kind == "module" and any("is an argument" in origin.text for origin in value.because[:1])
-    function = sites.function(event.function)
-    if not given or function is None or not event.off.value.is_tensor:
+    if not given or not event.off.value.is_tensor:
         return False
     word = re.compile(r"(?<!\w)DataParallel\b")
-    return any(word.search(looked.loaded.source.text) for looked, _ in sites.calls(function))
+    functions = (sites.function(event.function), sites.function_given(value.because[0]))
+    return any(
+        word.search(looked.loaded.source.text)
+        for function in functions
+        if function is not None
+        for looked, _ in sites.calls(function)
+    )
 
 
 def is_prepared(sites: CallSites, event: Meet) -> bool:
@@ -141,6 +149,14 @@ def holds(outer: ast.AST, inner: ast.AST) -> bool:
 def is_combined(outer: ast.expr, inner: ast.AST) -> bool:
     """Whether an expression is what another one gives, or a part of it."""
     return any(part is inner for part in chain(outer))
+
+
+def stays_on_host(sites: CallSites, event: Meet) -> bool:
+    """Whether a tensor that leaves its function on the CPU belongs there: as the other results do, or for its callers."""
+    body, function = sites.body(event.function), sites.function(event.function)
+    if body is not None and returns_host_data(body, sites.imports):
+        return True
+    return function is not None and is_shown(sites, function)
 
 
 # -- another default device -------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-_OPERATORS: dict[type[ast.operator], str] = {
+OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
 }  # fmt: skip
@@ -424,7 +424,7 @@ class Expressions(Methods):
             if left.kind == "clock" or right.kind == "clock":
                 return NUMBER
             return NOTHING
-        symbol_ = _OPERATORS.get(type(op), "?")
+        symbol_ = OPERATORS.get(type(op), "?")
         if len(tensors) == 2:
             self.meet(node, tensors, "operator", symbol_, "exact" if symbol_ == "@" else "scalar")
         else:

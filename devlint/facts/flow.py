@@ -13,7 +13,7 @@ from devlint.facts.api_calls import note_truth
 from devlint.facts.callers import chain, last_name, moves
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
-from devlint.facts.expressions import is_index
+from devlint.facts.expressions import OPERATORS, is_index
 from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
@@ -338,7 +338,8 @@ class Flow(Timing):
             operands = [self.operand(target, current)]
             if value.is_tensor:
                 operands.append(self.operand(node.value, value))
-                self.meet(node_expr(node), operands, "inplace", "+=", "scalar", 0)
+                symbol_ = f"{OPERATORS.get(type(node.op), '+')}="
+                self.meet(node_expr(node), operands, "inplace", symbol_, "scalar", 0)
             self.work(node, "an operation is queued here", current.device)
             return
         if value.device == CPU and current.kind == "unknown" and isinstance(target, ast.Attribute):

@@ -859,7 +859,9 @@ class Methods(Calls):
             given = arguments.values[-1]
             if path is not None:
                 if name == "extend":
-                    given = self.element(given)
+                    named = isinstance(arguments.nodes[-1], ast.Attribute) and given.kind == "tensors" and given.moved
+                    # a field of a batch that was moved as a whole may hold texts and numbers: `names.extend(batch.name)`
+                    given = self.element(given) if not named else NOTHING
                 self.append(path, value, given)
             return NONE
         if value.kind == "dict" and name in ("get", "pop", "setdefault"):

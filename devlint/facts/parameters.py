@@ -126,6 +126,11 @@ def may_be_tensor(node: ast.expr | None, names: Mapping[str, str]) -> bool:
     return any(is_tensor_annotation(p, names) or holds_tensors(p, names) or may_be_tensor(p, names) for p in parts)
 
 
+def knows_other_tensors(names: Mapping[str, str]) -> bool:
+    """Whether a file imports another framework, whose tensors have `numpy()` as well."""
+    return any(target.split(".", 1)[0] in _OTHER_TENSORS for target in names.values())
+
+
 class Evidence:
     """The uses of a function's parameters, read in one walk over its body."""
 
@@ -166,6 +171,7 @@ class Evidence:
             id(call.func)
             for call in own.calls
             if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
+            if getattr(call.func, "attr", "") != "numpy" or not knows_other_tensors(names)
         }
         for child in own.attributes:
             base, attribute = child.value, child.attr

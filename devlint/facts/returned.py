@@ -15,6 +15,13 @@ Returned: TypeAlias = Mapping[int | str | None, Mark]
 
 _SHAPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _METHODS: Mapping[str, Mark] = {"item": "number", "numpy": "array", "tolist": "list", "cpu": "host"}
+#: Methods of a tensor or an array that give another form of it.
+_SAME = frozenset(
+    {
+        "squeeze", "unsqueeze", "detach", "clone", "contiguous", "view", "reshape", "flatten", "transpose", "permute", "float",
+        "double", "half", "long", "int", "bool", "mean", "sum", "astype", "copy",
+    }
+)  # fmt: skip
 _NUMBERS = frozenset({"float", "int", "len", "bool"})
 _WORDS = (".item(", ".numpy(", ".tolist(", ".cpu(", "float(", "int(", "len(")
 
@@ -96,13 +103,27 @@ def mark(node: ast.expr | None, once: Mapping[str, ast.expr | None], depth: int 
     if isinstance(node, ast.Constant):
         return "number" if isinstance(node.value, (int, float)) else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-        return _METHODS.get(node.func.attr, "")
+        if node.func.attr in _METHODS:
+            return _METHODS[node.func.attr]
+    inner = part_of(node)
+    if inner is not None:
+        of_whole = mark(inner, once, depth + 1)
+        return of_whole if of_whole in ("host", "array") else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NUMBERS:
         return "number"
     if isinstance(node, ast.BinOp):
         sides = {mark(node.left, once, depth + 1), mark(node.right, once, depth + 1)}
         return "number" if sides == {"number"} else ""
     return ""
+
+
+def part_of(node: ast.expr) -> ast.expr | None:
+    """What an expression is a part or another form of: `x` of `x[0]` and `x.squeeze(0).float()`."""
+    if isinstance(node, ast.Subscript):
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+        return node.func.value
+    return None
 
 
 def as_returned(known: Returned | None, whole: Value) -> Value:

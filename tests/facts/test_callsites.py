@@ -394,3 +394,29 @@ def test_a_module_that_every_call_brings_on_the_host_stays_there(checked: Checke
     """
     assert codes(checked({"tools.py": tools, "main.py": caller.format("cpu")})) == []
     assert codes(checked({"tools.py": tools, "main.py": caller.format("cuda")})) == ["DEV102"]
+
+
+@pytest.mark.parametrize(("end", "found"), [(".cpu()[0]", []), ("[0]", ["DEV109"])])
+def test_a_call_brings_what_a_method_returns(checked: Checked, end: str, found: list[str]) -> None:
+    files = {
+        "tools.py": """
+            import torch
+            def save(waveform: torch.Tensor):
+                return waveform.numpy()
+            def device():
+                return torch.device("cuda")
+        """,
+        "pipeline.py": f"""
+            class Pipeline:
+                def synthesize(self, text):
+                    speech = self.vocoder(self.encoder(text)){end}
+                    return speech
+        """,
+        "main.py": """
+            from tools import save
+            def run(pipeline):
+                speech = pipeline.synthesize("words")
+                save(speech)
+        """,
+    }
+    assert codes(checked(files)) == found

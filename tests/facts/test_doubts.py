@@ -210,3 +210,25 @@ def test_paths_for_other_devices_and_processes_are_no_alternatives(
     checked: Checked, test: str, expected: list[str]
 ) -> None:
     assert codes(checked({"tools.py": PATHS.format(test=test)})) == expected
+
+
+@pytest.mark.parametrize(("wrapped", "expected"), [("nn.DataParallel(model)", []), ("model.cuda()", ["DEV102"])])
+def test_a_module_that_reaches_the_call_through_others_may_scatter_its_inputs(
+    checked: Checked, wrapped: str, expected: list[str]
+) -> None:
+    files = {
+        "tools.py": """
+            import torch
+            def output(model, inputs):
+                return model(inputs)
+            def predict(model: torch.nn.Module, rows: torch.Tensor):
+                return output(model, torch.zeros(3, 4))
+        """,
+        "main.py": f"""
+            from torch import nn
+            from tools import predict
+            def run(model, rows):
+                return predict({wrapped}, rows)
+        """,
+    }
+    assert codes(checked(files)) == expected

@@ -1,0 +1,125 @@
+"""What becomes of what a function gives: whether all that it returns, or all that its callers do with it, is of the host."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from devlint.facts.callers import HOST_LIBRARIES, chain
+from devlint.facts.nodes import children, walk
+from devlint.facts.parameters import makes_tensor
+from devlint.facts.returned import own_nodes
+
+if TYPE_CHECKING:
+    from devlint.facts.callsites import CallSites
+    from devlint.facts.machine import Function
+    from devlint.facts.scan import Site
+
+_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+#: Methods of figures, axes and writers, which show or keep what they are given.
+_SHOWS = frozenset(
+    {
+        "imshow", "matshow", "set_data", "plot", "scatter", "hist", "bar", "pcolormesh", "contourf", "add_image", "add_images",
+        "add_histogram", "add_figure", "save_image", "imsave", "imwrite", "savetxt",
+    }
+)  # fmt: skip
+
+
+def returns_host_data(function: ast.AST, names: Mapping[str, str]) -> bool:
+    """Whether a function returns in several places, and in each of them a tensor that is made on the CPU there.
+
+    `names`: what the names of its file are imported as.
+    """
+    statements = [node for node in own_nodes(function) if isinstance(node, ast.Return)]
+    return len(statements) > 1 and all(is_made_on_host(statement.value, names) for statement in statements)
+
+
+def is_made_on_host(node: ast.expr | None, names: Mapping[str, str]) -> bool:
+    while isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        if isinstance(node, ast.UnaryOp):
+            node = node.operand
+        else:
+            node = node.right if isinstance(node.left, (ast.Constant, ast.UnaryOp)) else node.left
+    if node is None:
+        return False
+    calls = [part for part in chain(node) if isinstance(part, ast.Call)]
+    first = calls[-1].func if calls else None  # the call that the chain starts with
+    of_type = (
+        isinstance(first, ast.Attribute)
+        and isinstance(first.value, ast.Name)
+        and names.get(first.value.id) == "torch"
+        and first.attr.endswith("Tensor")
+    )
+    if not of_type and not makes_tensor(node, names, "argument"):
+        return False
+    return not any(
+        getattr(call.func, "attr", "") in ("to", "cuda", "type_as") or any(k.arg == "device" for k in call.keywords)
+        for call in calls
+    )
+
+
+def is_shown(sites: CallSites, function: Function) -> bool:
+    """Whether every call of a function takes what it gives to the host, or to what shows it there, and there are some."""
+    found = False
+    for looked, site in sites.calls(function):
+        scope = site.caller.node if site.caller is not None else looked.loaded.tree
+        if not takes_to_host(scope, site, looked.loaded.imports.names):
+            return False
+        found = True
+    return found
+
+
+def takes_to_host(scope: ast.AST, site: Site, names: Mapping[str, str]) -> bool:
+    """Whether what a call gives is read by the host at once, or has one name of which that is true.
+
+    Such a name may be changed in place, too, and asked for its sizes and extremes.
+    """
+    around = parents(scope)
+    if is_read(site.call, around, names):
+        return True
+    node: ast.AST = site.call
+    while isinstance(around.get(node), (ast.Attribute, ast.Call)) and isinstance(node, ast.expr):
+        node = around[node]
+    bound = around.get(node)
+    if not isinstance(bound, ast.Assign) or len(bound.targets) != 1 or not isinstance(bound.targets[0], ast.Name):
+        return False
+    name = bound.targets[0].id
+    uses = [n for n in walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    read = [is_read(use, around, names) for use in uses]
+    return any(read) and all(
+        is_one or isinstance(around.get(use), ast.Attribute) for use, is_one in zip(uses, read, strict=True)
+    )
+
+
+def is_read(node: ast.AST, around: Mapping[ast.AST, ast.AST], names: Mapping[str, str]) -> bool:
+    """Whether an expression is copied to the host, or given to what reads it there."""
+    while True:
+        outer = around.get(node)
+        if isinstance(outer, ast.Attribute):
+            if outer.attr in _TO_HOST and isinstance(around.get(outer), ast.Call):
+                return True
+            node = outer
+        elif (isinstance(outer, ast.Call) and outer.func is node) or (
+            isinstance(outer, ast.Subscript) and outer.value is node
+        ):
+            node = outer
+        else:
+            break
+    if isinstance(outer, ast.keyword):
+        outer = around.get(outer)
+    if not isinstance(outer, ast.Call):
+        return False
+    *_, start = chain(outer.func)
+    package = names.get(start.id, "").split(".", 1)[0] if isinstance(start, ast.Name) else ""
+    return package in HOST_LIBRARIES or getattr(outer.func, "attr", getattr(outer.func, "id", "")) in _SHOWS
+
+
+def parents(scope: ast.AST) -> dict[ast.AST, ast.AST]:
+    return dict(pairs(scope))
+
+
+def pairs(scope: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    for node in walk(scope):
+        for child in children(node):
+            yield child, node
