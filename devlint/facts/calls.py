@@ -13,7 +13,7 @@ from devlint.facts import callers, distributions, guesses, ordering, randomness,
 from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
-from devlint.facts.operations import BATCH, CPU_PLACE, How, short
+from devlint.facts.operations import BATCH, CPU_PLACE, TURN, How, short
 from devlint.facts.parameters import knows_other_tensors, reads_like_device
 from devlint.facts.values import (
     COMPUTED,
@@ -1096,6 +1096,8 @@ class Calls(Devices):
         element = self.element(iterated)
         if element.is_tensor and isinstance(node, ast.Call) and self.qualify(node.func) in _ONE_DIMENSION:
             return replace(element, zero_dim=True)
+        if element.kind == "tensor" and iterated.kind == "tensor" and element.zero_dim is None:
+            return replace(element, type_name=element.type_name or TURN)
         return element
 
     # -- the run's device ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from devlint.facts.callers import Callers, chain, given, last_name, moved_after,
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
+from devlint.facts.programs import is_cpu
 from devlint.facts.results import is_shown, returns_host_data
 from devlint.facts.scan import Site
 from devlint.facts.values import CPU
@@ -46,6 +47,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             is_moved_after(sites, event)
             or is_no_alternative(sites, event)
             or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
+            or is_made_for_host(sites, event)
         ):
             return True
     if isinstance(event, Meet) and event.how == "size" and stays_on_host(sites, event):
@@ -99,6 +101,24 @@ def is_no_alternative(sites: CallSites, event: Meet) -> bool:
         return False
     by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
     return by_rank or is_under(function, event.node, "cpu")
+
+
+def is_made_for_host(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`."""
+    function = sites.body(event.function)
+    made = [creation.node for creation in event.off.value.made]
+    if function is None or not made:
+        return False
+    arms = [node for node in walk(function) if isinstance(node, ast.If) and asks_for_cpu(node.test)]
+    return all(any(holds(part, node) for arm in arms for part in arm.body) for node in made)
+
+
+def asks_for_cpu(test: ast.expr) -> bool:
+    """Whether a condition asks whether a device is the CPU: `x.device.type == "cpu"`, `x.is_cpu`."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        sides = (test.left, test.comparators[0])
+        return isinstance(test.ops[0], (ast.Eq, ast.In)) and any(map(is_cpu, sides))
+    return isinstance(test, ast.Attribute) and test.attr == "is_cpu"
 
 
 def is_under(function: ast.AST, place: ast.AST, word: str) -> bool:

@@ -17,7 +17,7 @@ from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
 from devlint.facts.nodes import walk
-from devlint.facts.operations import CPU_PLACE, symbol
+from devlint.facts.operations import CPU_PLACE, TURN, symbol
 from devlint.facts.values import (
     ACCELERATORS,
     BOOL,
@@ -107,11 +107,11 @@ def is_of_tensor(key: ast.expr) -> bool:
 
 
 def is_index(value: Value) -> bool:
-    """Whether a tensor indexes by its elements; a 0-dim one is read as a number, wherever it is.
+    """Whether a tensor indexes by its elements; a 0-dim one is read as a number, wherever it is. What a loop gives may be one.
 
     [torch/csrc/autograd/python_variable_indexing.cpp, applySlicing: applySelect with the integer]
     """
-    return value.is_tensor and value.zero_dim is not True
+    return value.is_tensor and value.zero_dim is not True and value.type_name != TURN
 
 
 def is_new_axis(node: ast.expr) -> bool:

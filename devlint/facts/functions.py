@@ -54,6 +54,7 @@ _SETTINGS = re.compile(
 )
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
+_SELF_TEST = re.compile(r"(self_?)?test|demo|(check|verify|test)_(equi|in)variance")
 _LENGTHS = re.compile(r"len|size")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 _HOOKS = ("register_hook", "register_post_accumulate_grad_hook")  # of tensors
@@ -1010,7 +1011,7 @@ class Functions(Registration):
             return True
         if "cpu" in name.lower().split("_"):
             return True  # what it is for stands in its name
-        if owner is not None and owner.is_module and name in ("test", "self_test", "selftest", "demo"):
+        if owner is not None and owner.is_module and _SELF_TEST.fullmatch(name) is not None:
             return True  # it tries the module as it was built
         return self.callers.on_host(function)
 

@@ -15,7 +15,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH, short, symbol
+from devlint.facts.operations import BATCH, CPU_PLACE, short, symbol
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.returned import as_returned
 from devlint.facts.scan import Scan
@@ -586,6 +586,8 @@ class Methods(Calls):
             return self.moved(operand, Value("device", other[1].device), node)
         if name == "pin_memory":
             self.watched[node] = {"self": receiver}
+            if CPU_PLACE not in receiver.device:
+                return receiver  # of an accelerator's it raises: where this runs, it is on the CPU all the same
         if name == "size" and receiver.type_name == GUESS:
             return NUMBER if arguments.values else Value("object")
         if name == "size":

@@ -36,6 +36,8 @@ from devlint.facts.values import (
 from devlint.model import Origin, Span
 
 CPU_PLACE = Place("cpu")
+#: Type name of what a loop over a tensor gives: a number, where that has one dimension.
+TURN = "turn"
 HOST_BATCH = "its batches come from host memory"
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")

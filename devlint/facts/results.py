@@ -49,7 +49,7 @@ def is_made_on_host(node: ast.expr | None, names: Mapping[str, str]) -> bool:
         isinstance(first, ast.Attribute)
         and isinstance(first.value, ast.Name)
         and names.get(first.value.id) == "torch"
-        and first.attr.endswith("Tensor")
+        and (first.attr.endswith("Tensor") or first.attr == "from_numpy")
     )
     if not of_type and not makes_tensor(node, names, "argument"):
         return False
