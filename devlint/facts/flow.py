@@ -22,6 +22,7 @@ from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,
     GUESS,
+    MAYBE_CPU,
     NONE,
     NOTHING,
     UNKNOWN,
@@ -242,11 +243,12 @@ class Flow(Timing):
                 value = guesses.tensor(value)  # what a part of a table is made of is no number
             pairs = [(n, v) for n, v in zip(nodes, parts, strict=False) if is_index(v) and not self.is_item(n, v)]
             indices = [self.operand(n, v) for n, v in pairs]
-            if value.is_tensor and source is not None and base.made and base.device == CPU:
+            kept_there = base.device == CPU or (base.device == MAYBE_CPU and is_self_attribute(target.value))
+            if value.is_tensor and source is not None and base.made and kept_there:
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
                 kept = not indices and value.zero_dim is not True and not self.is_counter(target)
-                if level is not None and kept and self.fills_for_device(value) and self.stays_behind(value):
+                if level is not None and kept and self.fills_for_device(target, value) and self.stays_behind(value):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
             for creation in base.made:
@@ -297,12 +299,14 @@ class Flow(Timing):
                 if container.startswith("self.") and self.owner is not None and source is not None:
                     self.grow(self.owner, container[5:], value, target, source)
 
-    def fills_for_device(self, value: Value) -> bool:
+    def fills_for_device(self, target: ast.Subscript, value: Value) -> bool:
         """Whether a CPU tensor that is filled with this value is likely meant to be where the value is.
 
-        In a module's `forward`, and in a function on annotated tensors of a file that works with torch alone. Elsewhere results
-        are collected on the host on purpose, for the most part.
+        In a module's `forward`, in the state of a module, and in a function on annotated tensors of a file that works with
+        torch alone. Elsewhere results are collected on the host on purpose, for the most part.
         """
+        if self.owner is not None and self.owner.is_module and not self.in_init and is_self_attribute(target.value):
+            return True  # a module's state
         if self.in_forward or self.function is None or self.owner is not None or not self.callers.is_pure:
             return self.in_forward
         assumed = self.assumed.get(value.because[0].span) if value.because else None

@@ -600,8 +600,9 @@ class Functions(Registration):
         if class_.is_module:
             devices = self.built_devices(class_)
             device = UNKNOWN
-            if devices is not None and all(d == CPU for d in devices) and devices:
-                device = self.default_device().device
+            known = [d for d in devices or () if d or self.in_init or self.moves_anything(class_)]
+            if known and all(d == CPU for d in known):
+                device = self.default_device().device  # one part there is enough to be called in vain
             for _, value in arguments.every():
                 if value.kind == "module" or (value.is_tensor and value.device != CPU):
                     device = UNKNOWN  # what it is made of may be elsewhere

@@ -65,6 +65,8 @@ class Registration(Expressions):
                 value = replace(value, device=UNKNOWN)
             owner.set_attribute(name, value)
             return
+        if value.type_name == "moved" and value.kind == "tensors":
+            self.built.setdefault(owner.name, []).append(value.device)  # a part of unknown class that was put somewhere
         if value.kind == "module":
             self.registered(owner, value)
             home = HOME if value.device else UNKNOWN
