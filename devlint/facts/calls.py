@@ -682,7 +682,7 @@ class Calls(Devices):
                 made = (Creation(span, qualname, node, self.scope(), zero_dim, takes_device),)
             result = Value(kind, default.device, zero_dim, because=(origin,), made=made)
             given = None
-            if made and device is None:
+            if made and device is None and not arguments.keywords.keys() & {"pin_memory"}:  # on the host on purpose
                 self.note_size(made[0], arguments)
         self.emit(Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result))
         return result

@@ -124,9 +124,14 @@ def settle(record: Function, values: list[Value]) -> None:
 
 def part(value: Value, name: str | None = None) -> Value:
     """An attribute or an element of a guess: a guess as well, except what is never a tensor. Else nothing."""
-    if not is_guess(value) or name in _NO_TENSORS or (name or "").startswith("is_"):
+    if not is_guess(value) or name in _NO_TENSORS or is_number_name(name or ""):
         return NOTHING
     return value
+
+
+def is_number_name(name: str) -> bool:
+    """Whether an attribute says how many, or whether: `graph.num_nodes`, `batch.is_sorted`."""
+    return name.startswith(("num_", "is_", "has_"))
 
 
 def tensor(value: Value) -> Value:

@@ -216,6 +216,20 @@ class Definition:
         return f"{self.module}.{self.name}"
 
 
+#: Names of the compiled module that no stub lists [torch/csrc/Module.cpp until 2.11, then `torch.__getattr__`].
+_UNSTUBBED = frozenset({"set_vital"})
+
+
+def _compared(function: ast.FunctionDef, name: str) -> set[str]:
+    """The strings that a function compares a name with: `if name == "set_vital"`."""
+    compares = [n for n in ast.walk(function) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
+    return {
+        n.comparators[0].value
+        for n in compares
+        if isinstance(n.left, ast.Name) and n.left.id == name and isinstance(n.comparators[0], ast.Constant)
+    }
+
+
 class Wheel:
     """An unpacked wheel: a folder that holds `torch/` and `torchgen/`.
 
@@ -316,7 +330,7 @@ class Wheel:
             # torch/__init__.py copies the public names of both compiled modules into itself.
             found |= {n for n in self._compiled_names("torch._C") if not n.startswith("_") and not n.endswith("Base")}
             found |= {n for n in self._compiled_names("torch._C._VariableFunctions") if not n.startswith("__")}
-            found |= self._lazy_attributes(module)
+            found |= self._lazy_attributes(module) | _UNSTUBBED
         found -= module.deleted - {b for b, all_ in module.bindings.items() if any(x.kind == "import" for x in all_)}
         if module.is_package:
             found.update(self.submodules(name))
@@ -345,8 +359,12 @@ class Wheel:
 
     @staticmethod
     def _lazy_attributes(module: Module) -> frozenset[str]:
-        """Keys of the tables that `torch.__getattr__` answers from."""
+        """What a module's `__getattr__` answers to: keys of its tables, and names that it compares with."""
         found: set[str] = set()
+        for statement in module.tree.body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.FunctionDef) and node.name == "__getattr__" and node.args.args:
+                    found |= _compared(node, node.args.args[0].arg)
         for table in ("_deprecated_attrs", "_lazy_modules"):
             for node in ast.walk(module.tree):
                 if isinstance(node, ast.Assign) and any(
