@@ -191,6 +191,33 @@ def test_name_that_only_an_older_torch_had_is_no_error_where_the_project_pins_su
     assert "DEV302" not in run(*options).out
 
 
+def test_deprecated_name_is_right_where_the_project_pins_a_torch_that_has_no_other(run: Run) -> None:
+    Path("a.py").write_text("import torch\n\nprint(torch.cuda.max_memory_cached())\n")
+    options = ("check", "--no-cache", "--select", "DEV306", "a.py")
+    assert "DEV306" in run(*options).out
+    Path("requirements.txt").write_text("torch==1.3.0\n")
+    assert "DEV306" not in run(*options).out
+
+
+XPU = """
+    import torch
+
+    def current(device: torch.device) -> int:
+        if device.type == "xpu":
+            return torch.xpu.current_device()
+        return 0
+"""
+
+
+def test_names_for_an_xpu_come_with_its_vendors_extension_where_torch_has_none(run: Run) -> None:
+    Path("a.py").write_text(textwrap.dedent(XPU))
+    Path("requirements.txt").write_text("torch>=2.0\n")
+    options = ("check", "--no-cache", "--select", "DEV304", "a.py")
+    assert "DEV304" not in run(*options).out
+    Path("a.py").write_text(textwrap.dedent(XPU).replace('device.type == "xpu"', "device.index is None"))
+    assert "DEV304" in run(*options).out
+
+
 def test_one_file_that_has_no_upper_bound_leaves_the_newest_open(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text(
         "torch>=2.4; sys_platform != 'win32'\ntorch>=2.4,<2.6; sys_platform == 'win32'\n"

@@ -144,9 +144,13 @@ class Callers:
         in_module = function.owner is not None and function.owner.is_module
         if not in_module and prepares_data(self.path) and id(function.node) not in self.signs[0]:
             return True  # it does not handle devices, and what it prepares is moved later
+        is_method = self.is_method(function)
+        if in_module and is_method and is_property(function.node):
+            return self._is_read_by_init_alone(function, name)
+        if name in self.scan.handed and function.owner is None and self._is_applied_by_init_alone(name):
+            return True
         if name in self.scan.handed or (name.startswith("__") and name.endswith("__")):
             return False
-        is_method = self.is_method(function)
         sites = self.scan.calls.get(name, ())
         called = False
         for call, caller in sites:
@@ -166,6 +170,33 @@ class Callers:
                 if not self._is_host(caller):
                     return False
         return called
+
+    def _is_applied_by_init_alone(self, name: str) -> bool:
+        """Whether all that the file does with a function is to apply it in the `__init__` of modules: it sets weights."""
+        applied: set[int] = set()
+        for class_ in self.classes.values():
+            init = class_.methods.get("__init__") if class_.is_module and not class_.abroad else None
+            for node in walk(init) if init is not None else ():
+                if isinstance(node, ast.Call) and last_name(node.func) == "apply":
+                    applied.update(id(a) for a in node.args if isinstance(a, ast.Name) and a.id == name)
+        if not applied or self.scan.tree is None:
+            return False
+        nodes = (n for n in walk(self.scan.tree) if isinstance(n, ast.Name) and n.id == name)
+        return all(id(n) in applied for n in nodes)
+
+    def _is_read_by_init_alone(self, function: Function, name: str) -> bool:
+        """Whether all that reads a property in the file is the `__init__` of its class: a size found by a trial."""
+        owner = function.owner
+        init = owner.methods.get("__init__") if owner is not None else None
+        if init is None or self.scan.tree is None:
+            return False
+        inside = {id(n) for n in walk(init) if reads_of_self(n, name)}
+        own = {id(n) for n in walk(owner.node)} if owner is not None else set()
+        for node in walk(self.scan.tree):
+            if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in inside:
+                if id(node) in own or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                    return False  # `self.name` of another class is another property
+        return bool(inside)
 
     def _is_host(self, caller: FunctionScan) -> bool:
         name = getattr(caller.node, "name", "")
@@ -365,6 +396,20 @@ def lineage(class_: ClassFacts) -> list[ClassFacts]:
     for base in class_.local_bases:
         found += lineage(base)
     return found
+
+
+def is_property(node: ast.AST) -> bool:
+    """Whether a function is read like an attribute."""
+    return any(last_name(d) in ("property", "cached_property") for d in getattr(node, "decorator_list", ()))
+
+
+def reads_of_self(node: ast.AST, name: str) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == name
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
 
 
 def given(call: ast.Call, parameter: str, position: int) -> list[ast.expr]:

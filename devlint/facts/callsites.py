@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, prepares_data, with_aliases
+from devlint.facts.callers import (
+    Callers,
+    chain,
+    given,
+    last_name,
+    lineage,
+    moved_after,
+    prepares_data,
+    reads_of_self,
+    with_aliases,
+)
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
@@ -99,6 +109,8 @@ class Listener(Flow):
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
             return HOST
         if value.kind == "unknown":
+            if self.owner is not None and isinstance(node, ast.Attribute) and is_kept_on_host(self.owner.node, node):
+                return HOST
             return self.passed_on(node)
         return UNKNOWN
 
@@ -144,6 +156,21 @@ def plain_names(node: ast.AST) -> list[str]:
     """The names of a function's parameters that may be given by position."""
     spec = getattr(node, "args", None)
     return [a.arg for a in (*spec.posonlyargs, *spec.args)] if isinstance(spec, ast.arguments) else []
+
+
+def is_kept_on_host(class_: ast.ClassDef, attribute: ast.Attribute) -> bool:
+    """Whether all that a class stores in `self.name` is None or made on the host: `torch.from_numpy(a)`, `x.cpu()`."""
+    if not reads_of_self(attribute, attribute.attr):
+        return False
+    stored = [
+        node.value
+        for node in walk(class_)
+        if isinstance(node, ast.Assign) and any(reads_of_self(t, attribute.attr) for t in node.targets)
+    ]
+    kept = [v for v in stored if not (isinstance(v, ast.Constant) and v.value is None)]
+    return bool(kept) and all(
+        any(isinstance(c, ast.Call) and last_name(c.func) in _TO_HOST | {"from_numpy"} for c in chain(v)) for v in kept
+    )
 
 
 def parameters(function: Function) -> set[str]:

@@ -323,7 +323,7 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
 
 
 def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
-    """The names that must be true for a place in a function to run: those of the `if`s around it."""
+    """The names that must be true for a place in a function to run: those of the `if`s around it, and of early returns."""
     row = getattr(place, "lineno", 0)
     for node in walk(function):
         if not isinstance(node, ast.If) or not node.lineno < row <= (node.end_lineno or 0):
@@ -335,16 +335,28 @@ def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
                 else [node.test]
             )
             yield from (part.id for part in parts if isinstance(part, ast.Name))
+    for statement in getattr(function, "body", ()):  # `if not option: return`
+        if not isinstance(statement, ast.If) or (statement.end_lineno or 0) >= row or statement.orelse:
+            continue
+        test = statement.test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
+            if isinstance(statement.body[-1], (ast.Return, ast.Raise)):
+                yield test.operand.id
 
 
 def is_off(arguments: ast.arguments, name: str) -> bool:
-    """Whether a parameter is False or None by default."""
+    """Whether a parameter is False or None where a call does not say: by default, or as it has no default."""
     plain = [*arguments.posonlyargs, *arguments.args]
+    required = len(plain) - len(arguments.defaults)
     pairs = [
-        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *((a, None) for a in plain[:required]),
+        *zip(plain[required:], arguments.defaults, strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    return any(a.arg == name and isinstance(d, ast.Constant) and d.value in (False, None) for a, d in pairs)
+    found = next(((d,) for a, d in pairs if a.arg == name), None)
+    return found is not None and (
+        found[0] is None or (isinstance(found[0], ast.Constant) and found[0].value in (False, None))
+    )
 
 
 def leaves_off(function: Function, site: Site, name: str) -> bool:

@@ -281,6 +281,10 @@ class Flow(Timing):
         container = self.path(target.value)
         if path is not None:
             self.bind(path, value)
+            key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+            if base.kind == "dict" and isinstance(base.elements, dict) and container in self.state.env:
+                if isinstance(key, str) and key in base.elements:  # what stood there before is gone
+                    self.state.env[container] = replace(base, elements={**base.elements, key: value})
             if base.kind == "dict" and container is not None and container.startswith("self.") and self.owner:
                 if source is not None:
                     self.grow(self.owner, container[5:], value, target, source)

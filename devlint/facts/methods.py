@@ -613,6 +613,9 @@ class Methods(Calls):
         ):
             # something that was moved turns out to be a module
             return replace(receiver, kind="module", type_name="moved") if name in _SAME_MODULE else NOTHING
+        if name == "float" and receiver.kind == "parameter" and "dtype" not in operand.text:
+            if "set_default_dtype" not in self.source.text:
+                return receiver  # it is of that type already, and `float` gives back what it is called on
         record = knowledge.method("Tensor", name)
         if record is None:
             if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
@@ -742,6 +745,8 @@ class Methods(Calls):
                     inputs = {id(n) for k, (n, _) in arguments.keywords.items() if k in _MODEL_INPUTS}
                     placed = value.device != HOME or (lead is not None and lead.value.moved)
                     for operand in checked:
+                        if operand is not lead and operand.value.zero_dim is True:
+                            continue  # a scalar combines with tensors anywhere
                         known = placed and id(operand.node) in inputs
                         other = lead is None or lead.value.device != operand.value.device
                         if class_ is None and other and not known:

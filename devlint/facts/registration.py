@@ -200,10 +200,14 @@ class Registration(Expressions):
             self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
 
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
-        """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all."""
+        """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all, also by way of a variable."""
         if not isinstance(source, ast.Call) or not owner.unregistered:
             return
-        for child in walk(source):
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        assigns = [a for a in own.assigns if isinstance(a, ast.Assign)] if own is not None else []
+        names = {n.id for n in walk(source) if isinstance(n, ast.Name)}
+        said = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id in names for t in a.targets)]
+        for child in (n for part in (source, *said) for n in walk(part)):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
                 entry = owner.unregistered.get(child.attr)
                 if entry is not None:

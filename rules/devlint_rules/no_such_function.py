@@ -61,7 +61,9 @@ class NoSuchFunction(Rule[ApiCall]):
             return False
         if hangs_on_import(event, facts):
             return False
-        if ".xpu." in event.qualname and ("intel_extension" in facts.text or name.endswith("Tensor")):
+        if ".xpu." in event.qualname and (
+            "intel_extension" in facts.text or name.endswith("Tensor") or "autocast" in name
+        ):
             return False  # a package of its vendor, or a build for it, adds more
         return not _is_added(name, facts)
 

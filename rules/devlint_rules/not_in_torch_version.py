@@ -61,6 +61,8 @@ class NotInTorchVersion(Rule[ApiCall]):
         name = event.qualname.rpartition(".")[2]
         if asks_version(event) or any(name in test for test in event.under.tests) or hangs_on_import(event, facts):
             return False
+        if event.qualname.startswith("torch.xpu.") and "xpu" in event.under.holds and facts.torch_version < (2, 3):
+            return False  # such an XPU comes with its vendor's extension of torch, which has the name
         if event.qualname.startswith("torch.Tensor.") or not _is_first_import(event, facts):
             return False
         asked = "|".join(map(re.escape, event.qualname.split(".")[1:]))

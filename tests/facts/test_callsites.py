@@ -55,6 +55,17 @@ def test_without_callers_an_argument_may_be_on_an_accelerator(checked: Checked) 
             def collate_fn(batch):
                 return [pad(x) for x in batch]
         """,
+        "with an attribute that is made of an array": """
+            import torch
+            from tools import mask
+            class Model:
+                def __init__(self):
+                    self.labels = None
+                def set_input(self, data):
+                    self.labels = torch.from_numpy(data["labels"])
+                def test(self):
+                    return mask(self.labels)
+        """,
         "with what a loader gives, unmoved": """
             from tools import mask
             def train(model, loader, device):

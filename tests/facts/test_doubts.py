@@ -108,6 +108,22 @@ def test_option_of_a_private_helper_that_no_call_takes_is_off(
     assert codes(checked({"tools.py": HELPER.format(given=given)})) == expected
 
 
+EARLY = """
+    import torch
+    def _shift(x: torch.Tensor, masked):
+        if not masked:
+            return x
+        return x * torch.tril(torch.ones(3, 3))
+    def forward(x: torch.Tensor):
+        return _shift(x, masked={given})
+"""
+
+
+@pytest.mark.parametrize(("given", "expected"), [("False", []), ("True", ["DEV102"])])
+def test_early_return_without_an_option_that_no_call_takes(checked: Checked, given: str, expected: list[str]) -> None:
+    assert codes(checked({"tools.py": EARLY.format(given=given)})) == expected
+
+
 def test_option_that_another_file_takes_is_on(checked: Checked) -> None:
     other = "from tools import _shift\ndef f(x):\n    return _shift(x.cuda(), masked=True)\n"
     assert codes(checked({"tools.py": HELPER.format(given=""), "other.py": other})) == ["DEV102"]

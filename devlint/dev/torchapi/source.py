@@ -223,11 +223,8 @@ _UNSTUBBED = frozenset({"set_vital"})
 def _compared(function: ast.FunctionDef, name: str) -> set[str]:
     """The strings that a function compares a name with: `if name == "set_vital"`."""
     compares = [n for n in ast.walk(function) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq)]
-    return {
-        n.comparators[0].value
-        for n in compares
-        if isinstance(n.left, ast.Name) and n.left.id == name and isinstance(n.comparators[0], ast.Constant)
-    }
+    said = [n.comparators[0] for n in compares if isinstance(n.left, ast.Name) and n.left.id == name]
+    return {c.value for c in said if isinstance(c, ast.Constant) and isinstance(c.value, str)}
 
 
 class Wheel:
