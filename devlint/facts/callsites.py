@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from devlint.facts.callers import (
     last_name,
     lineage,
     moved_after,
+    moves,
     prepares_data,
     reads_of_self,
     with_aliases,
@@ -58,6 +60,8 @@ _HOST_RUNNERS = frozenset(
         "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process",
     }
 )  # fmt: skip
+#: Names of what a file of saved tensors holds, as a program gets it.
+_CHECKPOINT = re.compile(r"state_?dict|check_?point|ckpt", re.IGNORECASE)
 #: Factories of made-up data: at module level their results show how something is used, not what it gets in use.
 _MADE_UP = frozenset(
     f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
@@ -150,6 +154,21 @@ class Listener(Flow):
 def assigns(node: ast.Assign, name: str) -> bool:
     """Whether an assignment binds a name."""
     return any(isinstance(n, ast.Name) and n.id == name for target in node.targets for n in walk(target))
+
+
+def is_of_checkpoint(scope: ast.AST, node: ast.expr, depth: int = 0) -> bool:
+    """Whether an expression is `state_dict[key]`, or a part of it, also by way of names that are bound once."""
+    *parts, start = chain(node)
+    if not isinstance(start, ast.Name) or depth > 3:
+        return False
+    if parts and isinstance(parts[-1], ast.Subscript) and _CHECKPOINT.search(start.id) is not None:
+        return True
+    bound = [n for n in walk(scope) if isinstance(n, ast.Assign) and assigns(n, start.id)]
+    if len(bound) != 1 or not isinstance(bound[0].targets[0], ast.Name):
+        return False
+    if any(isinstance(part, ast.Call) and moves(part) for part in chain(bound[0].value)):
+        return False
+    return is_of_checkpoint(scope, bound[0].value, depth + 1)
 
 
 def plain_names(node: ast.AST) -> list[str]:
@@ -474,8 +493,13 @@ class CallSites:
                     yield said
 
     def _is_returned_on_host(self, looked: Looked, site: Site, argument: ast.expr) -> bool:
-        """Whether an argument is what something of the project returns, and all that has its name there returns host data."""
+        """Whether an argument is what something of the project returns, and all that has its name there returns host data.
+
+        Also where it is a part of a checkpoint, which is loaded into host memory for the most part.
+        """
         node: ast.expr = argument
+        if is_of_checkpoint(site.caller.node if site.caller is not None else looked.loaded.tree, argument):
+            return True
         if isinstance(node, ast.Name):
             scope = site.caller.node if site.caller is not None else looked.loaded.tree
             bound = [n for n in walk(scope) if isinstance(n, ast.Assign) and assigns(n, node.id)]

@@ -431,3 +431,19 @@ def test_a_call_brings_what_a_method_returns(checked: Checked, end: str, found: 
         """,
     }
     assert codes(checked(files)) == found
+
+
+@pytest.mark.parametrize(("move", "found"), [("", []), (".cuda()", ["DEV109"])])
+def test_a_call_brings_a_part_of_a_checkpoint(checked: Checked, move: str, found: list[str]) -> None:
+    tools = """
+        import torch
+        def resized(table: torch.Tensor):
+            return torch.from_numpy(table.numpy()).to(table.device)
+    """
+    caller = f"""
+        from tools import resized
+        def load(self, state_dict):
+            table = state_dict["table"]{move}
+            return resized(table[:-3])
+    """
+    assert codes(checked({"tools.py": tools, "main.py": caller})) == found
