@@ -42,7 +42,7 @@ from devlint.facts.project import Loaded, Reach, is_imported
 from devlint.facts.returned import returned
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.unmoved import is_never_moved
-from devlint.facts.values import CPU, GUESS, Value, is_surely_accelerator, may_be_accelerator
+from devlint.facts.values import CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 from devlint.project_files import Files, Search, is_installable
 
@@ -97,6 +97,15 @@ class Listener(Flow):
         if id(node) in self.wanted:
             self.heard.setdefault(id(node), []).append(self.said(node, value))
         return value
+
+    def element(self, value: Value) -> Value:
+        """What a loop takes from an array is host data, too: an array or a number."""
+        if value.kind == "ndarray":
+            return value
+        if value.type_name in ("zip", "enumerate") and isinstance(value.elements, tuple):
+            parts = tuple(map(self.element, value.elements))
+            return Value("tuple", elements=parts if value.type_name == "zip" else (NUMBER, *parts))
+        return super().element(value)
 
     def said(self, node: ast.expr, value: Value) -> Said:
         if self.host and not is_surely_accelerator(value.device):

@@ -54,7 +54,10 @@ _SETTINGS = re.compile(
 )
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
-_SELF_TEST = re.compile(r"(self_?)?test|demo|(check|verify|test)_(equi|in)variance")
+#: Names of methods of modules that try them as they were built, or ask for the shape of what they give.
+_SELF_TEST = re.compile(
+    r"(self_?)?test|demo|(check|verify|test)_(equi|in)variance|_?((get|infer|compute|calc)_)?(conv_)?out(put)?_(shape|size)s?"
+)
 _LENGTHS = re.compile(r"len|size")
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 _HOOKS = ("register_hook", "register_post_accumulate_grad_hook")  # of tensors

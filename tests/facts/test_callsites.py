@@ -87,6 +87,13 @@ def test_without_callers_an_argument_may_be_on_an_accelerator(checked: Checked) 
                     part = part.cpu()
                 return mask(part)
         """,
+        "with the rows of an array": """
+            import torch
+            from tools import mask
+            def decode(scores, lengths):
+                scores = scores.cpu().numpy()
+                return [mask(row) for row, _ in zip(scores, lengths)]
+        """,
         "that moves the result": """
             from tools import mask
             def step(batch, device):
