@@ -1097,6 +1097,8 @@ class Calls(Devices):
         if element.is_tensor and isinstance(node, ast.Call) and self.qualify(node.func) in _ONE_DIMENSION:
             return replace(element, zero_dim=True)
         if element.kind == "tensor" and iterated.kind == "tensor" and element.zero_dim is None:
+            if "nonzero" in self.text(node):
+                return element  # its rows have a dimension
             return replace(element, type_name=element.type_name or TURN)
         return element
 

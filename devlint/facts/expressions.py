@@ -94,11 +94,6 @@ def counts(loop: ast.For, name: str) -> bool:
     return call.func.id in ("range", "enumerate") and isinstance(target, ast.Name) and target.id == name
 
 
-def goes_through(loop: ast.For, name: str) -> bool:
-    """Whether a loop takes the items of something by their place: rows of `nonzero()` have a dimension, and are no items."""
-    return isinstance(loop.target, ast.Name) and loop.target.id == name and "nonzero" not in ast.dump(loop.iter)
-
-
 def is_of_tensor(key: ast.expr) -> bool:
     """Whether what stands in brackets is for a tensor, or an array: `[:, 0]`, `[..., :2]`."""
     return isinstance(key, ast.Tuple) and any(
@@ -107,11 +102,11 @@ def is_of_tensor(key: ast.expr) -> bool:
 
 
 def is_index(value: Value) -> bool:
-    """Whether a tensor indexes by its elements; a 0-dim one is read as a number, wherever it is. What a loop gives may be one.
+    """Whether a tensor indexes by its elements; a 0-dim one is read as a number, wherever it is.
 
     [torch/csrc/autograd/python_variable_indexing.cpp, applySlicing: applySelect with the integer]
     """
-    return value.is_tensor and value.zero_dim is not True and value.type_name != TURN
+    return value.is_tensor and value.zero_dim is not True
 
 
 def is_new_axis(node: ast.expr) -> bool:
@@ -276,9 +271,8 @@ class Expressions(Methods):
         """
         if value.zero_dim is not None:
             return False
-        if isinstance(node, ast.Name):
-            around = [loop for loop in self.for_loops() if loop.lineno <= node.lineno <= (loop.end_lineno or 0)]
-            return any(goes_through(loop, node.id) for loop in around)
+        if value.type_name == TURN:
+            return True
         if not isinstance(node, ast.Subscript):
             return False
         if isinstance(node.value, ast.Call) and last_name(node.value.func) in _SEVERAL:

@@ -85,7 +85,9 @@ def takes_to_host(scope: ast.AST, site: Site, names: Mapping[str, str]) -> bool:
     if not isinstance(bound, ast.Assign) or len(bound.targets) != 1 or not isinstance(bound.targets[0], ast.Name):
         return False
     name = bound.targets[0].id
+    after = bound.end_lineno or 0
     uses = [n for n in walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    uses = [use for use in uses if use.lineno > after]
     read = [is_read(use, around, names) for use in uses]
     return any(read) and all(
         is_one or isinstance(around.get(use), ast.Attribute) for use, is_one in zip(uses, read, strict=True)
