@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
-from devlint.facts.collect import Definition, collect_class, definitions
+from devlint.facts.collect import Definition, collect_class, definitions, settle
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
@@ -236,6 +236,7 @@ def _collect(defined: Iterable[Definition], flow: Flow, imports: Imports) -> Non
                 flow.redefined.add(node.name)
             flow.functions[key] = Function(node, node.name)
             flow.defined[id(node)] = key
+    settle(flow.classes)
 
 
 _READERS = frozenset(

@@ -10,6 +10,7 @@ from devlint import knowledge
 from devlint.facts.classes import ClassFacts
 from devlint.facts.names import Imports
 
+_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _DATASET_LIKE = frozenset({"__getitem__", "__len__"})
 
 
@@ -34,7 +35,7 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     bases = tuple(filter(None, (qualified(base, imports) for base in node.bases)))
     local = tuple(classes[b] for b in bases if b in classes)
     methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
+    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node, imports), bases, local, methods)
     class_.properties = {
         name
         for name, method in methods.items()
@@ -43,15 +44,36 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     return class_
 
 
-def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a method calls what only a module has: `self.register_buffer(...)`."""
-    return any(
-        isinstance(node, ast.Attribute)
-        and node.attr in ("register_buffer", "register_parameter")
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-        for node in ast.walk(method)
-    )
+def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
+    """Whether a method does what only a module's does: `self.register_buffer(...)`, `self.weight = nn.Parameter(...)`."""
+    for node in ast.walk(method):
+        if isinstance(node, ast.Attribute) and node.attr in ("register_buffer", "register_parameter"):
+            if _is_self(node.value):
+                return True
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            kept = any(isinstance(target, ast.Attribute) and _is_self(target.value) for target in node.targets)
+            if kept and qualified(node.value.func, imports) in _PARAMETERS:
+                return True
+    return False
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def settle(classes: Mapping[str, ClassFacts]) -> None:
+    """Classes that share their one base, which is of another file that is not known, with a module of the file are modules."""
+    bases = {
+        class_.bases[0]
+        for class_ in classes.values()
+        if class_.is_module and not class_.abroad and len(class_.bases) == 1 and not class_.followed
+    }
+    bases = {base for base in bases if base not in classes and base.partition(".")[0] not in ("abc", "typing", "enum")}
+    for class_ in classes.values():
+        if class_.family is None and not class_.abroad and not class_.followed:
+            alike = len(class_.bases) == 1 and class_.bases[0] in bases
+            if alike or any(base.is_module for base in class_.local_bases):
+                class_.family = "Module"
 
 
 def qualified(node: ast.expr, imports: Imports) -> str | None:
@@ -72,6 +94,7 @@ def _family(
     local: tuple[ClassFacts, ...],
     methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
     node: ast.ClassDef,
+    imports: Imports,
 ) -> str | None:
     for class_ in local:
         if class_.family is not None:
@@ -87,7 +110,7 @@ def _family(
         return "Module"
     if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
         return "Module"
-    if bases and any(map(_registers, methods.values())):
+    if bases and any(_registers(method, imports) for method in methods.values()):
         return "Module"
     if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
         return "Sampler"
