@@ -134,12 +134,24 @@ class Flow(Timing):
         elif node.value is not None:
             self.assign_target(node.target, self.evaluate(node.value), node.value, node)
 
+    def is_made_of_itself(self, name: str, source: ast.expr | None) -> bool:
+        """Whether a name that holds one tensor is bound to what an imported function makes of it: `x = repeat(x, 3)`."""
+        if not isinstance(source, ast.Call) or not source.args:
+            return False
+        *_, root = chain(source.func)
+        given = source.args[0]
+        imported = isinstance(root, ast.Name) and root.id in self.imports.names
+        same = isinstance(given, ast.Name) and given.id == name
+        return imported and same and self.state.env.get(name, NOTHING).kind == "tensor"
+
     def assign_target(
         self, target: ast.expr, value: Value, source: ast.expr | None, statement: ast.stmt | None = None
     ) -> None:
         if isinstance(target, ast.Name):
             if value.type_name == GUESS and self.function is not None:
                 value = self.evidence_of(self.function).settled(target.id, value)
+                if guesses.is_guess(value) and self.is_made_of_itself(target.id, source):
+                    value = guesses.tensor(value)
             self.bind(target.id, self.named(target.id, value, target))
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target, value, source, statement)
