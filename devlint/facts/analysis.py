@@ -236,7 +236,8 @@ def _collect(defined: Iterable[Definition], flow: Flow, imports: Imports) -> Non
                 flow.redefined.add(node.name)
             flow.functions[key] = Function(node, node.name)
             flow.defined[id(node)] = key
-    settle(flow.classes)
+    if not flow.muted:
+        settle(flow.classes, imports)
 
 
 _READERS = frozenset(

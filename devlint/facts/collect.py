@@ -35,7 +35,7 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     bases = tuple(filter(None, (qualified(base, imports) for base in node.bases)))
     local = tuple(classes[b] for b in bases if b in classes)
     methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node, imports), bases, local, methods)
+    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
     class_.properties = {
         name
         for name, method in methods.items()
@@ -44,13 +44,20 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     return class_
 
 
-def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
-    """Whether a method does what only a module's does: `self.register_buffer(...)`, `self.weight = nn.Parameter(...)`."""
+def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method calls what only a module has: `self.register_buffer(...)`."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in ("register_buffer", "register_parameter")
+        and _is_self(node.value)
+        for node in ast.walk(method)
+    )
+
+
+def _keeps_parameter(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
+    """Whether a method keeps a parameter: `self.weight = nn.Parameter(...)`."""
     for node in ast.walk(method):
-        if isinstance(node, ast.Attribute) and node.attr in ("register_buffer", "register_parameter"):
-            if _is_self(node.value):
-                return True
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             kept = any(isinstance(target, ast.Attribute) and _is_self(target.value) for target in node.targets)
             if kept and qualified(node.value.func, imports) in _PARAMETERS:
                 return True
@@ -61,8 +68,15 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def settle(classes: Mapping[str, ClassFacts]) -> None:
-    """Classes that share their one base, which is of another file that is not known, with a module of the file are modules."""
+def settle(classes: Mapping[str, ClassFacts], imports: Imports) -> None:
+    """Which classes of the file with a base that is not known are modules.
+
+    Those that keep a parameter, and those that share their one base with a module.
+    """
+    for class_ in classes.values():
+        if class_.family is None and class_.bases and not class_.abroad and not class_.followed:
+            if any(_keeps_parameter(method, imports) for method in class_.methods.values()):
+                class_.family = "Module"
     bases = {
         class_.bases[0]
         for class_ in classes.values()
@@ -94,7 +108,6 @@ def _family(
     local: tuple[ClassFacts, ...],
     methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
     node: ast.ClassDef,
-    imports: Imports,
 ) -> str | None:
     for class_ in local:
         if class_.family is not None:
@@ -110,7 +123,7 @@ def _family(
         return "Module"
     if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
         return "Module"
-    if bases and any(_registers(method, imports) for method in methods.values()):
+    if bases and any(map(_registers, methods.values())):
         return "Module"
     if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
         return "Sampler"
