@@ -73,6 +73,18 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
     return False
 
 
+def says_only_shape(node: ast.expr) -> bool:
+    """Whether an annotation says a shape and not of what: `Int["n"]`, also beside others of its kind."""
+    if isinstance(node, ast.BinOp):
+        return says_only_shape(node.left) or says_only_shape(node.right)
+    if not isinstance(node, ast.Subscript):
+        return False
+    name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+    if name == "Optional":
+        return says_only_shape(node.slice)
+    return name in _SHAPED and isinstance(node.slice, ast.Constant)
+
+
 def says_shape(node: ast.expr, names: Mapping[str, str]) -> bool:
     """Whether the part in brackets is a shape, or a tensor and its shape: `Tensor, "b n"`, `"b n"`."""
     parts = list(node.elts) if isinstance(node, ast.Tuple) else [node]
@@ -163,6 +175,7 @@ class Evidence:
         self.annotated = {name for name, note in noted if is_tensor_annotation(note, names)}  # as tensors
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
         self.tensors |= self.annotated
+        self.annotated -= {name for name, note in noted if says_only_shape(note)}  # arrays have shapes, too
         several = [name for name, note in noted if holds_tensors(note, names)]
         self.several = {name for name in several if not _STORED.search(name)}  # tensors in a structure, by annotation
         self.maybe = {name for name, note in noted if may_be_tensor(note, names)}  # tensors or something else
