@@ -43,8 +43,6 @@ _ALIAS = re.compile(r"^Tensor(s$|Or|Type|Like)|OrTensors?$")
 _SEVERAL = frozenset({"List", "list", "Tuple", "tuple", "Sequence", "Iterable", "Dict", "dict", "Mapping", "Iterator"})
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack", "torch.dstack"})
 _ANNOTATIONS = _CLASSES | {f"torch.{name}" for name in _CLASSES}
-#: Names under which an annotation says the dtype of a tensor beside its shape: `Float[Tensor, "b n"]`, `Int["b n"]`.
-_SHAPED = frozenset({"Float", "Int", "Bool", "Num", "Shaped", "Real", "Inexact", "Integer", "UInt", "Complex"})
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
@@ -64,8 +62,6 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
         return isinstance(root, ast.Name) and _names_tensor(f"{names.get(root.id, root.id)}.{node.attr}")
     if isinstance(node, ast.Subscript):
         name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
-        if name in _SHAPED:
-            return says_shape(node.slice, names)
         return name == "Optional" and is_tensor_annotation(node.slice, names)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
@@ -73,30 +69,10 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
     return False
 
 
-def says_only_shape(node: ast.expr) -> bool:
-    """Whether an annotation says a shape and not of what: `Int["n"]`, also beside others of its kind."""
-    if isinstance(node, ast.BinOp):
-        return says_only_shape(node.left) or says_only_shape(node.right)
-    if not isinstance(node, ast.Subscript):
-        return False
-    name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
-    if name == "Optional":
-        return says_only_shape(node.slice)
-    return name in _SHAPED and isinstance(node.slice, ast.Constant)
-
-
-def says_shape(node: ast.expr, names: Mapping[str, str]) -> bool:
-    """Whether the part in brackets is a shape, or a tensor and its shape: `Tensor, "b n"`, `"b n"`."""
-    parts = list(node.elts) if isinstance(node, ast.Tuple) else [node]
-    shape = parts.pop()
-    is_text = isinstance(shape, ast.Constant) and isinstance(shape.value, str)
-    return is_text and all(is_tensor_annotation(p, names) for p in parts)
-
-
 def _names_tensor(qualname: str) -> bool:
     """`torch.Tensor` under its own name, or handed on by a project's module (`from .core import Tensor`)."""
     package, _, name = qualname.rpartition(".")
-    return (name in _CLASSES or qualname == "torch.tensor") and package.split(".", 1)[0] not in _OTHER_TENSORS
+    return name in _CLASSES and package.split(".", 1)[0] not in _OTHER_TENSORS
 
 
 def says_container(node: ast.expr) -> bool:
@@ -175,7 +151,6 @@ class Evidence:
         self.annotated = {name for name, note in noted if is_tensor_annotation(note, names)}  # as tensors
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
         self.tensors |= self.annotated
-        self.annotated -= {name for name, note in noted if says_only_shape(note)}  # arrays have shapes, too
         several = [name for name, note in noted if holds_tensors(note, names)]
         self.several = {name for name in several if not _STORED.search(name)}  # tensors in a structure, by annotation
         self.maybe = {name for name, note in noted if may_be_tensor(note, names)}  # tensors or something else
