@@ -591,8 +591,15 @@ class Flow(Timing):
             env = self.state.env
             self.loop_names = {**outer, **{n: (first, scope, env[n]) for n in names if n in env and env[n].device}}
 
+        sums = {name: value for name, value in self.state.env.items() if value.zero_dim is True and value.made}
         self.loop(node.body, head, turns.index_of(node))
         self.loop_names = outer
+        for name, start in sums.items():
+            end = self.state.env.get(name)
+            if end is not None and start.device == CPU and CPU_PLACE in end.device and len(end.device) > 1:
+                # `total = torch.tensor(0.0)` is where its terms are once it has some
+                made = tuple(creation for creation in end.made if creation not in start.made)
+                self.state.env[name] = replace(end, device=end.device - CPU, made=made)
         if node.orelse:
             self.block(node.orelse)
 

@@ -225,7 +225,9 @@ class Registration(Expressions):
             self.owner.buffers.add(attribute)
         if value.kind != "none":
             self.owner.unregistered.pop(attribute, None)
-            self.owner.attributes[attribute] = Value(kind, HOME, value.zero_dim)
+            # one that a step puts on the CPU stays there, as long as nothing moves the whole module after it
+            on_cpu = kind == "buffer" and not self.in_init and value.device == CPU and value.moved
+            self.owner.attributes[attribute] = Value(kind, UNKNOWN if on_cpu else HOME, value.zero_dim)
             self.registered(self.owner, replace(value, kind=kind))
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
         return NONE
