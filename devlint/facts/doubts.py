@@ -185,13 +185,28 @@ def stays_on_host(sites: CallSites, event: Meet) -> bool:
 def default_is_set(sites: CallSites, legacy: bool) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
+    Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
     `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
     """
     for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
         for looked in sites.mentioning(word):
-            if sets_default(looked, word) and is_of_program(sites, looked) and leads_to(sites, looked.path, sites.path):
+            if not sets_default(looked, word) or not is_of_program(sites, looked):
+                continue
+            if leads_to(sites, looked.path, sites.path):
+                return True
+            if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True
     return False
+
+
+def packages_of(sites: CallSites) -> list[str]:
+    """The `__init__.py` of the packages that the checked file is in."""
+    found = []
+    folder = os.path.dirname(sites.path)
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        found.append(os.path.join(folder, "__init__.py"))
+        folder = os.path.dirname(folder)
+    return [path for path in found if path != sites.path]
 
 
 def is_of_program(sites: CallSites, looked: Looked) -> bool:

@@ -11,7 +11,7 @@ from devlint import knowledge
 from devlint.facts import guesses
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
-from devlint.facts.callers import last_name
+from devlint.facts.callers import last_name, lineage
 from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
@@ -625,6 +625,23 @@ class Functions(Registration):
     def constructions(self) -> dict[Span, tuple[ClassFacts, Arguments, Value]]:
         """The calls that made objects, by their place: the class, the arguments, the default device there."""
         return {}
+
+    def stated(self, owner: Value, name: str) -> Value | None:
+        made = self.constructions.get(owner.because[0].span) if owner.because else None
+        found = made[0].method("__init__") if made is not None else None
+        if made is None or found is None or made[1].star or made[1].double_star:
+            return None
+        stored = [
+            n.value
+            for class_ in lineage(made[0])  # a method `to` may set it again
+            for n in walk(class_.node)
+            if isinstance(n, ast.Assign) and any(isinstance(t, ast.Attribute) and t.attr == name for t in n.targets)
+        ]
+        if len(stored) != 1 or not isinstance(stored[0], ast.Name):
+            return None
+        kept = Value("device", frozenset({Symbol(stored[0].id, 1)}))
+        given = self.as_given(kept, owner)
+        return given if given != kept and given.device else None
 
     def as_given(self, value: Value, owner: Value) -> Value:
         span = owner.ident or (owner.because[0].span if owner.because else None)

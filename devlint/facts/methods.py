@@ -129,6 +129,8 @@ class Methods(Calls):
             return base.elements[name]
         if base.kind == "object" and base.type_name in self.classes:
             found = self.classes[base.type_name].attribute(name)
+            if name == "device" and (found is None or found.kind == "unknown") and (stated := self.stated(base, name)):
+                return stated
             return self.at_home(found, base) if found is not None and found.device != HOME else found or NOTHING
         if base.kind == "optimizer" and name == "param_groups":
             return NOTHING
@@ -225,6 +227,10 @@ class Methods(Calls):
     def as_given(self, value: Value, owner: Value) -> Value:
         """An attribute that is where an argument of its object's constructor says."""
         return value
+
+    def stated(self, owner: Value, name: str) -> Value | None:
+        """The device that an object keeps from its constructor: a constant that it was given, or a default. Else None."""
+        return None
 
     # -- method calls -------------------------------------------------------------------------------------------------
 

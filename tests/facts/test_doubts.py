@@ -40,6 +40,13 @@ def test_default_that_the_importing_script_sets_counts(checked: Checked, stateme
     assert codes(checked(files, "models/net.py")) == expected
 
 
+def test_default_that_the_package_sets_when_it_is_imported_counts(checked: Checked) -> None:
+    setter = "import torch\ndef choose(device):\n    torch.set_default_device(device)\n"
+    files = {"pack/__init__.py": "from .start import choose\nchoose('cuda')\n", "pack/start.py": setter}
+    assert codes(checked({**files, "pack/net.py": NET}, "pack/net.py")) == []
+    assert codes(checked({**files, "pack/__init__.py": "", "pack/net.py": NET}, "pack/net.py")) == ["DEV102"]
+
+
 def test_default_that_another_program_sets_does_not_count(checked: Checked) -> None:
     script = "import torch\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
     assert codes(checked({"net.py": NET, "other.py": script}, "net.py")) == ["DEV102"]
