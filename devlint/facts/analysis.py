@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, last_name, lineage, moves
+from devlint.facts.callers import Callers, is_own_attribute, is_self_attribute, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import Definition, collect_class, definitions, settle
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
@@ -20,7 +20,6 @@ from devlint.facts.nodes import walk
 from devlint.facts.parameters import makes_tensor
 from devlint.facts.programs import is_host_program
 from devlint.facts.project import Loaded, Project, Reach
-from devlint.facts.registration import is_self_attribute
 from devlint.facts.result import Facts
 from devlint.facts.scan import Scan, scan
 from devlint.facts.survey import survey
@@ -453,10 +452,6 @@ def is_set_by_holder(flow: Flow, class_: ClassFacts, name: str) -> bool:
                 if last_name(target.value) in holders:
                     return True
     return False
-
-
-def is_own_attribute(node: ast.expr, name: str) -> bool:
-    return is_self_attribute(node) and last_name(node) == name
 
 
 def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:

@@ -23,7 +23,8 @@ _HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
 _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
 _CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
 _MOVES = frozenset({"to", "cuda", "xpu", "npu", "type_as"})
-_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+#: Methods that give host data, whatever they are called on.
+TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: What runs a function that it is given on the host, with arguments of its own.
 _POOLS = (
     "submit", "map", "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process", "Thread",
@@ -190,11 +191,11 @@ class Callers:
         init = owner.methods.get("__init__") if owner is not None else None
         if init is None or self.scan.tree is None:
             return False
-        inside = {id(n) for n in walk(init) if reads_of_self(n, name)}
+        inside = {id(n) for n in walk(init) if is_own_attribute(n, name)}
         own = {id(n) for n in walk(owner.node)} if owner is not None else set()
         for node in walk(self.scan.tree):
             if isinstance(node, ast.Attribute) and node.attr == name and id(node) not in inside:
-                if id(node) in own or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+                if id(node) in own or not is_self_attribute(node):
                     return False  # `self.name` of another class is another property
         return bool(inside)
 
@@ -300,7 +301,7 @@ class Callers:
             return False
         *_, start = chain(argument)
         if not isinstance(start, ast.Name) or any(
-            isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(argument)
+            isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(argument)
         ):
             return False
         spec = caller.node.args
@@ -324,7 +325,7 @@ class Callers:
 
     def is_placed(self, node: ast.expr) -> bool:
         """Whether an expression shows that it may be on an accelerator: moved there, or what a model gives."""
-        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
+        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(node)):
             return False
         for child in walk(node):
             if isinstance(child, ast.Name) and child.id in self.placed:
@@ -403,13 +404,13 @@ def is_property(node: ast.AST) -> bool:
     return any(last_name(d) in ("property", "cached_property") for d in getattr(node, "decorator_list", ()))
 
 
-def reads_of_self(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr == name
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    )
+def is_self_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def is_own_attribute(node: ast.AST, name: str) -> bool:
+    """Whether an expression is `self.name`."""
+    return is_self_attribute(node) and getattr(node, "attr", "") == name
 
 
 def given(call: ast.Call, parameter: str, position: int) -> list[ast.expr]:

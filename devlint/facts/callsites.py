@@ -17,15 +17,16 @@ from functools import cached_property, partial
 from typing import Literal, NamedTuple
 
 from devlint.facts.callers import (
+    TO_HOST,
     Callers,
     chain,
     given,
+    is_own_attribute,
     last_name,
     lineage,
     moved_after,
     moves,
     prepares_data,
-    reads_of_self,
     with_aliases,
 )
 from devlint.facts.classes import ClassFacts
@@ -50,8 +51,6 @@ DEPTH = 3  # functions that pass an argument on to the next
 CANDIDATES = 10  # other files that are read for one function
 LOADED = 24  # other files that are read for one checked file
 RUNS = 60  # functions that are interpreted for one checked file
-#: What turns into host data whatever is given it.
-_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 _HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})
 #: What applies the functions and objects that it is given to items of data sets, or in another process on the host.
 _HOST_RUNNERS = frozenset(
@@ -119,7 +118,7 @@ class Listener(Flow):
             return self.placed(node, value)
         if value.kind == "module" and value.device and self.function is not None and not value.shared:
             return self.placed(node, value)
-        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in _TO_HOST for c in chain(node)):
+        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(node)):
             return HOST
         if value.kind == "unknown":
             if self.owner is not None and isinstance(node, ast.Attribute) and is_kept_on_host(self.owner.node, node):
@@ -188,16 +187,16 @@ def plain_names(node: ast.AST) -> list[str]:
 
 def is_kept_on_host(class_: ast.ClassDef, attribute: ast.Attribute) -> bool:
     """Whether all that a class stores in `self.name` is None or made on the host: `torch.from_numpy(a)`, `x.cpu()`."""
-    if not reads_of_self(attribute, attribute.attr):
+    if not is_own_attribute(attribute, attribute.attr):
         return False
     stored = [
         node.value
         for node in walk(class_)
-        if isinstance(node, ast.Assign) and any(reads_of_self(t, attribute.attr) for t in node.targets)
+        if isinstance(node, ast.Assign) and any(is_own_attribute(t, attribute.attr) for t in node.targets)
     ]
     kept = [v for v in stored if not (isinstance(v, ast.Constant) and v.value is None)]
     return bool(kept) and all(
-        any(isinstance(c, ast.Call) and last_name(c.func) in _TO_HOST | {"from_numpy"} for c in chain(v)) for v in kept
+        any(isinstance(c, ast.Call) and last_name(c.func) in TO_HOST | {"from_numpy"} for c in chain(v)) for v in kept
     )
 
 

@@ -10,14 +10,13 @@ from typing import Any, cast
 from devlint.facts import batches, callers, grown_lists, guesses, reads, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
-from devlint.facts.callers import chain, last_name, moves
+from devlint.facts.callers import chain, is_self_attribute, last_name, moves
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.expressions import OPERATORS, is_index
 from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
-from devlint.facts.registration import is_self_attribute
 from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,

@@ -11,7 +11,7 @@ from devlint import knowledge
 from devlint.facts import guesses
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
-from devlint.facts.callers import last_name, lineage
+from devlint.facts.callers import is_self_attribute, last_name, lineage
 from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
@@ -22,7 +22,7 @@ from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tensor
-from devlint.facts.registration import Registration, is_made_here, is_self_attribute, reads
+from devlint.facts.registration import Registration, is_made_here, reads
 from devlint.facts.scan import FunctionScan
 from devlint.facts.values import (
     COMPUTED,

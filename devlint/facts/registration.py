@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from devlint.facts import aliases
 from devlint.facts.adopted import AdoptedClass
+from devlint.facts.callers import is_own_attribute
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
@@ -268,10 +269,6 @@ def container_of(value: Value) -> Container:
     return "dict" if value.kind == "dict" else "tuple" if value.kind == "tuple" else "list"
 
 
-def is_self_attribute(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-
-
 def is_below_self(node: ast.expr) -> bool:
     """Whether an expression reads something that `self` holds, at any depth: `self.conv.weight`, `self.layers[0].bias`."""
     if not isinstance(node, ast.Attribute):
@@ -289,11 +286,7 @@ def written_out(node: ast.expr) -> list[ast.expr]:
 
 def reads(node: ast.expr, name: str) -> bool:
     """Whether an expression reads `self.name`."""
-    return any(
-        is_self_attribute(child) and getattr(child, "attr", "") == name
-        for child in walk(node)
-        if isinstance(child, ast.expr)
-    )
+    return any(is_own_attribute(child, name) for child in walk(node) if isinstance(child, ast.expr))
 
 
 def kind_of(value: Value) -> What | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import HOST_LIBRARIES, chain
+from devlint.facts.callers import HOST_LIBRARIES, TO_HOST, chain
 from devlint.facts.nodes import children, walk
 from devlint.facts.parameters import makes_tensor
 from devlint.facts.returned import own_nodes
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from devlint.facts.machine import Function
     from devlint.facts.scan import Site
 
-_TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: Methods of figures, axes and writers, which show or keep what they are given.
 _SHOWS = frozenset(
     {
@@ -99,7 +98,7 @@ def is_read(node: ast.AST, around: Mapping[ast.AST, ast.AST], names: Mapping[str
     while True:
         outer = around.get(node)
         if isinstance(outer, ast.Attribute):
-            if outer.attr in _TO_HOST and isinstance(around.get(outer), ast.Call):
+            if outer.attr in TO_HOST and isinstance(around.get(outer), ast.Call):
                 return True
             node = outer
         elif (isinstance(outer, ast.Call) and outer.func is node) or (

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from devlint.facts.callers import is_self_attribute
 from devlint.facts.calls import CLOCKS
 from devlint.facts.classes import ClassFacts
-from devlint.facts.registration import is_self_attribute
 
 Qualify = Callable[[ast.expr], str | None]
 #: Names of what waits for the device, functions of the project among them.

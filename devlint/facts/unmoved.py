@@ -10,10 +10,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from devlint.facts.callers import chain, last_name, lineage, moves
+from devlint.facts.callers import chain, is_self_attribute, last_name, lineage, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.nodes import walk
-from devlint.facts.registration import is_self_attribute
 from devlint.facts.scan import Site
 
 if TYPE_CHECKING:
