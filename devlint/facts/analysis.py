@@ -30,7 +30,8 @@ from devlint.settings import Settings
 from devlint.source import Source
 
 if TYPE_CHECKING:
-    from devlint.facts.callsites import CallSites, Listener
+    from devlint.facts.callsites import CallSites
+    from devlint.facts.listener import Listener
 
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
 BUDGET_FACTOR = 60
@@ -118,7 +119,7 @@ class _Ask:
             sys.setrecursionlimit(limit)
 
     def searched(self) -> Search | None:
-        return self._sites.search() if self._sites is not None else None
+        return self._sites.files.search() if self._sites is not None else None
 
     def _call_sites(self) -> CallSites:
         if self._sites is None:
@@ -130,7 +131,7 @@ class _Ask:
         return self._sites
 
     def _listener(self, loaded: Loaded, reach: Reach) -> Listener:
-        from devlint.facts.callsites import Listener
+        from devlint.facts.listener import Listener
 
         flow = _muted(self._settings, loaded, Listener)
         assert isinstance(flow, Listener)

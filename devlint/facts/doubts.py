@@ -23,7 +23,8 @@ from devlint.facts.values import CPU
 from devlint.project_files import is_installable
 
 if TYPE_CHECKING:
-    from devlint.facts.callsites import CallSites, Looked
+    from devlint.facts.callsites import CallSites
+    from devlint.facts.neighbours import Looked
 
 #: What is asked where a flag says that no card is used.
 _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
@@ -189,7 +190,7 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
     `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
     """
     for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
-        for looked in sites.mentioning(word):
+        for looked in sites.files.mentioning(word):
             if not sets_default(looked, word) or not is_of_program(sites, looked):
                 continue
             if leads_to(sites, looked.path, sites.path):
@@ -211,7 +212,7 @@ def packages_of(sites: CallSites) -> list[str]:
 
 def is_of_program(sites: CallSites, looked: Looked) -> bool:
     """Whether a script and the checked file are of one program: an example beside an installed package is one of its users."""
-    root = sites.files.root if sites.files is not None else ""
+    root = sites.files.root
     if not is_installable(root):
         return True
     tops = {os.path.relpath(path, root).split(os.sep)[0] for path in (looked.path, sites.path)}
@@ -245,9 +246,9 @@ def leads_to(sites: CallSites, start: str, goal: str) -> bool:
 
 
 def imported_files(sites: CallSites, path: str) -> Iterator[str]:
-    offered = sites.reach.exports(path)
+    offered = sites.files.reach.exports(path)
     for qualname in (*offered.imports.values(), *offered.stars) if offered is not None else ():
-        found = sites.reach.file_of(path, qualname)
+        found = sites.files.reach.file_of(path, qualname)
         if found is not None:
             yield found
 
@@ -260,7 +261,7 @@ def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> 
     if not isinstance(node.value, ast.Name) or node.value.id != "self":
         return False
     class_name = function.split(".", 1)[0]
-    for looked in sites.mentioning(class_name):
+    for looked in sites.files.mentioning(class_name):
         for class_ in (n for n in walk(looked.loaded.tree) if isinstance(n, ast.ClassDef)):
             if sites.derives(looked, class_, class_name) and binds(class_, node.attr):
                 return True
@@ -311,8 +312,8 @@ def is_left_over(sites: CallSites, function: Function) -> bool:
         return False
     stem = os.path.basename(sites.path)[: -len(".py")]
     around = owner.name if owner is not None else stem
-    users = set(sites.files_mentioning(stem))
-    if users.intersection(sites.files_mentioning(node.name), sites.files_mentioning(around)):
+    users = set(sites.files.mentioned_in(stem))
+    if users.intersection(sites.files.mentioned_in(node.name), sites.files.mentioned_in(around)):
         return False
     return any(sites.path in imported_files(sites, path) for path in sorted(users)[:READ])
 
@@ -326,7 +327,7 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
     if function is None or isinstance(function.node, ast.Lambda):
         return False
     name = function.node.name
-    if name.startswith("__") or not (name.startswith("_") or sites.is_closed):
+    if name.startswith("__") or not (name.startswith("_") or sites.files.is_closed):
         return False  # who calls what is public may be elsewhere
     places = [event.node, *(creation.node for creation in event.off.value.made)]
     options = {o for place in places for o in wanted_options(function.node, place)}

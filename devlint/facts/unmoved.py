@@ -16,7 +16,8 @@ from devlint.facts.nodes import walk
 from devlint.facts.scan import Site
 
 if TYPE_CHECKING:
-    from devlint.facts.callsites import CallSites, Looked
+    from devlint.facts.callsites import CallSites
+    from devlint.facts.neighbours import Looked
 
 _CARDS = frozenset({"cuda", "xpu", "npu"})
 HOLDERS = 3  # modules that hold the next one
@@ -28,12 +29,12 @@ _MOVING = frozenset({"to", "cuda", "xpu", "npu", "hpu", "to_empty", "share_memor
 def is_never_moved(sites: CallSites, function: str) -> bool:
     """Whether the method with this qualified name is one of a module that the project makes and never moves."""
     class_ = sites.class_of(function)
-    own = next(sites.mentioning(class_.name), None) if class_ is not None else None
+    own = next(sites.files.mentioning(class_.name), None) if class_ is not None else None
     if class_ is None or own is None or not class_.is_module:
         return False
     if any(moves_own_state(each) for each in lineage(class_)):
         return True
-    if not sites.is_closed:
+    if not sites.files.is_closed:
         return False  # who installs it may move it
     return stays(sites, own, class_, 0)
 
@@ -54,10 +55,10 @@ def moves_own_state(class_: ClassFacts) -> bool:
 
 def stays(sites: CallSites, home: Looked, class_: ClassFacts, depth: int) -> bool:
     """Whether the project makes objects of a class, and every one of them stays where it was made."""
-    if depth > HOLDERS or class_.node.decorator_list or not sites.reads_all(class_.name):
+    if depth > HOLDERS or class_.node.decorator_list or not sites.files.reads_all(class_.name):
         return False
     made = False
-    for looked in sites.mentioning(class_.name):
+    for looked in sites.files.mentioning(class_.name):
         tree = looked.loaded.tree
         if is_base(tree, class_.name) or is_in_text(looked, class_.name):
             return False
@@ -92,8 +93,8 @@ def object_stays(sites: CallSites, looked: Looked, site: Site, depth: int) -> bo
 
 def is_kept(sites: CallSites, name: str, kinds: Kinds = NAMES) -> bool:
     """Whether no file of the project moves or hands on what has the name."""
-    return sites.reads_all(name) and all(
-        is_kept_in(sites, looked.loaded.tree, name, kinds) for looked in sites.mentioning(name)
+    return sites.files.reads_all(name) and all(
+        is_kept_in(sites, looked.loaded.tree, name, kinds) for looked in sites.files.mentioning(name)
     )
 
 
@@ -127,11 +128,11 @@ def is_kept_in(sites: CallSites, tree: ast.AST, name: str, kinds: Kinds = NAMES,
 def is_kept_by(sites: CallSites, call: ast.Call, key: int | str, depth: int) -> bool:
     """Whether every function of the project that a call may mean keeps an argument, by its position or name."""
     name = last_name(call.func)
-    if depth > HOLDERS or not name or (not key and isinstance(key, str)) or not sites.reads_all(name):
+    if depth > HOLDERS or not name or (not key and isinstance(key, str)) or not sites.files.reads_all(name):
         return False
     found = [
         node
-        for looked in sites.mentioning(name)
+        for looked in sites.files.mentioning(name)
         for node in walk(looked.loaded.tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name
     ]

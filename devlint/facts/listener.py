@@ -1,0 +1,132 @@
+"""An interpreter that notes what the arguments of some calls say of where they are: on the host, on a device, unknown."""
+
+from __future__ import annotations
+
+import ast
+from typing import Literal, NamedTuple
+
+from devlint.facts.callers import TO_HOST, chain, is_own_attribute, last_name
+from devlint.facts.flow import Flow
+from devlint.facts.machine import Function
+from devlint.facts.nodes import walk
+from devlint.facts.operations import BATCH, CPU_PLACE
+from devlint.facts.values import CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
+from devlint.model import Origin
+
+_HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})
+#: Factories of made-up data: at module level their results show how something is used, not what it gets in use.
+_MADE_UP = frozenset(
+    f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
+)
+
+Answer = Literal["host", "batch", "device", "argument", "unknown"]
+
+
+class Said(NamedTuple):
+    """What one call says of one argument. "argument": it passes on the parameter `name` of `function`; "batch": it passes
+    on what a loader gives, unmoved.
+    """
+
+    answer: Answer
+    function: Function | None = None
+    name: str = ""
+    where: Origin | None = None
+
+
+UNKNOWN = Said("unknown")
+HOST = Said("host")
+LOADED_BATCH = Said("batch")
+
+
+class Listener(Flow):
+    """The interpreter, noting what some expressions say of where they are."""
+
+    wanted: set[int]
+    heard: dict[int, list[Said]]
+
+    def evaluate(self, node: ast.expr) -> Value:
+        value = super().evaluate(node)
+        if id(node) in self.wanted:
+            self.heard.setdefault(id(node), []).append(self.said(node, value))
+        return value
+
+    def element(self, value: Value) -> Value:
+        """What a loop takes from an array is host data, too: an array or a number."""
+        if value.kind == "ndarray":
+            return value
+        if value.type_name in ("zip", "enumerate") and isinstance(value.elements, tuple):
+            parts = tuple(map(self.element, value.elements))
+            return Value("tuple", elements=parts if value.type_name == "zip" else (NUMBER, *parts))
+        return super().element(value)
+
+    def said(self, node: ast.expr, value: Value) -> Said:
+        if self.host and not is_surely_accelerator(value.device):
+            return HOST
+        if value.kind in _HOST_KINDS:
+            return HOST
+        if value.kind in ("list", "tuple") and isinstance(value.elements, tuple):
+            parts = [self.said(node, element) for element in value.elements]
+            return next((p for p in parts if p.answer == "device"), parts[0] if len(set(parts)) == 1 else UNKNOWN)
+        if (value.is_tensor or value.type_name == GUESS) and value.device:
+            return self.placed(node, value)
+        if value.kind == "module" and value.device and self.function is not None and not value.shared:
+            return self.placed(node, value)
+        if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(node)):
+            return HOST
+        if value.kind == "unknown":
+            if self.owner is not None and isinstance(node, ast.Attribute) and is_kept_on_host(self.owner.node, node):
+                return HOST
+            return self.passed_on(node)
+        return UNKNOWN
+
+    def placed(self, node: ast.expr, value: Value) -> Said:
+        """What a tensor says whose device is known, or assumed."""
+        if value.device == CPU:
+            made_up = bool(value.made) and all(c.function in _MADE_UP for c in value.made) and self.function is None
+            if value.type_name == BATCH:
+                return LOADED_BATCH
+            return UNKNOWN if made_up else HOST
+        if CPU_PLACE in value.device or not may_be_accelerator(value.device):
+            return UNKNOWN
+        places = self.assumed_modules if value.kind == "module" else self.assumed
+        assumed = places.get(value.because[0].span) if value.because and value.because[0].path is None else None
+        if assumed is not None:
+            return Said("argument", *assumed)
+        if value.type_name == GUESS:
+            return UNKNOWN
+        return Said("device", where=Origin(self.span(node), "", self.source.path))
+
+    def passed_on(self, node: ast.expr) -> Said:
+        """A parameter that is passed on as it is, whatever it is."""
+        *_, start = chain(node)
+        function = self.function
+        if (
+            function is None
+            or not isinstance(start, ast.Name)
+            or any(isinstance(c, ast.Attribute) for c in chain(node))
+        ):
+            return UNKNOWN
+        own = self.scan.functions.get(id(function.node))
+        if own is None or own.bound.get(start.id) or start.id not in parameters(function):
+            return UNKNOWN
+        return Said("argument", function, start.id)
+
+
+def is_kept_on_host(class_: ast.ClassDef, attribute: ast.Attribute) -> bool:
+    """Whether all that a class stores in `self.name` is None or made on the host: `torch.from_numpy(a)`, `x.cpu()`."""
+    if not is_own_attribute(attribute, attribute.attr):
+        return False
+    stored = [
+        node.value
+        for node in walk(class_)
+        if isinstance(node, ast.Assign) and any(is_own_attribute(t, attribute.attr) for t in node.targets)
+    ]
+    kept = [v for v in stored if not (isinstance(v, ast.Constant) and v.value is None)]
+    return bool(kept) and all(
+        any(isinstance(c, ast.Call) and last_name(c.func) in TO_HOST | {"from_numpy"} for c in chain(v)) for v in kept
+    )
+
+
+def parameters(function: Function) -> set[str]:
+    spec = function.node.args
+    return {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}
