@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -78,9 +78,8 @@ class AdoptedClass(ClassFacts):
         """Whether the text of one of its methods moves something."""
         return self.found.exported_class.moves
 
-    @property
-    def returned(self) -> Mapping[str, Returned]:
-        return self.found.exported_class.returned
+    def returned_of(self, name: str) -> Returned:
+        return self.found.exported_class.returned.get(name, {})
 
     @property
     def method_names(self) -> Collection[str]:

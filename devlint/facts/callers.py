@@ -174,6 +174,8 @@ class Callers:
 
     def _is_applied_by_init_alone(self, name: str) -> bool:
         """Whether all that the file does with a function is to apply it in the `__init__` of modules: it sets weights."""
+        if "apply" not in self.scan.calls:
+            return False
         applied: set[int] = set()
         for class_ in self.classes.values():
             init = class_.methods.get("__init__") if class_.is_module and not class_.abroad else None

@@ -53,7 +53,7 @@ class ClassFacts:
     properties: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
     moving: dict[str, bool] = field(default_factory=dict)  # by method: whether it puts its inputs somewhere itself
-    given_back: Mapping[str, Returned] | None = None  # see `returned`
+    given_back: dict[str, Returned] = field(default_factory=dict)  # see `returned_of`
     extended: bool = False  # bases from other files were looked up
     followed: frozenset[str] = frozenset()  # those that were found
 
@@ -74,15 +74,19 @@ class ClassFacts:
     @property
     def returned(self) -> Mapping[str, Returned]:
         """What its own methods give back that is on the host, by name; those that give nothing of that kind left out."""
-        if self.given_back is None:
-            found = {name: returned(method) for name, method in self.methods.items()}
-            self.given_back = {name: parts for name, parts in found.items() if parts}
-        return self.given_back
+        found = {name: self.returned_of(name) for name in self.methods}
+        return {name: parts for name, parts in found.items() if parts}
+
+    def returned_of(self, name: str) -> Returned:
+        """What one of its own methods gives back that is on the host."""
+        if name not in self.given_back:
+            self.given_back[name] = returned(self.methods[name])
+        return self.given_back[name]
 
     def returned_by(self, name: str) -> Returned | None:
         """What a method, its own or an inherited one, gives back that is on the host; None where none is known."""
         if name in self.method_names:
-            return self.returned.get(name, {})
+            return self.returned_of(name)
         inherited = (base.returned_by(name) for base in self.local_bases)
         return next((found for found in inherited if found is not None), None)
 

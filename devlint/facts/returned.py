@@ -22,6 +22,12 @@ _SAME = frozenset(
         "double", "half", "long", "int", "bool", "mean", "sum", "astype", "copy",
     }
 )  # fmt: skip
+_BINDING = frozenset(
+    {
+        ast.Return, ast.Yield, ast.YieldFrom, ast.Assign, ast.AugAssign, ast.Tuple, ast.List, ast.For, ast.withitem,
+        ast.NamedExpr, ast.arg,
+    }
+)  # fmt: skip
 _NUMBERS = frozenset({"float", "int", "len", "bool"})
 _WORDS = (".item(", ".numpy(", ".tolist(", ".cpu(", "float(", "int(", "len(")
 
@@ -36,6 +42,8 @@ def returned(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Returned:
     statements: list[ast.Return] = []
     bound: dict[str, list[ast.expr | None]] = {}
     for node in own_nodes(method):
+        if type(node) not in _BINDING:
+            continue
         if isinstance(node, ast.Return):
             statements.append(node)
         elif isinstance(node, (ast.Yield, ast.YieldFrom)):

@@ -11,6 +11,12 @@ from devlint.facts.nodes import PARTS
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
+#: What is noted of a file, besides names, attributes and calls.
+_NOTED = frozenset(
+    {ast.Subscript, ast.Assign, ast.For, ast.comprehension, ast.Global, ast.Nonlocal, ast.ClassDef, *_FUNCTIONS}
+)
+
+
 @dataclass(slots=True)
 class FunctionScan:
     """What one function's text holds, nested functions included.
@@ -118,24 +124,25 @@ def scan(tree: ast.Module) -> Scan:
                     elif isinstance(value, ast.Attribute):
                         found.collators.add(value.attr)
             continue
-        if isinstance(node, ast.Subscript):
-            inside.subscripts.append(node)
-        elif isinstance(node, (ast.Assign, ast.For, ast.comprehension)):
-            inside.assigns.append(node)
-        elif isinstance(node, ast.Global):
-            found.rebound.update(node.names)
-        elif isinstance(node, ast.Nonlocal):
-            inside.nonlocals.update(node.names)
-        elif isinstance(node, ast.ClassDef):
-            around.append((stack, inside, caller, owner))
-            inside.size += size
-            stack, size, owner = [], 0, node
-        elif isinstance(node, _FUNCTIONS):
-            around.append((stack, inside, caller, owner))
-            inside.size += size
-            own = found.functions.setdefault(id(node), FunctionScan(node, owner))
-            nested.append((own, inside))
-            stack, size, inside, caller = [], 0, own, caller or own
+        if kind in _NOTED:
+            if isinstance(node, ast.Subscript):
+                inside.subscripts.append(node)
+            elif isinstance(node, (ast.Assign, ast.For, ast.comprehension)):
+                inside.assigns.append(node)
+            elif isinstance(node, ast.Global):
+                found.rebound.update(node.names)
+            elif isinstance(node, ast.Nonlocal):
+                inside.nonlocals.update(node.names)
+            elif isinstance(node, ast.ClassDef):
+                around.append((stack, inside, caller, owner))
+                inside.size += size
+                stack, size, owner = [], 0, node
+            elif isinstance(node, _FUNCTIONS):
+                around.append((stack, inside, caller, owner))
+                inside.size += size
+                own = found.functions.setdefault(id(node), FunctionScan(node, owner))
+                nested.append((own, inside))
+                stack, size, inside, caller = [], 0, own, caller or own
         for field_name in PARTS[kind]:
             part = getattr(node, field_name, None)
             if part.__class__ is list:
