@@ -244,6 +244,15 @@ class Callers:
             )
         return self._pure
 
+    def is_pure_in(self, function: Function) -> bool:
+        """`is_pure`, or that a function of a file that imports such libraries names none of them."""
+        if self.is_pure:
+            return True
+        if self.scan.tree is None or runs_something(self.scan.tree.body) or prepares_data(self.path):
+            return False
+        host = {name for name, target in self.imports.items() if target.split(".", 1)[0] in HOST_LIBRARIES}
+        return not any(isinstance(n, ast.Name) and n.id in host for n in walk(function.node))
+
     @property
     def handles_modules(self) -> bool:
         """Whether a class of the file is a module."""

@@ -749,7 +749,7 @@ class Calls(Devices):
             return True
         function, name = assumed
         evidence = self.evidence.get(id(function.node))
-        annotated = evidence is None or name in evidence.annotated
+        annotated = evidence is None or name in evidence.annotated | evidence.several
         if not self.callers.sites(function) and (annotated or not self.callers.is_method_of_module(function)):
             return annotated
         return self.callers.may_pass_device_data(function, name, annotated)

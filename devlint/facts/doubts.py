@@ -51,7 +51,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_made_for_host(sites, event)
         ):
             return True
-    if isinstance(event, Meet) and event.how == "size" and stays_on_host(sites, event):
+    if isinstance(event, Meet) and event.how in ("size", "copy") and stays_on_host(sites, event):
         return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]

@@ -317,16 +317,18 @@ class Flow(Timing):
     def fills_for_device(self, target: ast.Subscript, value: Value) -> bool:
         """Whether a CPU tensor that is filled with this value is likely meant to be where the value is.
 
-        In a module's `forward`, in the state of a module, and in a function on annotated tensors of a file that works with
+        In a module's `forward`, in the state of a module, and in a function on annotated tensors that works with
         torch alone. Elsewhere results are collected on the host on purpose, for the most part.
         """
         if self.owner is not None and self.owner.is_module and not self.in_init and is_self_attribute(target.value):
             return True  # a module's state
-        if self.in_forward or self.function is None or self.owner is not None or not self.callers.is_pure:
+        if self.in_forward or self.function is None or self.owner is not None:
             return self.in_forward
+        if not self.callers.is_pure_in(self.function):
+            return False
         assumed = self.assumed.get(value.because[0].span) if value.because else None
         evidence = self.evidence.get(id(assumed[0].node)) if assumed is not None else None
-        return assumed is not None and evidence is not None and assumed[1] in evidence.annotated
+        return assumed is not None and evidence is not None and assumed[1] in evidence.annotated | evidence.several
 
     def is_counter(self, target: ast.Subscript) -> bool:
         """Whether what is written into is a local tensor that the host alone reads, as numbers."""

@@ -978,7 +978,9 @@ class Functions(Registration):
             level = self.conflict(CPU, elsewhere)
             given = [v for r in self.returns if (v := component(r, position)) is not None]
             rest = [side for v in given for side in by_path(v, elsewhere) if not side.made]
-            computed = [v for v in rest if v.is_tensor and v.device == elsewhere and not v.moved]
+            computed = [
+                v for v in rest if v.is_tensor and v.device == elsewhere and not (v.moved and not is_created(v))
+            ]
             if level is None or not computed or len(computed) < len(rest):
                 continue
             for creation in value.made:
@@ -1259,6 +1261,11 @@ def may_move(node: ast.expr) -> bool:
     return False
 
 
+def is_created(value: Value) -> bool:
+    """Whether a tensor is where it is since it was made there: `torch.zeros(3, device=x.device)`."""
+    return bool(value.because) and value.because[0].text.startswith("created on `")
+
+
 def component(value: Value, position: int) -> Value | None:
     """An element of a returned tuple, or the value itself."""
     if value.kind == "tuple" and isinstance(value.elements, tuple):
@@ -1274,7 +1281,7 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
     if value.split is None or not value.made or _ASKS.search(value.split[0]) is not None:
         return [value]
     sides = value.split[1:]
-    if not any(side.device == CPU and side.made for side in sides):
+    if not any(side.made and CPU <= side.device <= elsewhere | CPU for side in sides):
         return [value]
     return [
         replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from devlint import knowledge
+from devlint.facts import documented
 from devlint.facts.nodes import walk
 from devlint.facts.scan import FunctionScan
 from devlint.facts.values import GUESS, Value
@@ -43,6 +44,13 @@ _ALIAS = re.compile(r"^Tensor(s$|Or|Type|Like)|OrTensors?$")
 _SEVERAL = frozenset({"List", "list", "Tuple", "tuple", "Sequence", "Iterable", "Dict", "dict", "Mapping", "Iterator"})
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack", "torch.dstack"})
 _ANNOTATIONS = _CLASSES | {f"torch.{name}" for name in _CLASSES}
+#: Annotations of arrays with a shape [jaxtyping's documentation, `Float[Tensor, "batch channel"]`].
+_SHAPED = frozenset(
+    {
+        "Shaped", "Bool", "Key", "Num", "Inexact", "Float", "Complex", "Integer", "UInt", "Int", "Real", "BFloat16",
+        *(f"{name}{bits}" for name in ("Float", "Int", "UInt") for bits in (8, 16, 32, 64)), "Complex64", "Complex128",
+    }
+)  # fmt: skip
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
@@ -62,7 +70,21 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
         return isinstance(root, ast.Name) and _names_tensor(f"{names.get(root.id, root.id)}.{node.attr}")
     if isinstance(node, ast.Subscript):
         name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
-        return name == "Optional" and is_tensor_annotation(node.slice, names)
+        if name == "Optional":
+            return is_tensor_annotation(node.slice, names)
+        first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+        if name == "TensorType":  # `TensorType["batch", "channel"]`
+            return isinstance(node.value, ast.Name) and names.get(name, "").startswith("torchtyping.")
+        if name in ("Tensor", "Annotated"):
+            return is_tensor_annotation(first if name == "Annotated" else node.value, names)
+        if name not in _SHAPED:
+            return False
+        if isinstance(node.slice, ast.Tuple):
+            return is_tensor_annotation(first, names)
+        # `Float["batch channel"]`: a project's own short form, where its tensors are torch's
+        imported = isinstance(node.value, ast.Name) and names.get(name, "").endswith(f".{name}")
+        of_project = imported and names[name].split(".", 1)[0] not in ("jaxtyping", "typing", *_OTHER_TENSORS)
+        return of_project and isinstance(first, ast.Constant) and isinstance(first.value, str)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
         return bool(sides) and all(is_tensor_annotation(s, names) for s in sides)
@@ -155,6 +177,11 @@ class Evidence:
         self.several = {name for name in several if not _STORED.search(name)}  # tensors in a structure, by annotation
         self.maybe = {name for name, note in noted if may_be_tensor(note, names)}  # tensors or something else
         open_ = self.parameters - annotated - {"self", "cls"}
+        said = documented.of_function(node, own.owner)
+        self.annotated |= said.tensors & open_  # by the docstring, which counts as much
+        self.tensors |= said.tensors & open_
+        self.several |= {name for name in said.several & open_ if not _STORED.search(name)}
+        self.maybe |= said.maybe & open_
         shown = {
             id(call.func)
             for call in own.calls

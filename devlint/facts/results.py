@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ _SHOWS = frozenset(
         "add_histogram", "add_figure", "save_image", "imsave", "imwrite", "savetxt",
     }
 )  # fmt: skip
+#: Names of a project's own functions that do so: `plot_weights`, `draw_boxes`.
+_PLOTS = re.compile(r"_?(plot|show|draw|visuali[sz]e)(_|\Z)")
 
 
 def returns_host_data(function: ast.AST, names: Mapping[str, str]) -> bool:
@@ -113,7 +116,8 @@ def is_read(node: ast.AST, around: Mapping[ast.AST, ast.AST], names: Mapping[str
         return False
     *_, start = chain(outer.func)
     package = names.get(start.id, "").split(".", 1)[0] if isinstance(start, ast.Name) else ""
-    return package in HOST_LIBRARIES or getattr(outer.func, "attr", getattr(outer.func, "id", "")) in _SHOWS
+    name = getattr(outer.func, "attr", getattr(outer.func, "id", ""))
+    return package in HOST_LIBRARIES or name in _SHOWS or _PLOTS.match(name) is not None
 
 
 def parents(scope: ast.AST) -> dict[ast.AST, ast.AST]:
