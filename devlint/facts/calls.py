@@ -666,7 +666,8 @@ class Calls(Devices):
         span = self.span(node)
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
-            origin = Origin(span, f"created on `{short(self.text(device[0]))}` here")
+            named = "the CPU" if target.made else f"`{short(self.text(device[0]))}`"
+            origin = Origin(span, f"created on {named} here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
         elif any(v.kind == "device" for v in arguments.values):
@@ -728,7 +729,7 @@ class Calls(Devices):
                     continue
             level = self.conflict(CPU, other.value.device)
             if level is not None:
-                off = Operand(creation.span, creation.node, self.text(creation.node), replace(value, made=(creation,)))
+                off = self.operand(creation.place, replace(value, made=(creation,)))
                 because = (
                     Origin(creation.span, "created on the CPU here"),
                     Origin(self.span(node), f"{how} here"),

@@ -107,7 +107,7 @@ def is_no_alternative(sites: CallSites, event: Meet) -> bool:
 def is_made_for_host(sites: CallSites, event: Meet) -> bool:
     """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`."""
     function = sites.body(event.function)
-    made = [creation.node for creation in event.off.value.made]
+    made = [creation.place for creation in event.off.value.made]
     if function is None or not made:
         return False
     arms = [node for node in walk(function) if isinstance(node, ast.If) and asks_for_cpu(node.test)]
@@ -329,7 +329,7 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
     name = function.node.name
     if name.startswith("__") or not (name.startswith("_") or sites.files.is_closed):
         return False  # who calls what is public may be elsewhere
-    places = [event.node, *(creation.node for creation in event.off.value.made)]
+    places = [event.node, *(creation.place for creation in event.off.value.made)]
     options = {o for place in places for o in wanted_options(function.node, place)}
     options &= {o for o in options if is_off(function.node.args, o)}
     if not options:

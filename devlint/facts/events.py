@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from devlint.facts.frozen import record
 from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value
@@ -48,9 +48,26 @@ class Guards:
 NO_GUARDS = Guards()
 
 
+class Handed(NamedTuple):
+    """The call of a helper that has no device to give what it makes, and stands for the factory there.
+
+    `factory`: where that is. `whole`: the call gives the tensor itself, not something that holds it. `option`: the
+    parameter by which the helper could be told a device.
+    """
+
+    call: ast.Call
+    helper: str
+    factory: Origin
+    whole: bool
+    option: str | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Creation:
-    """A call that makes a tensor on the default device because it names none. Compared by identity of the call."""
+    """A call that makes a tensor on the default device because it names none. Compared by identity of the call.
+
+    `handed`: the call of a helper, see there; `span` and `scope` are those of that call, the rest is the factory's.
+    """
 
     span: Span
     function: str  # qualified: "torch.zeros"
@@ -58,6 +75,12 @@ class Creation:
     scope: Scope = field(repr=False)  # what was in scope when the call ran
     zero_dim: bool | None = None  # of the tensor that it makes
     takes_device: bool = True  # False for `torch.from_numpy`, `torch.Tensor` and others that only make CPU tensors
+    handed: Handed | None = None
+
+    @property
+    def place(self) -> ast.Call:
+        """The call to blame: the node of `span`."""
+        return self.node if self.handed is None else self.handed.call
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Creation) and other.span == self.span

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from devlint import knowledge
-from devlint.facts import guesses
+from devlint.facts import guesses, handed
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
 from devlint.facts.callers import is_self_attribute, last_name, lineage
@@ -16,7 +16,7 @@ from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
-from devlint.facts.events import Creation, Guards, Operand
+from devlint.facts.events import Creation, Guards
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
@@ -747,7 +747,8 @@ class Functions(Registration):
         elif summary.works and node is not None:
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
-        return self.without_symbols(summary.result, function, node, on_self)
+        result = self.without_symbols(summary.result, function, node, on_self)
+        return handed.received(self, result, function, node, bound)
 
     def of_subclass(self, node: ast.Call, arguments: list[Value]) -> Value:
         """What a module's method without a body is guessed to give; it rests on what was assumed of the tensors it is given."""
@@ -797,7 +798,8 @@ class Functions(Registration):
         if on_self:
             summary.attributes = {p: v for p, v in end.env.items() if p.startswith("self.")}
         self.apply(summary, function, node, on_self)
-        return self.without_symbols(result, function, node, on_self)
+        result = self.without_symbols(result, function, node, on_self)
+        return handed.received(self, result, function, node, bound)
 
     def without_symbols(
         self, value: Value, function: Function, node: ast.Call | None, on_self: bool, home: Machine | None = None
@@ -992,12 +994,10 @@ class Functions(Registration):
                     for side in by_path(v, frozenset({CPU_PLACE}))
                 ):
                     continue  # a scalar on the CPU combines with whatever the others give
-                off = Operand(
-                    creation.span, creation.node, self.text(creation.node), replace(value, device=CPU, made=(creation,))
-                )
+                off = self.operand(creation.place, replace(value, device=CPU, made=(creation,)))
                 because = (Origin(creation.span, "created on the CPU here"), *computed[0].because[:2])
                 other = replace(off, value=computed[0], text="what other paths return")
-                self.emit_meet(creation.node, "paths", "returned", off, other, level, because)
+                self.emit_meet(creation.place, "paths", "returned", off, other, level, because)
 
     ended = State({})  # the state in which the last function that was run ended
 

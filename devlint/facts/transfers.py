@@ -183,7 +183,7 @@ def unpinned(o: Outline) -> Iterator[UnpinnedCopy]:
                 continue
             if any(k.arg in ("pin_memory", None) for made in value.made for k in made.node.keywords):
                 continue
-            direct = any(made.span == event.receiver.span for made in value.made)
+            direct = any(made.span == event.receiver.span and made.handed is None for made in value.made)
             if direct and value.made[0].function not in _DIRECT:
                 continue
             if any("new" in made.function or made.function.endswith("_like") for made in value.made):

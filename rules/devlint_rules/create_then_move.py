@@ -124,7 +124,7 @@ class CreateThenMove(Rule[Move]):
 
 def _factory(event: Move) -> str | None:
     """The qualified name of the factory that is called right before the move."""
-    made = next((c for c in event.receiver.value.made if c.span == event.receiver.span), None)
+    made = next((c for c in event.receiver.value.made if c.span == event.receiver.span and c.handed is None), None)
     if made is None or made.function not in _CONSTANT | _OTHERS:
         return None
     return made.function

@@ -1,13 +1,14 @@
 """A new tensor is made without a device and then meets tensors that may be on an accelerator.
 
 ## What it flags
-A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when
-that tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a
-gradient. Also one that such a tensor's values are written into, in a module's `forward` and in functions on annotated
-tensors of a file that works with torch alone, or that is made in the size of such a tensor and is returned or kept:
-its result stays on the CPU. So does one that a function returns on one path where its other paths return what is
-computed from its arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through the
-default process group, since NCCL takes no CPU tensor. It is reported where the tensor is made.
+A factory call such as `torch.zeros` or `torch.arange` that names no device, so that its tensor is on the CPU, when that
+tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument, a parameter, a buffer or a gradient.
+Also one that such a tensor's values are written into, in a module's `forward` and in functions on annotated tensors of
+a file that works with torch alone, or that is made in the size of such a tensor and is returned or kept: its result
+stays on the CPU. So does one that a function returns on one path where its other paths return what is computed from its
+arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through the default process
+group, since NCCL takes no CPU tensor. It is reported where the tensor is made; where that is a helper without a device
+(no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper.
 
 ## Why it matters
 This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
@@ -34,8 +35,9 @@ Use instead:
 Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
 already. Unsafe where a result merely stays on the CPU, since what follows may count on that. Only `device=` is added,
 never `zeros_like` or `new_zeros`, which would take the dtype of the other tensor too. Constructors that take no
-`device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead. There is no fix next
-to `**kwargs`, across a comment, or where nothing in scope says the device; then it is a hint.
+`device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead, and so are calls of
+helpers that take none. There is no fix next to `**kwargs`, across a comment, or where nothing in scope says the device;
+then it is a hint.
 
 ## Known limits
 Assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
@@ -82,8 +84,20 @@ class NewTensorDefaultDevice(Rule[Meet]):
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
         first = event.off.value.made[0]
-        message = f"`{first.function}` makes a CPU tensor{self._consequence(event, site)}"
-        return Finding(first.span, message, self._fix(event, site), shared.trail(event, first.span))
+        does = f"`{first.function}` makes a CPU tensor" if first.handed is None else self._gives(first, site)
+        message = f"{does}{self._consequence(event, site)}"
+        trail = shared.trail(event, first.span)
+        if first.handed is not None and all(origin.span != first.handed.factory.span for origin in trail):
+            trail = (first.handed.factory, *trail)
+        return Finding(first.span, message, self._fix(event, site), trail)
+
+    def _gives(self, creation: Creation, site: Site) -> str:
+        """What the call of a helper gives that has no device of its own."""
+        handed = creation.handed
+        assert handed is not None
+        line = site.line(handed.factory.span)
+        option = "" if handed.option is None else f" without a `{handed.option}`"
+        return f"`{handed.helper}(...)`{option} gives a CPU tensor (made by `{creation.function}` on {line})"
 
     def _consequence(self, event: Meet, site: Site) -> str:
         """What becomes of the new tensor, as the rest of the sentence."""
@@ -113,7 +127,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
             if edit is None or device is None:
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
-            title = f"Create it on `{device}`"
+            title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
         safety = Safety.UNSAFE if event.how in ("copy", "size", "kept", "paths") else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 
@@ -123,9 +137,13 @@ class NewTensorDefaultDevice(Rule[Meet]):
         call = site.at(creation.span)
         if not isinstance(call, cst.Call) or site.has_comment(call):
             return None
+        written = site.expression(device)
+        if creation.handed is not None and creation.handed.option is None:
+            return Edit(call, shared.moved(call, written)) if creation.handed.whole else None
         if any(argument.star == "**" for argument in call.args):
             return None
-        written = site.expression(device)
+        if creation.handed is not None and creation.handed.option is not None:
+            return Edit(call, with_keyword(call, creation.handed.option, written))
         if not creation.takes_device:
             return Edit(call, shared.moved(call, written))
         return Edit(call, with_keyword(call, "device", written))
@@ -137,3 +155,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
             return False
         targets = {site.code(target.target).strip() for target in statement.targets}
         return name in targets and not re.search(rf"\b{re.escape(name)}\b", site.code(statement.value))
+
+
+def _is_created(creation: Creation) -> bool:
+    """Whether the call to blame can be told a device, or is the factory itself."""
+    return creation.handed is None or creation.handed.option is not None

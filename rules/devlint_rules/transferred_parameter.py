@@ -110,7 +110,7 @@ class TransferredParameter(Rule[Move]):
         data = made.args[0].value
         safety = Safety.SAFE
         creation = next((c for c in event.receiver.value.made if c.span == site.span(data)), None)
-        if creation is not None and creation.takes_device and isinstance(data, cst.Call):
+        if creation is not None and creation.handed is None and creation.takes_device and isinstance(data, cst.Call):
             if event.method != "to":
                 return hint
             moved: cst.BaseExpression = with_keyword(data, "device", call.args[0].value)
