@@ -289,7 +289,7 @@ class Callers:
         own, whole = self.signs
         if not whole:
             return False
-        if name.startswith("_") and name not in self.scan.handed:
+        if name.startswith("_") and name != "__call__" and name not in self.scan.handed:
             return False
         if annotated:
             return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from devlint.facts import callers, distributions, guesses, ordering, randomness,
 from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
-from devlint.facts.operations import BATCH, CPU_PLACE, TURN, How, short
+from devlint.facts.operations import BATCH, CPU_PLACE, ENCODED, TURN, How, short
 from devlint.facts.parameters import knows_other_tensors, reads_like_device
 from devlint.facts.values import (
     COMPUTED,
@@ -344,7 +344,7 @@ class Calls(Devices):
             return None
         if any(v.is_tensor and v.device != CPU for v in guesses.opened(v for _, v in arguments.every())):
             return None  # some processors keep what they are given where it is
-        origin = self.origin(node, "tensors made in host memory here")
+        origin = self.origin(node, ENCODED)
         return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
 
     def as_tensor(self, value: Value) -> Value:
@@ -524,7 +524,7 @@ class Calls(Devices):
         if "generator" in record.accepts:
             randomness.note_draw(self, node, record, arguments, operands)
         if record.host_only:
-            self.note_use(node, record.qualname, drawn(operands, arguments))
+            self.note_use(node, record.qualname, [*drawn(operands, arguments), *self.columns(record, arguments)])
             self.wait()
         out = arguments.get("out")
         device = arguments.get("device") if "device" in record.accepts else None
@@ -570,6 +570,16 @@ class Calls(Devices):
         if out is not None and out[1].is_tensor:
             return out[1]
         return value
+
+    def columns(self, record: Record, arguments: Arguments) -> Iterator[Operand]:
+        """The tensors of `pd.DataFrame({"x": x})`: each column becomes an array."""
+        first = arguments.get("data", 0) if record.qualname == "pandas.DataFrame" else None
+        if first is None or not isinstance(first[0], ast.Dict) or not isinstance(first[1].elements, dict):
+            return
+        for key, column in zip(first[0].keys, first[0].values, strict=True):
+            value = first[1].elements.get(str(key.value)) if isinstance(key, ast.Constant) else None
+            if value is not None and value.is_tensor:
+                yield self.operand(column, value)
 
     def result_of(
         self,
@@ -879,6 +889,8 @@ class Calls(Devices):
         if consumer != "numpy" and value.kind == "tensors" and not value.moved and origin is not None:
             # what a function that is not known gives may be arrays; a model that was moved gives tensors to fit
             return consumer.startswith("sklearn.") and origin.text.startswith("moved to")
+        if origin is not None and origin.text == COMPUTED and consumer != "numpy":
+            origin = value.because[-1]  # what it was computed from
         assumed = self.assumed.get(origin.span) if origin is not None else None
         if assumed is None:
             return True

@@ -12,7 +12,7 @@ from typing import Any
 from devlint.facts import attribute_lists, guesses, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_api, note_truth
-from devlint.facts.callers import last_name
+from devlint.facts.callers import chain, last_name
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.methods import ELEMENTS, Methods
@@ -194,8 +194,21 @@ class Expressions(Methods):
             return self.namespace(qualname)
         sizes = node.attr == "batch_sizes" and self.may_be_packed(base)
         if base.kind == "unknown" and node.attr not in ("device", "grad") and not sizes:
-            return guesses.part(base, node.attr)
+            return self.parameter_within(node) or guesses.part(base, node.attr)
         return self.read_attribute(node, base)
+
+    def parameter_within(self, node: ast.Attribute) -> Value | None:
+        """`model.head.weight` of a model whose class is not known: a parameter, which is where the model is."""
+        if node.attr not in ("weight", "bias"):
+            return None
+        for part in chain(node.value):
+            if isinstance(part, ast.Call):
+                return None
+            path = self.path(part)
+            known = self.lookup(path) if path is not None else None
+            if known is not None and known.kind == "module":
+                return Value("parameter", known.device, None, because=known.because) if known.device else None
+        return None
 
     def used_attribute(self, path: str, value: Value) -> Value:
         return value

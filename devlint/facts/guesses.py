@@ -57,10 +57,16 @@ def result(callee: ast.expr, given: Iterable[Value], origin: Callable[[], Origin
         return NOTHING
     origin_of = origin()
     if moved is None:
-        return guess(device, origin_of)
+        return replace(guess(device, origin_of), because=(origin_of, *source_of(given)))
     sides = (replace(guess(side.device, origin_of), because=side.because[:1], moved=side.moved) for side in moved[1:])
     first, second = sides
     return replace(guess(join(first.device, second.device), origin_of), split=(moved[0], first, second))
+
+
+def source_of(given: Iterable[Value]) -> tuple[Origin, ...]:
+    """Where the first tensor among some values comes from."""
+    tensors = (v for v in opened(given) if v.kind != "module" and (v.is_tensor or is_guess(v)))
+    return next((v.because[-1:] for v in tensors if v.because), ())
 
 
 def moved_on_a_path(given: Iterable[Value]) -> tuple[str, Value, Value] | None:

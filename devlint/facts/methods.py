@@ -15,8 +15,8 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH, CPU_PLACE, short, symbol
-from devlint.facts.parameters import reads_like_device
+from devlint.facts.operations import BATCH, CPU_PLACE, is_encoded, short, symbol
+from devlint.facts.parameters import TENSOR_ONLY, reads_like_device
 from devlint.facts.returned import as_returned
 from devlint.facts.scan import Scan
 from devlint.facts.values import (
@@ -212,6 +212,8 @@ class Methods(Calls):
                     )
                 if name == "module":
                     return replace(base, type_name=None)
+        if name in ("weight", "bias") and base.device and not base.type_name:
+            return Value("parameter", base.device, None, because=base.because)
         return NOTHING
 
     def at_home(self, value: Value, owner: Value) -> Value:
@@ -384,7 +386,7 @@ class Methods(Calls):
             if self.in_init and self.owner is not None and path is not None and path.split(".", 1)[0] == "self":
                 self.built.setdefault(self.owner.name, []).append(target.device)
         if discarded and path is not None and result.type_name == "moved" and receiver.kind == "unknown":
-            if self.is_called(path):  # a module, which moves in place
+            if self.is_called(path) or is_model_name(path.rsplit(".", 1)[-1]):  # a module, which moves in place
                 self.state.env[path] = replace(result, kind="module")
         if receiver.type_name == "moved" and discarded:
             # it moved before and may be a module, which moves in place
@@ -631,7 +633,10 @@ class Methods(Calls):
                     return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
                 return receiver if name in ("items", "values", "pop", "get", "copy") else Value("tensors", UNKNOWN)
             return NOTHING
-        return self.call_record(node, record, arguments, "method", name, operand)
+        value = self.call_record(node, record, arguments, "method", name, operand)
+        if value.type_name == GUESS and value.kind == "tensor" and name in TENSOR_ONLY:
+            return replace(value, type_name=None)  # no array has such a method
+        return value
 
     def wait_for(self, value: Value) -> None:
         if may_be_accelerator(value.device) or not value.device:
@@ -712,7 +717,11 @@ class Methods(Calls):
 
     def generate(self, node: ast.Call, model: Operand, arguments: Arguments) -> Value:
         """`model.generate(**inputs)`: the prompt must be where the model is [transformers/generation/utils.py]."""
-        lead = leading(arguments, self.tensors(arguments), model.value)
+        operands = self.tensors(arguments)
+        lead = leading(arguments, operands, model.value)
+        if lead is None:
+            prompts = [n for k, (n, _) in arguments.keywords.items() if k in ("inputs", "input_ids", "inputs_embeds")]
+            lead = next((o for o in operands if o.node in prompts), None)
         if lead is not None and model.value.device and lead.value.kind in TENSOR_KINDS:
             self.meet(node, [model, lead], "module", "generate", "exact")
         return self.guessed(node, arguments, model.value)
@@ -753,7 +762,7 @@ class Methods(Calls):
                     for operand in checked:
                         if operand is not lead and operand.value.zero_dim is True:
                             continue  # a scalar combines with tensors anywhere
-                        known = placed and id(operand.node) in inputs
+                        known = id(operand.node) in inputs and (placed or is_encoded(operand.value))
                         other = lead is None or lead.value.device != operand.value.device
                         if class_ is None and other and not known:
                             made = operand.value.made
@@ -990,7 +999,7 @@ def leading(arguments: Arguments, operands: list[Operand], module: Value) -> Ope
     A module that is assumed to be on an accelerator may well get whole batches from a loader that puts them there.
     """
     whole = arguments.keywords.get("**0")
-    if not arguments.nodes and whole is not None and module.device != HOME:
+    if not arguments.nodes and whole is not None and (module.device != HOME or is_encoded(whole[1])):
         return next((operand for operand in operands if operand.node is whole[0]), None)  # `model(**inputs)`
     first = arguments.nodes[0] if arguments.nodes else None
     while isinstance(first, (ast.Tuple, ast.List)) and first.elts:

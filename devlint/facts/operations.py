@@ -40,6 +40,8 @@ CPU_PLACE = Place("cpu")
 #: Type name of what a loop over a tensor gives: a number, where that has one dimension.
 TURN = "turn"
 HOST_BATCH = "its batches come from host memory"
+#: The text of the origin of what a tokenizer gives.
+ENCODED = "tensors made in host memory here"
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 How = Literal[
@@ -53,7 +55,9 @@ class Operations(Machine):
     def conflict_of(self, a: Value, b: Value) -> Conflict | None:
         """`conflict` of two values. One that on some path is a fresh CPU tensor conflicts there with an accelerator's."""
         if BATCH in (a.type_name, b.type_name) and HOME in (a.device, b.device):
-            return None  # a loader and a model that are both arguments: nothing says that the model moved
+            own = self.owner is not None and self.owner.is_module  # a tokenizer's in a module's own method
+            if not own or not (is_encoded(a) or is_encoded(b)):
+                return None  # a loader and a model that are both arguments: nothing says that the model moved
         if a.split is not None and b.split is not None and a.split[0] == b.split[0]:
             # told apart by one condition: they are where they are together
             pairs = zip(a.split[1:], b.split[1:], strict=True)
@@ -315,6 +319,11 @@ class Operations(Machine):
 def is_at(operand: Operand, owner: Operand) -> bool:
     """Whether an operand is on the `.device` of the other one, by name: `x.to(model.device)` beside `model`."""
     return any(isinstance(place, Symbol) and place.name == f"{owner.text}.device" for place in operand.value.device)
+
+
+def is_encoded(value: Value) -> bool:
+    """Whether a value is what a tokenizer has just made, or a part of it: no loader puts that anywhere."""
+    return value.device == CPU and bool(value.because) and value.because[0].text == ENCODED
 
 
 def is_put_beside_guess(off: Operand, other: Value) -> bool:

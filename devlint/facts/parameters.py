@@ -94,6 +94,8 @@ def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = Mappi
 def _names_tensor(qualname: str) -> bool:
     """`torch.Tensor` under its own name, or handed on by a project's module (`from .core import Tensor`)."""
     package, _, name = qualname.rpartition(".")
+    if qualname == "torch.tensor":
+        return True  # the function, written for the class
     return name in _CLASSES and package.split(".", 1)[0] not in _OTHER_TENSORS
 
 
@@ -302,6 +304,8 @@ class Evidence:
             return
         first = call.args[0] if call.args else None
         if root.id == "self":
+            if any(k.arg == "return_tensors" for k in call.keywords):
+                return  # a tokenizer, which takes texts
             calls_forward = len(chain) == 2 and chain[0] == "forward"  # `self.encoder.forward(x)`
             is_submodule = (len(chain) == 1 or calls_forward) and chain[-1] not in self.own_methods
             if forward and is_submodule and isinstance(first, ast.Name) and first.id in open_:

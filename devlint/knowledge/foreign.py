@@ -6,6 +6,7 @@ on an accelerator ("can't convert cuda:0 device type tensor to numpy").
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from devlint.knowledge.records import Class, Function, patch_function
@@ -466,6 +467,14 @@ _ALIASES = {
     "torchvision.transforms.v2.functional": "torchvision.transforms.functional",
 }
 
+#: Classes of models by the naming of these packages: `T5EncoderModel`, `BertForMaskedLM`, `CLIPVisionModelWithProjection`,
+#: `UNet2DConditionModel`, `AutoencoderKL`; those of TensorFlow and Flax begin with that.
+_LOADED = "transformers and diffusers documentation: weights on the CPU unless device_map is given"
+_PRETRAINED = re.compile(
+    r"(transformers|pytorch_transformers|pytorch_pretrained_bert|diffusers)\.(\w+\.)*(?!TF[A-Z]|Flax)"
+    r"([A-Z]\w*Model((With|For)[A-Z]\w*)?|[A-Z]\w*[a-z0-9T]For[A-Z]\w*|Autoencoder(KL|Tiny)\w*)\.from_(pretrained|config)"
+)
+
 
 @cache
 def _table() -> dict[str, tuple[str, str]]:
@@ -487,6 +496,8 @@ def function(qualname: str) -> Function | None:
     if found is not None:
         source, fields = found
         return patch_function(Function(home), fields, source)
+    if _PRETRAINED.fullmatch(qualname) is not None:
+        return patch_function(Function(qualname), "r=module|d=none", _LOADED)
     for prefix, source in HOST_LIBRARIES:
         if home.startswith(prefix + "."):
             return Function(home, host_only=True, note=source)
