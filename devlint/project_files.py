@@ -19,6 +19,7 @@ FRESH = 1.0  # seconds for which a list of files is believed without looking aga
 ABOVE = 12  # directories above a file that may be the root of its project
 PACKAGING = ("pyproject.toml", "setup.py", "setup.cfg")
 MARKS = (".git", *PACKAGING)
+IMPORT = "import "
 _NEVER = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", "build", "dist", "venv", "env"})
 _TESTS = frozenset({"tests", "test", "testing", "test_utils", "unittests"})
 
@@ -47,13 +48,21 @@ class Files:
         self._found: dict[str, list[str]] = {}
 
     def mentioning(self, word: str) -> list[str]:
-        """The files in which a name stands as a word, in the order of their paths. What cannot be read mentions nothing."""
+        """The files in which a name stands as a word, in the order of their paths. What cannot be read mentions nothing.
+
+        Of "import pack.part.net" those that import that module, by a whole or relative name or one from a folder inside:
+        `from .part import net`, `import net`.
+        """
         found = self._found.get(word)
         if found is None:
             if not self._texts:
                 self._texts = {path: _read(os.path.join(self.root, path)) for path in self.states}
-            raw = word.encode("utf-8", "surrogateescape")
-            whole = re.compile(rb"(?<!\w)" + re.escape(raw) + rb"(?!\w)")
+            name = word.rpartition(".")[2] if word.startswith(IMPORT) else word
+            raw = name.removeprefix(IMPORT).encode("utf-8", "surrogateescape")
+            if word.startswith(IMPORT):
+                whole = importing(word[len(IMPORT) :])
+            else:
+                whole = re.compile(rb"(?<!\w)" + re.escape(raw) + rb"(?!\w)")
             found = [path for path, text in self._texts.items() if raw in text and whole.search(text)]
             self._found[word] = found
         return found
@@ -66,6 +75,16 @@ class Files:
                 path: older._texts[path] if path in same else _read(os.path.join(self.root, path))
                 for path in self.states
             }
+
+
+def importing(module: str) -> re.Pattern[bytes]:
+    """What finds an import of a module, given by its dotted path from the root, in a text."""
+    *folders, stem = (re.escape(part.encode("utf-8", "surrogateescape")) for part in module.split("."))
+    ways = [rb"\.".join(folders[index:]) for index in range(len(folders))]
+    around = rb"(?:" + rb"|".join(ways) + rb")" if ways else rb"(?!)"
+    direct = rb"(?:from|import)[ \t]+\.*(?:" + around + rb"\.)?" + stem + rb"(?!\w)"
+    listed = rb"from[ \t]+\.*(?:" + around + rb")?[ \t]+import[ \t]+(?:\([^)]*|[^(\n]*)(?<!\w)" + stem + rb"(?!\w)"
+    return re.compile(rb"^[ \t]*(?:" + direct + rb"|" + listed + rb")", re.MULTILINE)
 
 
 class ProjectFiles:

@@ -611,8 +611,8 @@ class Calls(Devices):
             first = arguments.values[0] if arguments.values else None
             if operands:
                 source, operands = "first_tensor", operands[:1]  # a tensor to fill with does not decide
-            elif record.qualname.startswith("torch.nested."):
-                return Value(kind, UNKNOWN, zero_dim)  # where the first tensor of its list is
+            elif record.qualname.startswith("torch.nested.") or record.qualname.endswith("_like"):
+                return Value(kind, UNKNOWN, zero_dim)  # where a tensor is that it is given, or the first of a list
             elif first is None or (
                 first.kind in ("unknown", "object", "none")
                 and record.qualname != "torch.tensor"
@@ -639,6 +639,9 @@ class Calls(Devices):
             if record.qualname == "torch.autograd.grad":  # a gradient is where that is to which it belongs
                 inputs = arguments.get("inputs", 1)
                 deciding = [self.operand(*inputs)] if inputs is not None and inputs[1].is_tensor else deciding
+            if record.mixing == "scalar" and all(o.value.zero_dim is True for o in deciding):
+                if any(v.kind == "unknown" for v in arguments.values):
+                    return Value(kind, UNKNOWN, zero_dim)  # a scalar beside what may be a tensor anywhere
             combined = self.combine(deciding, zero_dim)
             if kind == "tensors":
                 return replace(combined, kind="tensors")

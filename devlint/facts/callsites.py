@@ -24,7 +24,7 @@ from devlint.facts.machine import Function
 from devlint.facts.neighbours import CANDIDATES, Looked, Make, Neighbours
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import Evidence
-from devlint.facts.programs import is_host_script
+from devlint.facts.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.project import Loaded, Reach
 from devlint.facts.returned import returned
 from devlint.facts.scan import FunctionScan, Site
@@ -98,7 +98,7 @@ class CallSites:
             if isinstance(event, Meet) and evidence is not None and assumed[1] in evidence.arrays:
                 return None  # the function reads it with numpy, too
             said = self.asked(*assumed)
-            if said.answer == "host":
+            if said.answer == "host" or (said.answer == "unknown" and self._is_left_open(assumed[0])):
                 return None
             if said.answer == "unknown" and not is_module and needs_caller(self, event, *assumed):
                 return None
@@ -109,6 +109,15 @@ class CallSites:
         if not given and self.stays(event.function):
             return None
         return tuple(shown[:1])
+
+    def _is_left_open(self, function: Function) -> bool:
+        """Whether the calls of a function that say nothing are all there are: those of a program by itself."""
+        name = function.name.rsplit(".", 1)[-1]
+        if self._checked.callers.is_method_of_module(function) or name in self._own.scan.handed:
+            return False
+        if self.is_registered(name):
+            return False
+        return self.is_own_caller
 
     def stays(self, function: str) -> bool:
         """Whether a method is one of a module that the project never moves."""
@@ -151,8 +160,34 @@ class CallSites:
     @cached_property
     def is_host_script(self) -> bool:
         """Whether the checked file is a script that trains on the host, and no file of the project names it."""
-        stem = os.path.splitext(os.path.basename(self.path))[0]
-        return is_host_script(self._own.source, self._own.scan) and not self.files.mentioned_in(stem)
+        return is_host_script(self._own.source, self._own.scan, self._shows) and not self.files.is_imported
+
+    @cached_property
+    def places_in_training(self) -> bool:
+        """Whether all that places something in the checked file, an example that nothing imports, is Lightning's trainer:
+        it brings the model back to the host when it is done.
+        """
+        return self._shows and not places(self._own.tree, lightning=False) and not self.files.is_imported
+
+    @cached_property
+    def _shows(self) -> bool:
+        """Whether the checked file is an example, and runs something."""
+        return is_example(self.files.way) and runs_itself(self._own.source, self._own.scan)
+
+    def is_registered(self, function: str) -> bool:
+        """Whether the checked file hands a function of its own to what keeps it: `Modality.set_processor(processor=f)`."""
+        for name, sites in self._own.scan.calls.items():
+            if name.startswith(("set_", "register", "add_")):
+                for site in sites:
+                    handed = [*site.call.args, *(k.value for k in site.call.keywords)]
+                    if any(isinstance(a, ast.Name) and a.id == function for a in handed):
+                        return True
+        return False
+
+    @cached_property
+    def is_own_caller(self) -> bool:
+        """Whether who calls the functions of the checked file is in it: an example that no file of the project imports."""
+        return self._shows and not self.files.is_imported
 
     @property
     def imports(self) -> Mapping[str, str]:

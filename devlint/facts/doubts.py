@@ -41,7 +41,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
         return True
-    if isinstance(event, (Meet, Use)) and event.level == "assume" and sites.is_host_script:
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
         return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
@@ -59,6 +59,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
+        if event.what in ("tensor", "tensors") and sites.is_host_script:
+            return True
         made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]
         return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
     if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
@@ -66,6 +68,16 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
         return is_set_by_subclass(sites, event.node, event.function)
     return False
+
+
+def stays_in_program(sites: CallSites, function: str) -> bool:
+    """Whether a function is run by nothing but the checked file, a program that stays on the host."""
+    if sites.is_registered(function):
+        return False
+    class_ = sites.class_of(function)
+    if (class_ is None or not class_.is_module) and sites.places_in_training:
+        return True
+    return sites.is_host_script
 
 
 def follows_default(function: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from devlint.facts.callers import last_name
 from devlint.facts.listener import Listener
 from devlint.facts.project import Loaded, Reach
-from devlint.project_files import Files, Search, is_installable
+from devlint.project_files import IMPORT, Files, Search, is_installable
 
 CANDIDATES = 10  # other files that are read for one function
 LOADED = 24  # other files that are read for one checked file
@@ -65,6 +65,17 @@ class Neighbours:
             return []
         paths = (os.path.normpath(os.path.join(files.root, way)) for way in self._mentions(files, word))
         return [path for path in paths if path != self.path]
+
+    @property
+    def way(self) -> str:
+        """The path of the checked file from the root of its project."""
+        return os.path.relpath(self.path, self.root or os.path.dirname(self.path))
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another file of the project imports the checked one, as far as its text shows."""
+        module = os.path.splitext(self.way)[0].replace(os.sep, ".").removesuffix(".__init__")
+        return bool(self.mentioned_in(IMPORT + module))
 
     def reads_all(self, word: str) -> bool:
         """Whether all files that mention a name are among those that `mentioning` gives."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.callers import last_name, moves
+from devlint.facts.callers import last_name, moves, runs_something
 from devlint.facts.machine import SourceLike
 from devlint.facts.scan import Scan
 
@@ -18,7 +18,36 @@ _CARD = re.compile(r"cuda|\b(xpu|mps|npu|hpu)\b|gpu|\bauto\b", re.IGNORECASE)
 STEPS = 10  # statements with a call, at the module level of a file that is a sequence of them
 #: Functions of `torch.cuda` that programs call whether they use a card or not.
 _SEEDING = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "empty_cache"})
-_PLACING = re.compile(r"cuda|\Adevice\Z|xpu|gpu|accelerat|trainer|fabric|dataparallel|\Aprepare\Z", re.IGNORECASE)
+_PLACING = re.compile(
+    r"cuda|\Adevice\Z|xpu|gpu|accelerat|(?<!cons)trainer|fabric|dataparallel|\Aprepare\Z", re.IGNORECASE
+)
+
+
+#: Folders, and first words of file names, of programs that show or try something.
+_SHOWS = frozenset(
+    {
+        "benchmark", "benchmarks", "demo", "demos", "doc", "docs", "documentation", "example", "examples", "experiment",
+        "experiments", "notebook", "notebooks", "playground", "sample", "samples", "script", "scripts", "test", "testing",
+        "tests", "tutorial", "tutorials",
+    }
+)  # fmt: skip
+
+
+def is_example(path: str) -> bool:
+    """Whether a file, by its path from the root of its project, is there to be run: an example, a test, a notebook."""
+    *folders, name = path.replace("\\", "/").lower().split("/")
+    stem = name.rpartition(".")[0]
+    return (
+        name.endswith(".ipynb")
+        or not _SHOWS.isdisjoint(folders)
+        or (bool(folders) and not _SHOWS.isdisjoint((stem.split("_")[0], stem.split("_")[-1])))
+    )
+
+
+def runs_itself(source: SourceLike, scanned: Scan) -> bool:
+    """Whether a file does something when it is run, at its module level or below `if __name__ == "__main__"`."""
+    tree = scanned.tree
+    return source.path.endswith(".ipynb") or (tree is not None and runs_something(tree.body))
 
 
 def is_host_program(source: SourceLike, scanned: Scan) -> bool:
@@ -33,10 +62,13 @@ def is_host_program(source: SourceLike, scanned: Scan) -> bool:
     return source.path.endswith(".ipynb") and scanned.tree is not None and not places(scanned.tree)
 
 
-def is_host_script(source: SourceLike, scanned: Scan) -> bool:
-    """Whether a script that nothing imports is such a program, too: it may put new tensors where others are."""
+def is_host_script(source: SourceLike, scanned: Scan, shows: bool = False) -> bool:
+    """Whether a script that nothing imports is such a program, too: it may put new tensors where others are.
+
+    `shows`: it is an example, by its place in the project.
+    """
     tree = scanned.tree
-    return tree is not None and (trains(source, scanned) or is_sequence(tree)) and not places(tree)
+    return tree is not None and (shows or trains(source, scanned) or is_sequence(tree)) and not places(tree)
 
 
 def is_sequence(tree: ast.Module) -> bool:
@@ -54,10 +86,13 @@ def trains(source: SourceLike, scanned: Scan) -> bool:
     return bool(steps) and ("__main__" in source.text or any(site.caller is None for site in steps))
 
 
-def places(tree: ast.Module) -> bool:
-    """Whether some code of a program names a card, or moves something but beside a tensor: `device=x.device` does not."""
+def places(tree: ast.Module, lightning: bool = True) -> bool:
+    """Whether some code of a program names a card, or moves something but beside a tensor: `device=x.device` does not.
+
+    `lightning`: whether a Trainer of Lightning counts, which moves a model for as long as it runs.
+    """
     texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
-    of_host = named_for_host(tree)
+    of_host = named_for_host(tree, with_lightning=not lightning and imports_lightning(tree))
     for node in ast.walk(tree):
         if id(node) in of_host:
             continue
@@ -92,20 +127,51 @@ def places(tree: ast.Module) -> bool:
     return False
 
 
-def named_for_host(tree: ast.Module) -> set[int]:
-    """What names the CPU alone, by identity: `torch.device("cpu")`, names that are bound to that only, moves there."""
+def imports_lightning(tree: ast.Module) -> bool:
+    """Whether a program imports Lightning under one of its names."""
+    names = [
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+    ]
+    return any(name.split(".")[0] in ("lightning", "pytorch_lightning") for name in names)
+
+
+def trains_on_host(call: ast.Call) -> bool:
+    """Whether a call makes a trainer that is told to use the CPU: `Trainer(accelerator="cpu")`."""
+    told = {k.arg: k.value for k in call.keywords}
+    return "accelerator" in told and is_cpu(told["accelerator"])
+
+
+def named_for_host(tree: ast.Module, with_lightning: bool = False) -> set[int]:
+    """What names the CPU alone, by identity: `torch.device("cpu")`, names that are bound to that only, moves there.
+
+    Also trainers that are told to use it; `with_lightning`: all trainers, with the devices that they are told.
+    """
     bound: dict[str, list[bool]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Name):
-                    bound.setdefault(target.id, []).append(is_cpu(node.value))
-        elif isinstance(node, ast.arg):
-            bound.setdefault(node.arg, []).append(False)
-    names = {name for name, values in bound.items() if all(values)}
+    trainers: dict[str, list[bool]] = {}
     found: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in names:
+        if isinstance(node, ast.Call) and last_name(node.func).endswith("Trainer"):
+            trainers.setdefault(last_name(node.func), []).append(with_lightning or trains_on_host(node))
+            if with_lightning:
+                found |= {id(n) for k in node.keywords for n in ast.walk(k.value)}
+    at_host = {name for name, told in trainers.items() if all(told)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            makes = isinstance(node.value, ast.Call) and last_name(node.value.func) in at_host
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    bound.setdefault(target.id, []).append(makes or is_cpu(node.value))
+        elif isinstance(node, ast.arg):
+            bound.setdefault(node.arg, []).append(False)
+    names = {name for name, values in bound.items() if all(values)} | at_host
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) in names:
+            if isinstance(node, ast.Name) or node.attr in at_host:
+                found.add(id(node))
+        elif isinstance(node, ast.alias) and (node.asname or node.name) in at_host:
             found.add(id(node))
         elif isinstance(node, ast.Call):
             first = node.args[0] if node.args else None

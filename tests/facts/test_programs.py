@@ -82,3 +82,88 @@ STEPS = """
 )
 def test_script_that_is_a_sequence_of_steps(checked: Checked, more: str, expected: list[str]) -> None:
     assert codes(checked({"script.py": STEPS.format(seed=more)}, "script.py")) == expected
+
+
+SHOWN = """
+    import torch
+    from toolbox import Sampler, fit, keep
+    class Own(Sampler):
+        def draw(self, network: torch.nn.Module, state):
+            return network(torch.tensor(state).unsqueeze(0))
+    def padded(points: torch.Tensor):
+        return torch.cat([points, torch.zeros(3)])
+    fit(Own(){more})
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "other", "expected"),
+    [
+        ("examples/run.py", ", torch.device('cuda')", "", []),
+        ("docs/demo_run.py", ", torch.device('cuda')", "", []),
+        ("pack/run.py", ", torch.device('cuda')", "", ["DEV102", "DEV102"]),
+        ("examples/run.py", ", torch.device('cuda')", "from .run import Own\n", ["DEV102", "DEV102"]),
+        ("examples/run.py", ", torch.device('cuda')", "import examples.run\n", ["DEV102", "DEV102"]),
+        ("examples/run.py", ", padded(torch.ones(3).to('cuda'))", "", ["DEV102"]),
+        ("examples/run.py", "); keep.set_padding(padded", "", ["DEV102"]),
+    ],
+    ids=["example", "document", "library", "imported", "imported as a whole", "called with", "handed on"],
+)
+def test_argument_in_an_example_is_where_its_calls_say(
+    checked: Checked, path: str, more: str, other: str, expected: list[str]
+) -> None:
+    files = {"pyproject.toml": "", path: SHOWN.format(more=more), "examples/other.py": other}
+    assert codes(checked(files, path)) == expected
+
+
+TRAINED = """
+    import torch
+    from {library} import Trainer
+    from toolbox import labelled, loader
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(1, 1)
+        def forward(self, x):
+            return self.layer(x)
+    model = Net()
+    def velocity(x):
+        with torch.no_grad():
+            change = model(labelled(x)).squeeze(0)
+        return change.numpy()
+    trainer = Trainer({told})
+    trainer.fit(model, loader)
+    print(velocity([1.0]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "told", "expected"),
+    [
+        ("toolbox", "accelerator='cpu'", []),
+        ("toolbox", "accelerator='gpu'", ["DEV109"]),
+        ("lightning.pytorch", "accelerator='gpu'", []),
+        ("pytorch_lightning", "", []),
+    ],
+)
+def test_model_of_an_example_is_where_its_trainer_leaves_it(
+    checked: Checked, library: str, told: str, expected: list[str]
+) -> None:
+    files = {"pyproject.toml": "", "examples/run.py": TRAINED.format(library=library, told=told)}
+    assert codes(checked(files, "examples/run.py")) == expected
+
+
+def test_plain_tensor_of_a_module_that_an_example_never_moves_is_no_fault(checked: Checked) -> None:
+    text = """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.tensor([[1.0, 2.0]])
+            def forward(self, x):
+                return x.matmul(self.weight.t())
+        print(Net()(torch.ones(1, 2)))
+    """
+    files = {"pyproject.toml": "", "examples/toy.py": text, "pack/toy.py": text}
+    assert codes(checked(files, "examples/toy.py")) == []
+    assert codes(checked(files, "pack/toy.py")) == ["DEV106"]
