@@ -39,6 +39,8 @@ HOST_LIBRARIES = frozenset(
 _MODELS = ("model", "net", "policy", "actor", "critic", "encoder", "decoder", "generator", "discriminator", "module")
 
 
+#: Names of helpers that move what they are given: `batch_to_device(batch, device)`, `move_to_cuda(sample)`.
+_MOVER = re.compile(r"(?:^|_)(?:to|move|put|send|place|transfer)_(?:\w+_)?(?:device|cuda|gpu)(?:_|$)", re.IGNORECASE)
 _LOSS = re.compile(r"(^|[._])(loss|losses|criterion)(?=[._]|$)|Loss(?=\.|$)")
 #: Words in the path of files that read and prepare data.
 _DATA = frozenset(
@@ -472,8 +474,9 @@ def moves(call: ast.Call) -> bool:
 def moved_after(tree: ast.AST, place: ast.AST) -> set[str]:
     """The names whose values a tree moves to an accelerator in the rows after a place."""
     row = getattr(place, "end_lineno", None) or 0
-    later = (n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row and moves(n))
-    receivers = (getattr(call.func, "value", None) for call in later)
+    later = [n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row]
+    receivers = [getattr(call.func, "value", None) for call in later if moves(call)]
+    receivers += [call.args[0] for call in later if call.args and _MOVER.search(last_name(call.func)) is not None]
     return {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, moves
 from devlint.facts.classes import ClassFacts
-from devlint.facts.doubts import needs_caller, refuted
+from devlint.facts.doubts import is_never_given, needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
 from devlint.facts.flow import Flow
 from devlint.facts.listener import HOST, LOADED_BATCH, UNKNOWN, Said
@@ -99,6 +99,8 @@ class CallSites:
                 return None  # the function reads it with numpy, too
             said = self.asked(*assumed)
             if said.answer == "host" or (said.answer == "unknown" and self._is_left_open(assumed[0])):
+                return None
+            if not is_module and is_never_given(self, *assumed):
                 return None
             if said.answer == "unknown" and not is_module and needs_caller(self, event, *assumed):
                 return None
@@ -266,7 +268,7 @@ class CallSites:
         said = next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
         if not asked and said == UNKNOWN:
             return self._by_name(home, function, name, depth)
-        if said == UNKNOWN and not home.flow.callers.is_method_of_module(function):
+        if said == UNKNOWN and (not home.flow.callers.is_method_of_module(function) or is_helper(function)):
             if found and all(s == LOADED_BATCH for s in found):
                 return HOST
             calls = [pair for pairs in asked.values() for pair in pairs]
@@ -375,6 +377,12 @@ class CallSites:
                 if name.startswith(function.name + ".") and id(inner) not in done and inner not in pending
                 if any(encloses(inner.node, argument) for argument in arguments)
             ]
+
+
+def is_helper(function: Function) -> bool:
+    """Whether a method is a private one: what its class alone calls, and no hook of torch."""
+    name = function.name.rsplit(".", 1)[-1]
+    return name.startswith("_") and not name.startswith("__")
 
 
 def is_moved_later(site: Site, argument: ast.expr) -> bool:

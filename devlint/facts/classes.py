@@ -68,8 +68,8 @@ class ClassFacts:
 
     @property
     def on_host(self) -> bool:
-        """Whether its methods run on the host by contract: data sets, samplers, collators, transforms."""
-        return self.family in ("Dataset", "Sampler", "Collator")
+        """Whether its methods run on the host by contract: data sets, samplers, collators, processors."""
+        return self.family in ("Dataset", "Sampler", "Collator", "Processor")
 
     @property
     def returned(self) -> Mapping[str, Returned]:

@@ -103,6 +103,15 @@ def qualified(node: ast.expr, imports: Imports) -> str | None:
     return ".".join([imports.names.get(node.id, node.id), *reversed(parts)])
 
 
+#: Bases of what prepares a model's inputs on the host: `transformers.ProcessorMixin`.
+_PREPARES = frozenset(
+    {
+        "ProcessorMixin", "FeatureExtractionMixin", "SequenceFeatureExtractor", "ImageProcessingMixin", "PreTrainedTokenizer",
+        "PreTrainedTokenizerBase", "PreTrainedTokenizerFast",
+    }
+)  # fmt: skip
+
+
 def _family(
     bases: tuple[str, ...],
     local: tuple[ClassFacts, ...],
@@ -127,6 +136,8 @@ def _family(
         return "Module"
     if methods.keys() >= _DATASET_LIKE and any(name.endswith("Sampler") for name in last):
         return "Sampler"
+    if any(name in _PREPARES or (name.endswith("FeatureExtractor") and "__call__" in methods) for name in last):
+        return "Processor"
     if "__call__" in methods and any("collat" in name.lower() for name in (node.name, *last)):
         return "Collator"
     return None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 #: What is asked where a flag says that no card is used.
 _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
+_IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 HOPS = 4  # imports from a script to the checked file
 READ = 80  # files whose imports are read to find the way
 _TYPE = "set_default_tensor_type"
@@ -42,6 +43,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
+        return True
+    if isinstance(event, Use) and is_of_array(sites, event):
         return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
@@ -105,6 +108,24 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         return True
     calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(moves(call) and is_combined(call, event.node) for call in calls)
+
+
+def is_of_array(sites: CallSites, event: Use) -> bool:
+    """Whether a tensor is made an array again where the function was given one: `is_np = isinstance(x, np.ndarray)`."""
+    tests = {test for test in event.under.tests if test.isidentifier()}
+    if any(map(asks_for_array, event.under.tests)):
+        return True
+    function = sites.body(event.function) if tests else None
+    for node in walk(function) if function is not None else ():
+        if isinstance(node, ast.Assign) and asks_for_array(ast.unparse(node.value)):
+            if any(isinstance(t, ast.Name) and t.id in tests for t in node.targets):
+                return True
+    return False
+
+
+def asks_for_array(test: str) -> bool:
+    """Whether a condition asks whether something is an array of numpy."""
+    return (test.startswith("isinstance(") and "ndarray" in test) or _IS_ARRAY.match(test) is not None
 
 
 def is_no_alternative(sites: CallSites, event: Meet) -> bool:
@@ -338,8 +359,7 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
     function = sites.function(event.function)
     if function is None or isinstance(function.node, ast.Lambda):
         return False
-    name = function.node.name
-    if name.startswith("__") or not (name.startswith("_") or sites.files.is_closed):
+    if not is_internal(sites, function.node.name):
         return False  # who calls what is public may be elsewhere
     places = [event.node, *(creation.place for creation in event.off.value.made)]
     options = {o for place in places for o in wanted_options(function.node, place)}
@@ -348,6 +368,33 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
         return False
     calls = [site for looked, site in sites.every_call(function)]
     return bool(calls) and any(all(leaves_off(function, site, option) for site in calls) for option in options)
+
+
+def is_never_given(sites: CallSites, function: Function, name: str) -> bool:
+    """Whether each call of a private helper leaves a parameter at its default, a constant: there it is no tensor."""
+    node = function.node
+    if isinstance(node, ast.Lambda) or not is_internal(sites, node.name):
+        return False
+    default = default_of(node.args, name)
+    calls = [site.call for _, site in sites.every_call(function)]
+    starred = any(isinstance(a, ast.Starred) for call in calls for a in call.args)
+    if not isinstance(default, ast.Constant) or not calls or starred:
+        return False
+    position = Callers.position(function, name)
+    return not any(given(call, name, position) or any(k.arg is None for k in call.keywords) for call in calls)
+
+
+def is_internal(sites: CallSites, name: str) -> bool:
+    """Whether all that calls a function is in the project: it is private, or the project is a program of its own."""
+    return not name.startswith("__") and (name.startswith("_") or sites.files.is_closed)
+
+
+def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
+    """The default of a parameter; None where it has none."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    by_place = zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True)
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return next((default for a, default in (*by_place, *by_name) if a.arg == name), None)
 
 
 def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
@@ -374,17 +421,11 @@ def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
 
 def is_off(arguments: ast.arguments, name: str) -> bool:
     """Whether a parameter is False or None where a call does not say: by default, or as it has no default."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    required = len(plain) - len(arguments.defaults)
-    pairs = [
-        *((a, None) for a in plain[:required]),
-        *zip(plain[required:], arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    found = next(((d,) for a, d in pairs if a.arg == name), None)
-    return found is not None and (
-        found[0] is None or (isinstance(found[0], ast.Constant) and found[0].value in (False, None))
-    )
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    default = default_of(arguments, name)
+    if default is None:
+        return any(a.arg == name for a in every)
+    return isinstance(default, ast.Constant) and default.value in (False, None)
 
 
 def leaves_off(function: Function, site: Site, name: str) -> bool:

@@ -723,7 +723,7 @@ class Functions(Registration):
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
         key, summary = self.known_call(function, arguments, keywords, attributes)
         bound = self.bound_arguments(function, arguments, keywords)
-        if on_self:
+        if on_self and not self.host:  # while it is made, an object is where its `__init__` makes it
             for name, value in bound.items():
                 known = function.given.get(name)
                 function.given[name] = value if known is None else merge(known, value)

@@ -135,7 +135,9 @@ def describe(device: Device) -> str:
         return "an unknown device"
     names = []
     for place in sorted(device, key=str):
-        if isinstance(place, Symbol):
+        if place == SOMEWHERE:
+            names.append("elsewhere")
+        elif isinstance(place, Symbol):
             names.append("an accelerator" if place.name == "home" else f"`{place.name}`")
         else:
             names.append("the CPU" if place.type == "cpu" else f"`{place}`")
