@@ -17,6 +17,7 @@ from devlint.facts.expressions import OPERATORS, is_index
 from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
+from devlint.facts.options import last_option
 from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,
@@ -413,6 +414,8 @@ class Flow(Timing):
         if brings_together(node):
             self.block(node.body)  # on the other path both are on one device already
             return
+        if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and (option := last_option(node)) is not None:
+            self.last_options[id(option[0])] = option[1]
         entry, guards = self.state, self.guards
         then = entry.copy()
         self.state = then
@@ -441,6 +444,10 @@ class Flow(Timing):
             otherwise.recorded = {path: (span, True) for path, (span, _) in otherwise.recorded.items()}
         self.block(node.orelse)
         otherwise = self.state
+        for name in self.last_options.get(id(node), ()):
+            before, after = entry.env.get(name), then.env.get(name)
+            if before is not None and before.made and after is not None:
+                otherwise.env[name] = after  # what was made before the options only stands for what each of them binds
         if self.surely_elsewhere(condition.on_cpu, entry):
             then.dead = True
         elif self.surely_elsewhere(condition.else_on_cpu, entry):

@@ -225,6 +225,9 @@ class Machine:
         self.partials: dict[str, tuple[Value, object]] = {}  # what is called, and `Arguments`, by type name
         self.stopwatches: dict[str, list[Step]] = {}  # by class
         self.ready: set[str] = set()  # classes whose `__init__` was run
+        self.last_options: dict[
+            int, frozenset[str]
+        ] = {}  # by the last `elif` of a chain: the names that each option binds
         self.breaks: list[list[State]] = []
         self.continues: list[list[State]] = []
         self.watched: dict[ast.AST, dict[str, Value]] = {}  # arguments of loaders and parallel wrappers, by call
