@@ -17,6 +17,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Creation, Guards
+from devlint.facts.expressions import literal
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
@@ -626,22 +627,34 @@ class Functions(Registration):
         """The calls that made objects, by their place: the class, the arguments, the default device there."""
         return {}
 
-    def stated(self, owner: Value, name: str) -> Value | None:
+    def stated(self, owner: Value, name: str, called: str) -> Value | None:
         made = self.constructions.get(owner.because[0].span) if owner.because else None
         found = made[0].method("__init__") if made is not None else None
         if made is None or found is None or made[1].star or made[1].double_star:
             return None
-        stored = [
-            n.value
-            for class_ in lineage(made[0])  # a method `to` may set it again
-            for n in walk(class_.node)
-            if isinstance(n, ast.Assign) and any(isinstance(t, ast.Attribute) and t.attr == name for t in n.targets)
-        ]
+        stored: list[ast.expr] = []
+        for class_ in lineage(made[0]):
+            for method in class_.methods.values():
+                values = [
+                    n.value
+                    for n in walk(method)
+                    if isinstance(n, ast.Assign)
+                    and any(isinstance(t, ast.Attribute) and t.attr == name for t in n.targets)
+                ]
+                if method is found[1] or (values and self.is_called_on(method.name, {called, "self"})):
+                    stored += values
+                elif values and method.name == "__init__":
+                    return None
         if len(stored) != 1 or not isinstance(stored[0], ast.Name):
             return None
         kept = Value("device", frozenset({Symbol(stored[0].id, 1)}))
         given = self.as_given(kept, owner)
         return given if given != kept and given.device else None
+
+    def is_called_on(self, method: str, names: set[str]) -> bool:
+        """Whether the file calls a method on what has one of some last names: `self.buffer.to(device)`."""
+        calls = (site.call.func for site in self.scan.calls.get(method, ()))
+        return any(isinstance(function, ast.Attribute) and last_name(function.value) in names for function in calls)
 
     def as_given(self, value: Value, owner: Value) -> Value:
         span = owner.ident or (owner.because[0].span if owner.because else None)
@@ -662,7 +675,7 @@ class Functions(Registration):
                 given = arguments.get(place.name, names.index(place.name) - 1 if place.name in names else None)
                 constant = constants.get(place.name)
                 if given is None and isinstance(constant, ast.Constant):
-                    given = constant, Value("none") if constant.value is None else self.evaluate(constant)
+                    given = constant, self.default_given(constant)
                 if given is None or given[1].kind not in ("none", "string", "device"):
                     return replace(value, device=UNKNOWN, split=None)
                 places.append(default.device if given[1].kind == "none" else self.device_of_argument(*given).device)
@@ -672,6 +685,12 @@ class Functions(Registration):
         for other in places[1:]:
             device = join(device, other)
         return replace(value, device=device, split=None)
+
+    def default_given(self, constant: ast.Constant) -> Value:
+        """A default of a constructor, which may stand in another file: its place says nothing here."""
+        if constant.value is None:
+            return Value("none")
+        return literal(constant.value) if isinstance(constant.value, (str, int)) else NOTHING
 
     def hand_over(self, node: ast.expr, value: Value) -> None:
         function: Function | None = None

@@ -129,8 +129,10 @@ class Methods(Calls):
             return base.elements[name]
         if base.kind == "object" and base.type_name in self.classes:
             found = self.classes[base.type_name].attribute(name)
-            if name == "device" and (found is None or found.kind == "unknown") and (stated := self.stated(base, name)):
-                return stated
+            if name == "device" and (found is None or found.kind == "unknown"):
+                stated = self.stated(base, name, last_name(node.value))
+                if stated is not None:
+                    return stated
             return self.at_home(found, base) if found is not None and found.device != HOME else found or NOTHING
         if base.kind == "optimizer" and name == "param_groups":
             return NOTHING
@@ -230,8 +232,11 @@ class Methods(Calls):
         """An attribute that is where an argument of its object's constructor says."""
         return value
 
-    def stated(self, owner: Value, name: str) -> Value | None:
-        """The device that an object keeps from its constructor: a constant that it was given, or a default. Else None."""
+    def stated(self, owner: Value, name: str, called: str) -> Value | None:
+        """The device that an object keeps from its constructor: a constant that it was given, or a default. Else None.
+
+        `called`: the last name that the object has here.
+        """
         return None
 
     # -- method calls -------------------------------------------------------------------------------------------------

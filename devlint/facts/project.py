@@ -433,13 +433,16 @@ class Reach:
 
         For a module of a package that is the directory that holds the package. A script sees its own directory; the
         directories above it follow, up to one that looks like the root of a project, since that is where such scripts
-        are started from.
+        are started from: also where that root is a package itself.
         """
         if folder not in self._roots:
             here, package = folder, False
+            started: list[str] = []
             while self.exists(os.path.join(here, "__init__.py")) and os.path.dirname(here) != here:
+                if any(os.path.exists(os.path.join(here, name)) for name in MARKS):
+                    started = [here]
                 here, package = os.path.dirname(here), True
-            found = [here]
+            found = [*started, here]
             for _ in range(0 if package else ABOVE):
                 if any(os.path.exists(os.path.join(here, name)) for name in MARKS):
                     break

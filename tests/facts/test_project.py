@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet
 from devlint.facts.project import FILES, Project
 from devlint.facts.result import Facts
 from devlint.facts.values import Value, describe
+from devlint.model import FileResult
 from devlint.settings import Settings
 from devlint.source import read_source
 
@@ -435,3 +437,28 @@ def test_function_of_a_star_import_is_followed(tmp_path: Path) -> None:
         },
     )
     assert meetings(facts_of(tmp_path).events) == []
+
+
+def test_import_from_the_root_of_a_project_that_is_a_package_itself(checked: Callable[..., FileResult]) -> None:
+    store = """
+        class Store:
+            def __init__(self, size, device="cpu"):
+                self.size = size
+                self.device = device
+            def to(self, device):
+                self.device = device
+    """
+    net = """
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                from parts.store import Store
+                self.store = Store(4)
+                self.counter = torch.zeros(4)
+            def forward(self, labels: torch.Tensor):
+                return self.counter[labels.to(self.store.device)]
+    """
+    files = {"parts/__init__.py": "", "parts/store.py": store, "models/__init__.py": "", "models/net.py": net}
+    rooted = {f"whole/{path}": text for path, text in {**files, "__init__.py": "", "setup.py": ""}.items()}
+    assert [each.code for each in checked(rooted, "whole/models/net.py").diagnostics] == []
