@@ -11,6 +11,8 @@ from devlint.facts.returned import Returned, returned
 from devlint.facts.values import Value, merge
 from devlint.model import Origin, Span
 
+#: The text of the origin of a tensor that an unregistered attribute holds.
+KEPT = "kept as a plain attribute here, which does not move with the module"
 What = Literal["tensor", "tensors", "modules", "parameters"]
 Container = Literal["list", "tuple", "dict", "comprehension", "distribution"]
 
@@ -104,6 +106,10 @@ class ClassFacts:
             if inherited is not None:
                 return inherited
         return None
+
+    def key(self, name: str) -> str:
+        """How values tell that they were read from an attribute of the class, see `Value.attribute`."""
+        return f"{self.name}.{name}"
 
     def has_buffer(self, name: str) -> bool:
         """Whether `register_buffer` was called with that name, here or in a base that is known."""

@@ -417,16 +417,17 @@ class Flow(Timing):
         if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and (option := last_option(node)) is not None:
             self.last_options[id(option[0])] = option[1]
         entry, guards = self.state, self.guards
+        taken = self.decided(node.test)
         then = entry.copy()
         self.state = then
         self.guards = self.under(condition)
         self.refine(condition.key)
+        self.none_here(node.test, True)
         on_cpu = self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
         self.tensors_here(condition.else_no_tensor)
         returned = len(self.returns)
         self.block(node.body)
         then = self.state
-        taken = self.decided(node.test)
         if taken is False:
             then.dead = True  # what it does is looked at, but this call does not come here
             del self.returns[returned:]
@@ -436,6 +437,7 @@ class Flow(Timing):
         self.guards = guards
         self.guards = self.under(negated)
         self.refine(negated.key)
+        self.none_here(node.test, False)
         off_card = self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
         self.tensors_here(condition.no_tensor)
         if condition.unless_not or (only_calls(node.body) and then.work is None):
@@ -475,6 +477,18 @@ class Flow(Timing):
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:
                     self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
+
+    def none_here(self, test: ast.expr, holds: bool) -> None:
+        """The branch of `if weight is None:` in which the parameter is None: there it is no tensor."""
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+            return
+        right, name = test.comparators[0], test.left.id
+        if not isinstance(right, ast.Constant) or right.value is not None or not self.is_parameter(name):
+            return
+        known = self.state.env.get(name)
+        if isinstance(test.ops[0], ast.Is if holds else ast.IsNot) and known is not None:
+            if known.kind in ("tensor", "unknown") and not known.made:
+                self.state.env[name] = NONE
 
     def join_attributes(self, then: State, otherwise: State) -> None:
         """An attribute of `self` that one branch binds to a new tensor is, after the other one, what it was."""

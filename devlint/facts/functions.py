@@ -971,8 +971,6 @@ class Functions(Registration):
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
-        if result.attribute and (self.owner is None or self.owner.attribute(result.attribute) is None):
-            return replace(result, attribute=None, split=None)  # another object's
         return replace(result, split=None) if result.split else result
 
     def default_at_start(self, function: Function, default: Value | None) -> Value | None:
@@ -1099,14 +1097,12 @@ class Functions(Registration):
                 if guesses.is_guess(given):
                     self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
                     continue
-                self.state.env[name] = (
-                    replace(given, split=None, attribute=None) if given.kind != "unknown" else NOTHING
-                )
+                self.state.env[name] = replace(given, split=None) if given.kind != "unknown" else NOTHING
                 continue
             passed = function.given.get(name)
             if passed is not None and passed.device == CPU and passed.is_tensor and is_method:
                 # every call on the object itself brings a tensor of the CPU: nothing is assumed against that
-                self.state.env[name] = replace(passed, split=None, attribute=None)
+                self.state.env[name] = replace(passed, split=None)
                 continue
             origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
             annotated = self.annotated_value(argument, home, origin, start)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from devlint.facts.classes import KEPT, Unregistered
 from devlint.facts.events import Creation, Meet, Move, Operand, Scope
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
@@ -155,11 +156,7 @@ class Operations(Machine):
             if off.span in seen:
                 continue
             seen.add(off.span)
-            if off.value.attribute is not None and self.owner is not None:
-                entry = self.owner.unregistered.get(off.value.attribute)
-                if entry is not None:
-                    where = Origin(self.span(node), f"used with `{short(other.text)}` here")
-                    entry.uses.setdefault(where.span, where)
+            self.note_kept(node, off.value, other)
             because = (
                 *off.value.because[:2],
                 Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
@@ -173,6 +170,22 @@ class Operations(Machine):
                 )
             self.emit_meet(node, how, operation, off, other, level, because, branch)
         return culprits[0][0]
+
+    def note_kept(self, node: ast.expr, value: Value, other: Operand) -> None:
+        """A value that a module of the file keeps, on one path at least, is used with what moves."""
+        entry: Unregistered | None = None
+        if value.attribute is not None:
+            owner, _, name = value.attribute.rpartition(".")
+            class_ = self.classes.get(owner)
+            entry = class_.unregistered.get(name) if class_ is not None else None
+        elif len(value.made) > 1 and self.owner is not None:
+            # made anew on the other path
+            kept = {origin.span for origin in value.because if origin.text == KEPT}
+            entries = self.owner.unregistered.values() if kept else ()
+            entry = next((e for e in entries if self.span(e.target) in kept), None)
+        if entry is not None:
+            where = Origin(self.span(node), f"used with `{short(other.text)}` here")
+            entry.uses.setdefault(where.span, where)
 
     def parted(self, off: Value, other: Value) -> Span | None:
         """The move of one of two values in a branch of a condition that leaves the other one where it was."""

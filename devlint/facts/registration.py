@@ -10,7 +10,7 @@ from devlint.facts import aliases
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.callers import is_own_attribute
 from devlint.facts.calls import Arguments
-from devlint.facts.classes import ClassFacts, Container, Unregistered, What
+from devlint.facts.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.exports import MOVE
 from devlint.facts.expressions import Expressions
@@ -96,10 +96,8 @@ class Registration(Expressions):
         what = holds(value)
         if value.is_tensor or (value.kind == "distribution" and value.made):
             if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
-                origin = Origin(
-                    self.span(target), "kept as a plain attribute here, which does not move with the module"
-                )
-                kept = replace(value, attribute=name, because=(origin, *value.because[:1]))
+                origin = Origin(self.span(target), KEPT)
+                kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
                 entry = Unregistered(statement, target, source, kept, "tensor", None)
                 if value.kind == "distribution":
                     entry.what, entry.container = "tensors", "distribution"
@@ -126,7 +124,7 @@ class Registration(Expressions):
                 name,
                 Unregistered(statement, target, source, value, what, container),
             )
-            owner.set_attribute(name, self.contained(value, name if what == "tensors" else None))
+            owner.set_attribute(name, self.contained(value, owner.key(name) if what == "tensors" else None))
             return
         if value.kind in ("list", "dict") and source is not None and statement is not None:
             self.empty_containers[(owner.name, name)] = (statement, target, source, value)
@@ -190,7 +188,7 @@ class Registration(Expressions):
         holding = Value(container.kind)
         if what == "tensors":
             origin = Origin(self.span(attribute), f"kept in a plain {kind} here, which does not move with the module")
-            kept = replace(value, attribute=name, because=(origin, *value.because[:1]))
+            kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
             holding = grown([kept]) if kind == "list" else Value("dict", elements={"*": kept})
         owner.attributes[name] = holding
 

@@ -179,7 +179,9 @@ class Value:
     made: tuple[Creation, ...] = ()
     moved: bool = False
     constant: str | int | float | bool | None = None
-    attribute: str | None = None  # the unregistered attribute of a module that this tensor was read from
+    attribute: str | None = (
+        None  # the unregistered attribute that this tensor was read from, with its class: `Net.table`
+    )
     split: tuple[str, Value, Value] | None = None  # (guard, value where it holds, value where it does not)
     reading: Reading | None = None  # kind "clock": what was under way when it was read
     ident: Span | None = None  # a module, or an object that moved: the call that made it, whatever its names
