@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts import callers, distributions, guesses, ordering, randomness, sequences
+from devlint.facts import callers, distributions, guesses, ordering, randomness, rows, sequences
 from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
@@ -763,7 +763,7 @@ class Calls(Devices):
             return True
         function, name = assumed
         evidence = self.evidence.get(id(function.node))
-        annotated = evidence is None or name in evidence.annotated | evidence.several
+        annotated = evidence is None or name in evidence.annotated | evidence.several | evidence.documented
         if not self.callers.sites(function) and (annotated or not self.callers.is_method_of_module(function)):
             return annotated
         return self.callers.may_pass_device_data(function, name, annotated)
@@ -1081,6 +1081,10 @@ class Calls(Devices):
         if name == "enumerate":
             return Value("object", type_name="enumerate", elements=(first,))
         if name == "zip":
+            if len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and not arguments.star:
+                found = rows.columns(arguments.values)
+                if found is not None:
+                    return found
             return Value("object", type_name="zip", elements=tuple(arguments.values))
         if name == "range":
             return Value("object", type_name="range")

@@ -6,7 +6,8 @@ Read in the three styles that torch code is documented in:
     x (Tensor): what it is              Google, below `Args:`
     :type x: torch.Tensor               Sphinx, also `:param torch.Tensor x:`
 
-Only a type that stands where the style puts it counts; what prose says of a parameter does not.
+Only a type that stands where the style puts it counts; what prose says of a parameter does not. Data of the host is
+documented so as well: where an annotation would do to doubt the callers less, a docstring does not.
 """
 
 from __future__ import annotations

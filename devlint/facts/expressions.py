@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from devlint.facts import attribute_lists, guesses, turns
+from devlint.facts import attribute_lists, guesses, rows, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.callers import chain, last_name
@@ -265,8 +265,11 @@ class Expressions(Methods):
                 if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
                     return Value("tensor", UNKNOWN, False)  # torch refuses it; what would follow is no other fault
             keeps = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in nodes) or bool(operands)
+            made = base.made
+            if not keeps and len(base.device) > 1:  # an item of what was made on one path may have no dimension left
+                made = tuple(replace(creation, zero_dim=None) for creation in made)
             return Value(
-                "tensor", base.device, False if keeps else None, because=base.because, made=base.made,
+                "tensor", base.device, False if keeps else None, because=base.because, made=made,
                 attribute=base.attribute, type_name=GUESS if base.type_name == GUESS else None,
             )  # fmt: skip
         if base.kind == "module":
@@ -317,9 +320,12 @@ class Expressions(Methods):
     def list_(self, node: ast.List | ast.Tuple) -> Value:
         kind: Kind = "list" if isinstance(node, ast.List) else "tuple"
         if any(isinstance(e, ast.Starred) for e in node.elts):
+            parts: list[Value] | None = []
             for element in node.elts:
-                self.evaluate(element.value if isinstance(element, ast.Starred) else element)
-            return Value(kind)
+                value = self.evaluate(element.value if isinstance(element, ast.Starred) else element)
+                opened = rows.starred(value) if isinstance(element, ast.Starred) else (value,)
+                parts = [*parts, *opened] if parts is not None and opened is not None else None
+            return Value(kind, elements=tuple(parts) if parts is not None and len(parts) <= ELEMENTS else None)
         if len(node.elts) > ELEMENTS:
             for element in node.elts:
                 self.evaluate(element)
@@ -349,8 +355,11 @@ class Expressions(Methods):
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
         saved = dict(self.state.env)
+        each: tuple[Value, ...] = ()
         for generator in node.generators:
             iterated = self.evaluate(generator.iter)
+            if iterated.type_name == rows.COLUMNS and isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+                each = rows.columns_of(node, iterated)
             self.assign_target(generator.target, self.turns(generator.iter, iterated), generator.iter)
             for test in generator.ifs:
                 self.evaluate(test)
@@ -361,8 +370,14 @@ class Expressions(Methods):
             if value.kind == "module" or value.is_tensor:
                 result = Value("dict", type_name="comprehension", elements={"*": value})
         else:
-            value = self.evaluate(node.elt)
-            result = Value("list", type_name="comprehension", elements=(value,))
+            parts = []
+            for column in each:
+                self.assign_target(node.generators[0].target, column, node.generators[0].iter)
+                parts.append(self.evaluate(node.elt))
+            if parts:
+                result = Value("list", elements=tuple(parts))
+            else:
+                result = Value("list", type_name="comprehension", elements=(self.evaluate(node.elt),))
         targets = (n for generator in node.generators for n in walk(generator.target))
         self.leave_scope({n.id for n in targets if isinstance(n, ast.Name)}, saved)
         return result

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from devlint.facts import batches, callers, grown_lists, guesses, reads, turns
+from devlint.facts import batches, callers, grown_lists, guesses, reads, rows, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
 from devlint.facts.callers import chain, is_self_attribute, last_name, moves
@@ -21,6 +21,7 @@ from devlint.facts.options import last_option
 from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,
+    GROWN,
     GUESS,
     MAYBE_CPU,
     NONE,
@@ -329,7 +330,9 @@ class Flow(Timing):
             return False
         assumed = self.assumed.get(value.because[0].span) if value.because else None
         evidence = self.evidence.get(id(assumed[0].node)) if assumed is not None else None
-        return assumed is not None and evidence is not None and assumed[1] in evidence.annotated | evidence.several
+        if assumed is None or evidence is None:
+            return False
+        return assumed[1] in evidence.annotated | evidence.several | evidence.documented
 
     def is_counter(self, target: ast.Subscript) -> bool:
         """Whether what is written into is a local tensor that the host alone reads, as numbers."""
@@ -468,6 +471,7 @@ class Flow(Timing):
         # a condition that an equal one does not repeat still tells which values belong together
         once = f"{condition.key} @{self.span(node).start}"
         self.state = join_states(then, otherwise, condition.key if tells else once)
+        rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0)
         self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)
         if not then.dead and not otherwise.dead and (condition.when or callers.asks_for_card(node.test)):
@@ -940,7 +944,8 @@ def keep_grown(after: State, before: State, end: State) -> None:
         if known is None or value.kind != "list" or known is value or known.kind != "list":
             continue
         if isinstance(value.elements, tuple) and isinstance(known.elements, tuple):
-            if any(e.is_tensor for e in value.elements) and len(value.elements) != len(known.elements):
+            several = len(value.elements) != len(known.elements) or known.type_name == GROWN
+            if several and any(map(rows.holds_tensors, value.elements)):
                 after.env[path] = grown(known.elements + value.elements)
 
 

@@ -17,7 +17,6 @@ from devlint.facts.classes import KEPT, Unregistered
 from devlint.facts.events import Creation, Meet, Move, Operand, Scope
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
-from devlint.facts.parameters import is_slicing
 from devlint.facts.values import (
     COMPUTED,
     CPU,
@@ -110,8 +109,7 @@ class Operations(Machine):
         if mixing == "scalar" and not written:
             if value.zero_dim is True:
                 return True
-            whole = not isinstance(operand.node, ast.Subscript) or is_slicing(operand.node.slice)
-            zero_dim = value.made[0].zero_dim if len(value.device) > 1 and value.made and whole else value.zero_dim
+            zero_dim = value.made[0].zero_dim if len(value.device) > 1 and value.made else value.zero_dim
             return zero_dim is not False
         return False
 

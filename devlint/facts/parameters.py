@@ -180,10 +180,10 @@ class Evidence:
         self.maybe = {name for name, note in noted if may_be_tensor(note, names)}  # tensors or something else
         open_ = self.parameters - annotated - {"self", "cls"}
         said = documented.of_function(node, own.owner)
-        self.annotated |= said.tensors & open_  # by the docstring, which counts as much
+        several_said = {name for name in said.several & open_ if not _STORED.search(name)}
+        self.documented = (said.tensors & open_) | several_said  # by the docstring
         self.tensors |= said.tensors & open_
-        self.several |= {name for name in said.several & open_ if not _STORED.search(name)}
-        self.maybe |= said.maybe & open_
+        self.containers |= several_said
         shown = {
             id(call.func)
             for call in own.calls
