@@ -262,13 +262,16 @@ class Callers:
 
     # -- arguments ----------------------------------------------------------------------------------------------------
 
-    def may_pass_device_data(self, function: Function, parameter: str, annotated: bool, depth: int = 0) -> bool:
+    def may_pass_device_data(
+        self, function: Function, parameter: str, annotated: bool, depth: int = 0, is_sure: bool = False
+    ) -> bool:
         """Whether an argument that the host reads in this function may come from an accelerator, as far as the file shows.
 
         A module's `forward` and what is not called here but belongs to a module: yes. Where the file calls the function:
         if one of these calls passes what was moved, or what a model gave. Where it does not: if the file handles devices
         and the annotation says tensor, or the function handles devices itself, or another one does so with an argument
-        of that name. What is only handed over as a value needs the annotation.
+        of that name, or the function's own code leaves no doubt that it is a tensor (`is_sure`). What is only handed over
+        as a value needs the annotation.
         """
         name = function.name.rsplit(".", 1)[-1]
         is_method = self.is_method(function)
@@ -297,7 +300,7 @@ class Callers:
             return True
         if name in self.scan.handed:
             return False
-        return id(function.node) in own or parameter in self.placed
+        return is_sure or id(function.node) in own or parameter in self.placed
 
     def result_is_moved(self, function: Function) -> bool:
         """Whether every call that the file shows moves what the function gives at once: `weights(n).to(x.device)`."""

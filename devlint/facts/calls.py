@@ -448,7 +448,7 @@ class Calls(Devices):
         """Something unknown has got hold of what an expression names: a module may be anywhere from now on."""
         path = self.path(node)
         value = self.state.env.get(path) if path is not None else None
-        if path is not None and value is not None and value.kind == "module" and value.device:
+        if path is not None and value is not None and value.kind == "module" and value.device and not value.moved:
             self.state.env[path] = replace(value, device=UNKNOWN)
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
@@ -901,7 +901,10 @@ class Calls(Devices):
         evidence = self.evidence.get(id(function.node))
         if evidence is not None and consumer != "numpy" and name in evidence.weak:
             return False  # what has a shape may be an array
-        return self.callers.may_pass_device_data(function, name, evidence is None or name in evidence.annotated)
+        shown = consumer != "numpy" and evidence is not None  # that it has `numpy` shows a tensor of the host as well
+        sure = shown and evidence is not None and name in (evidence.tensors | evidence.containers) - evidence.weak
+        annotated = evidence is None or name in evidence.annotated
+        return self.callers.may_pass_device_data(function, name, annotated, is_sure=sure)
 
     # -- constructors -------------------------------------------------------------------------------------------------
 

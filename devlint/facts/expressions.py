@@ -274,7 +274,9 @@ class Expressions(Methods):
             )  # fmt: skip
         if base.kind == "module":
             found = self.element(base)
-            return found if found.kind == "module" else Value("module", base.device, because=base.because)
+            if found.kind == "module":
+                return replace(found, moved=base.moved) if found.device == base.device else found
+            return Value("module", base.device, because=base.because, moved=base.moved)
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
         return guesses.part(base)

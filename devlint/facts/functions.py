@@ -23,6 +23,7 @@ from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tensor
+from devlint.facts.placed import placed_models
 from devlint.facts.registration import Registration, is_made_here, reads
 from devlint.facts.scan import FunctionScan
 from devlint.facts.values import (
@@ -167,6 +168,7 @@ class Functions(Registration):
             self.prepare(base)
         init = class_.methods.get("__init__")
         if init is None:
+            self.place_models(class_)
             return
         saved, self.in_init = self.in_init, True
         host, self.host = self.host, class_.is_module  # a module is built on one device
@@ -176,6 +178,14 @@ class Functions(Registration):
         finally:
             self.in_init, self.host = saved, host
         self.spoil_reassigned(class_)
+        self.place_models(class_)
+
+    def place_models(self, class_: ClassFacts) -> None:
+        """What any method of a plain class puts on a device, the others find there."""
+        if class_.abroad or class_.is_module or class_.on_host or not self.assume:
+            return
+        for name, value in placed_models(self, class_):
+            class_.attributes[name] = value
 
     def settle_attributes(self, class_: ClassFacts, at_end: dict[str, Value]) -> None:
         """What `__init__` leaves in an attribute that it sets on several paths: a plain tensor, if on one of them."""

@@ -8,7 +8,17 @@ from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
-from devlint.facts import aliases, attribute_lists, batches, distributions, grown_lists, guesses, ordering, randomness
+from devlint.facts import (
+    aliases,
+    attribute_lists,
+    batches,
+    detached,
+    distributions,
+    grown_lists,
+    guesses,
+    ordering,
+    randomness,
+)
 from devlint.facts.callers import is_model_call, is_model_name, last_name
 from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn
 from devlint.facts.classes import ClassFacts
@@ -94,7 +104,13 @@ _FITS = frozenset(
     {"fit", "fit_predict", "fit_transform", "partial_fit", "predict", "predict_proba", "transform", "score"}
 )
 #: Methods of matplotlib's axes that turn their data into arrays.
-_PLOTS = frozenset({"imshow", "plot", "scatter", "hist", "bar", "fill_between", "errorbar", "matshow", "contourf"})
+_PLOTS = frozenset(
+    {
+        "imshow", "plot", "scatter", "hist", "bar", "barh", "fill_between", "errorbar", "matshow", "contour", "contourf",
+        "pcolor", "pcolormesh", "stem", "boxplot", "violinplot", "hist2d", "hexbin", "quiver", "semilogx", "semilogy",
+        "loglog", "plot_surface", "plot_wireframe", "scatter3D", "plot3D",
+    }
+)  # fmt: skip
 
 
 #: What puts a tensor somewhere, or on the device of another one.
@@ -295,6 +311,8 @@ class Methods(Calls):
             return NONE
         if name == "enter_context" and any(v.kind == "device" for v in arguments.values):
             self.state.default = Value("device")
+        if name == "numpy" and receiver.kind == "unknown" and not guesses.is_guess(receiver):
+            detached.note(self, node, target)
         if name in _SYNCING and receiver.kind == "unknown":
             self.wait()  # it may read a tensor
         if name in _FITS and receiver.kind == "object" and (receiver.type_name or "").startswith("sklearn."):

@@ -1,0 +1,59 @@
+"""`.numpy()` of what is not known but is detached first, or read from a model: only a tensor that may be on an accelerator.
+
+`state.probabilities().detach().numpy()`, `module.scale.data.numpy()`: nothing but a tensor of torch is detached, and who
+detaches it expects a gradient, so that it takes part in what a model computes. `net[-1].v.numpy()` with a `net` that was
+moved: what a part of it keeps was computed where it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from devlint.facts.callers import TO_HOST, chain, uses_cards
+from devlint.facts.nodes import walk
+from devlint.facts.parameters import knows_other_tensors
+from devlint.facts.values import HOME, Value
+
+if TYPE_CHECKING:
+    from devlint.facts.methods import Methods
+
+
+def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
+    """Emit `Use` for `target.numpy()`, of whose receiver nothing is known otherwise."""
+    last = target.func if isinstance(target, ast.Call) else target
+    function = machine.function
+    if function is None or not machine.assume or not isinstance(last, ast.Attribute):
+        return
+    *parts, root = chain(target)
+    if any(isinstance(p, ast.Attribute) and p.attr in TO_HOST for p in parts) or not isinstance(root, ast.Name):
+        return
+    if knows_other_tensors(machine.imports.names) or function.name.rsplit(".", 1)[-1].startswith("test"):
+        return
+    if last.attr in ("detach", "data"):
+        if root.id in given(machine) or uses_cards(machine.source.text):
+            origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
+            tensor = Value("tensor", HOME, None, because=(origin,))
+            machine.use(node, "numpy", machine.operand(target, tensor), last.attr == "detach")
+    elif last is target:
+        model = machine.evaluate(last.value)
+        if model.kind == "module" and model.moved and model.device and not model.type_name:
+            tensor = Value("tensor", model.device, None, because=model.because)
+            machine.use(node, "numpy", machine.operand(target, tensor), False)
+
+
+def given(machine: Methods) -> set[str]:
+    """The names of the function under analysis that its callers give it, or that a loop binds to what they give."""
+    function = machine.function
+    if function is None:
+        return set()
+    spec = function.node.args
+    names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+    own = machine.scan.functions.get(id(function.node))
+    for loop in own.assigns if own is not None else ():
+        if isinstance(loop, (ast.For, ast.comprehension)):
+            *_, root = chain(loop.iter)
+            roots = {n.id for n in walk(root) if isinstance(n, ast.Name)}
+            if roots & names:
+                names |= {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    return names
