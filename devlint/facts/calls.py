@@ -20,6 +20,7 @@ from devlint.facts.values import (
     CPU,
     GUESS,
     HOME,
+    MAYBE_CPU,
     NO_TENSOR,
     NONE,
     NOTHING,
@@ -150,6 +151,8 @@ _RUNNERS = frozenset(
         "torchinfo.summary", "torch.fx.experimental.proxy_tensor.make_fx", "torch._dynamo.export",
     }
 )  # fmt: skip
+#: Classes that do so when they count, and that projects have copies of [fvcore/nn/jit_analysis.py].
+_COUNTERS = frozenset({"FlopCountAnalysis", "ActivationCountAnalysis", "FlopAnalyzer", "ActivationAnalyzer"})
 _COLLECTIVES = frozenset(
     {
         "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all",
@@ -278,7 +281,7 @@ class Calls(Devices):
         if qualname.startswith("torch."):
             note_api(self, node, qualname, arguments)
         randomness.note_sampling(self, node, qualname, arguments)
-        if qualname in _RUNNERS:
+        if qualname in _RUNNERS or qualname.rpartition(".")[2] in _COUNTERS:
             self.note_run(node, arguments)
         special = SPECIAL.get(qualname)
         if special is not None:
@@ -399,7 +402,7 @@ class Calls(Devices):
         inputs = Arguments()
         inputs.nodes, inputs.values = [given[0]], [given[1]]
         for operand in self.tensors(inputs):
-            if operand.value.device == CPU:
+            if operand.value.device == CPU or (operand.value.made and operand.value.device == MAYBE_CPU):
                 self.meet(node, [self.operand(*module), operand], "module", "module", "exact")
 
     def note_collective(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:

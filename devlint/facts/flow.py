@@ -211,6 +211,9 @@ class Flow(Timing):
         if value.is_tensor or value.kind == "module":
             self.spoil_owners(path, value)
         again = path in self.state.env
+        if path.startswith("self.") and path.count(".") > 1 and source is not None and not self.in_init:
+            if self.owner is not None and self.owner.is_module:
+                self.leave(source, value, "kept")  # for a part of the module, which computes with it
         self.bind(path, value)
         if path.startswith("self.") and path.count(".") == 1 and self.owner is not None:
             self.register(self.owner, target.attr, value, target, source, statement)

@@ -11,7 +11,7 @@ from devlint import knowledge
 from devlint.facts import guesses, handed
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
-from devlint.facts.callers import is_self_attribute, last_name, lineage
+from devlint.facts.callers import is_model_name, is_self_attribute, last_name, lineage
 from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
@@ -40,6 +40,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     join,
+    may_be_accelerator,
     merge,
     on,
 )
@@ -530,6 +531,7 @@ class Functions(Registration):
                 return encoded
         if callee.kind == "unknown":
             self.note_loss(node, arguments)
+            self.note_inputs(node, arguments)
             self.note_sized(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
@@ -548,6 +550,19 @@ class Functions(Registration):
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
             if left or self.parted(output.value, target.value) is not None:
                 self.meet(node, [output, target], "module", name, "exact")
+
+    def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
+        """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""
+        name = last_name(node.func)
+        if not is_model_name(name) or arguments.star or _LOSS.search(name.lower()) is not None:
+            return
+        given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
+        moved = [o for o in given if o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME]
+        for operand in given:
+            value = operand.value
+            plain = value.made and value.device == CPU and value.zero_dim is False
+            if moved and plain and _LENGTHS.search(operand.text) is None:
+                self.meet(node, [moved[0], operand], "module", name, "exact")
 
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""

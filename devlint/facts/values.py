@@ -214,7 +214,11 @@ def either(a: Value, b: Value) -> Value:
         if known.kind == "tensor" and known.made and known.device <= MAYBE_CPU and known.device:
             if other.kind == "unknown" and not other.device and other.type_name is None:
                 return replace(known, device=MAYBE_CPU, split=None, attribute=None)
-        if known.kind == "tuple" and isinstance(known.elements, tuple) and other == NOTHING:
+        if (
+            known.kind == "tuple"
+            and isinstance(known.elements, tuple)
+            and (other == NOTHING or (other.kind == "unknown" and other.type_name == GUESS))
+        ):
             if any(e.kind == "tensor" and e.made for e in known.elements):
                 return replace(known, elements=tuple(either(e, NOTHING) for e in known.elements), split=None)
     return merge(a, b)
