@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.callers import last_name, moves
+from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import ACCELERATORS, CPU, NOTHING, NUMBER, Value
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_tqdm", "prange"})
 #: Words in the names of loaders and of their batches.
 _DATA = re.compile(r"load|data|batch|iter|sample|item|^dl|dl$|train|test|val|queue|stream")
+_LOADER = re.compile(r"load|^dl|dl$")
 _DEVICE = re.compile(r"device|cuda|gpu")
 #: Names of what counts turns or names things, which no loader makes a tensor of.
 _COUNTER = re.compile(
@@ -71,6 +74,44 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         return None
     origin = Origin(machine.span(iterated), "its batches come from host memory, as a part of each is moved here")
     return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:
+    """Whether a name is a part of what a loader gives, the one that its loop does not move as it moves others.
+
+    `for i, (images, index) in enumerate(loader):` with `images.to(device)`, or a part of `images`, in its body.
+    """
+    if not isinstance(argument, ast.Name):
+        return False
+    bound = found = 0
+    for node in walk(scope):
+        if isinstance(node, ast.Name) and node.id == argument.id and isinstance(node.ctx, ast.Store):
+            bound += 1
+        if not isinstance(node, ast.For):
+            continue
+        iterated, target = node.iter, node.target
+        while (
+            isinstance(iterated, ast.Call) and last_name(iterated.func) in _WRAPPERS | {"enumerate"} and iterated.args
+        ):
+            if last_name(iterated.func) == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                target = target.elts[1]
+            iterated = iterated.args[0]
+        parts = {n.id for n in target.elts if isinstance(n, ast.Name)} if isinstance(target, ast.Tuple) else set()
+        if argument.id not in parts or _LOADER.search(last_name(iterated).lower()) is None:
+            continue
+        moved = {name for name, call in _moves(node.body) if moves(call)}
+        derived = {
+            n.id
+            for each in walk(node)
+            if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name) and each.value.id in parts
+            for target_ in each.targets
+            for n in walk(target_)
+            if isinstance(n, ast.Name)
+        }
+        if argument.id in moved or not moved & (parts | derived):
+            return False
+        found += 1
+    return 0 < bound == found
 
 
 def _is_gathered(machine: Machine, name: str) -> bool:

@@ -88,6 +88,10 @@ class Callers:
         owner = function.owner if self.is_method(function) else None
         found: list[Site] = []
         objects = self.instances(owner.name) if owner is not None else set()
+        if owner is not None and any(
+            last_name(d) == "staticmethod" for d in getattr(function.node, "decorator_list", ())
+        ):
+            objects.add(owner.name)
         for site in self.scan.calls.get(name if name != "__init__" or owner is None else owner.name, ()):
             target, caller = site.call.func, site.caller
             if caller is not None and caller.node is function.node:
@@ -152,7 +156,9 @@ class Callers:
             return self._is_read_by_init_alone(function, name)
         if name in self.scan.handed and function.owner is None and self._is_applied_by_init_alone(name):
             return True
-        if name in self.scan.handed or (name.startswith("__") and name.endswith("__")):
+        if (name in self.scan.handed and not (is_method and self._is_local_beside(name))) or (
+            name.startswith("__") and name.endswith("__")
+        ):
             return False
         sites = self.scan.calls.get(name, ())
         called = False
@@ -188,6 +194,14 @@ class Callers:
             return False
         nodes = (n for n in walk(self.scan.tree) if isinstance(n, ast.Name) and n.id == name)
         return all(id(n) in applied for n in nodes)
+
+    def _is_local_beside(self, name: str) -> bool:
+        """Whether what is handed on under the name of a method is a local name alone: `size = self.size(); f(size)`."""
+        assert self.scan.tree is not None
+        called = {id(site.call.func) for site in self.scan.calls.get(name, ())}
+        return not any(
+            isinstance(n, ast.Attribute) and n.attr == name and id(n) not in called for n in walk(self.scan.tree)
+        )
 
     def _is_read_by_init_alone(self, function: Function, name: str) -> bool:
         """Whether all that reads a property in the file is the `__init__` of its class: a size found by a trial."""

@@ -362,8 +362,8 @@ class Calls(Devices):
         if not self.sized or arguments.star:
             return
         name = self.text(node.func).rsplit(".", 1)[-1]
-        if name[:1].isupper() or _READERS.search(name.lower()) is not None:
-            return
+        if name[:1].isupper() or name == "apply" or _READERS.search(name.lower()) is not None:
+            return  # `Function.apply` hands on what it is given
         operands = self.tensors(arguments)
         for operand in operands:
             value = operand.value

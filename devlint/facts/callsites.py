@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
+from devlint.facts.batches import is_left_of_batch
 from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import is_never_given, needs_caller, refuted
@@ -325,7 +326,8 @@ class CallSites:
         Also where it is a part of a checkpoint, which is loaded into host memory for the most part.
         """
         node: ast.expr = argument
-        if is_of_checkpoint(site.caller.node if site.caller is not None else looked.loaded.tree, argument):
+        around = site.caller.node if site.caller is not None else looked.loaded.tree
+        if is_of_checkpoint(around, argument) or is_left_of_batch(around, argument):
             return True
         if isinstance(node, ast.Name):
             scope = site.caller.node if site.caller is not None else looked.loaded.tree

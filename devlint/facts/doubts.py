@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 HOPS = 4  # imports from a script to the checked file
+BESIDE = 6  # imported files of the same folder that are read
 READ = 80  # files whose imports are read to find the way
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
@@ -44,6 +45,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
         return True
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
+        return True
     if isinstance(event, Use) and is_of_array(sites, event):
         return True
     if isinstance(event, Meet) and event.level == "assume":
@@ -52,6 +55,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_no_alternative(sites, event)
             or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
             or is_made_for_host(sites, event)
+            or is_shown_alone(sites, event.function)
         ):
             return True
     if isinstance(event, Meet) and event.how in ("size", "copy") and stays_on_host(sites, event):
@@ -147,6 +151,24 @@ def is_made_for_host(sites: CallSites, event: Meet) -> bool:
     return all(any(holds(part, node) for arm in arms for part in arm.body) for node in made)
 
 
+def is_shown_alone(sites: CallSites, name: str) -> bool:
+    """Whether all that becomes of what a function gives is that its callers show it, as it is: it gets host data.
+
+    What showed an accelerator's tensor would fail there: `axes.imshow(renorm(image))`.
+    """
+    function = sites.function(name)
+    return function is not None and is_shown(sites, function, copied=False)
+
+
+def is_quantized(sites: CallSites, function: str) -> bool:
+    """Whether a function computes with quantized tensors, for which torch has kernels of the CPU [torch.ops.quantized]."""
+    body = sites.body(function)
+    return body is not None and any(
+        isinstance(node, ast.Attribute) and node.attr == "quantized" and last_name(node.value) == "ops"
+        for node in walk(body)
+    )
+
+
 def asks_for_cpu(test: ast.expr) -> bool:
     """Whether a condition asks whether a device is the CPU: `x.device.type == "cpu"`, `x.is_cpu`."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -230,7 +252,18 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
                 return True
             if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True
+        if any(sets_default(looked, word) for looked in beside(sites)):
+            return True
     return False
+
+
+def beside(sites: CallSites) -> Iterator[Looked]:
+    """The files of its own folder that the checked file imports: in a folder of tests, where nothing is searched."""
+    folder = os.path.dirname(sites.path)
+    for path in sorted(set(imported_files(sites, sites.path)))[:BESIDE]:
+        looked = sites.files.look(path) if os.path.dirname(path) == folder else None
+        if looked is not None:
+            yield looked
 
 
 def packages_of(sites: CallSites) -> list[str]:
@@ -346,7 +379,10 @@ def is_left_over(sites: CallSites, function: Function) -> bool:
     stem = os.path.basename(sites.path)[: -len(".py")]
     around = owner.name if owner is not None else stem
     users = set(sites.files.mentioned_in(stem))
-    if users.intersection(sites.files.mentioned_in(node.name), sites.files.mentioned_in(around)):
+    callers = users.intersection(sites.files.mentioned_in(node.name))
+    if owner is not None and callers and sites.names_here(owner.name):
+        return False  # a function of the file makes the objects
+    if callers.intersection(sites.files.mentioned_in(around)):
         return False
     return any(sites.path in imported_files(sites, path) for path in sorted(users)[:READ])
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from devlint.facts.callers import TO_HOST, chain, is_own_attribute, last_name
+from devlint.facts.callers import TO_HOST, chain, is_own_attribute, last_name, moves
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE
+from devlint.facts.results import is_made_on_host
 from devlint.facts.values import CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -74,7 +76,11 @@ class Listener(Flow):
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(node)):
             return HOST
         if value.kind == "unknown":
-            if self.owner is not None and isinstance(node, ast.Attribute) and is_kept_on_host(self.owner.node, node):
+            if (
+                self.owner is not None
+                and isinstance(node, ast.Attribute)
+                and is_kept_on_host(self.owner.node, node, {} if self.owner.is_module else self.imports.names)
+            ):
                 return HOST
             return self.passed_on(node)
         return UNKNOWN
@@ -112,19 +118,36 @@ class Listener(Flow):
         return Said("argument", function, start.id)
 
 
-def is_kept_on_host(class_: ast.ClassDef, attribute: ast.Attribute) -> bool:
-    """Whether all that a class stores in `self.name` is None or made on the host: `torch.from_numpy(a)`, `x.cpu()`."""
+def is_kept_on_host(class_: ast.ClassDef, attribute: ast.Attribute, names: Mapping[str, str]) -> bool:
+    """Whether all that a class stores in `self.name` is None or made on the host: `torch.from_numpy(a)`, `x.cpu()`.
+
+    Or what it makes of that: `self.table = pad(self.table, size)`. `names`: imports, where what torch makes stays too.
+    """
     if not is_own_attribute(attribute, attribute.attr):
         return False
     stored = [
         node.value
         for node in walk(class_)
-        if isinstance(node, ast.Assign) and any(is_own_attribute(t, attribute.attr) for t in node.targets)
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        if any(
+            is_own_attribute(t, attribute.attr)
+            for t in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        )
     ]
+    stored = [v for v in stored if not is_made_of(v, attribute.attr)]
     kept = [v for v in stored if not (isinstance(v, ast.Constant) and v.value is None)]
     return bool(kept) and all(
-        any(isinstance(c, ast.Call) and last_name(c.func) in TO_HOST | {"from_numpy"} for c in chain(v)) for v in kept
+        any(isinstance(c, ast.Call) and last_name(c.func) in TO_HOST | {"from_numpy"} for c in chain(v))
+        or is_made_on_host(v, names)
+        for v in kept
     )
+
+
+def is_made_of(node: ast.expr, name: str) -> bool:
+    """Whether a call computes something from `self.name` and from nothing else of an object, without moving it."""
+    if not isinstance(node, ast.Call) or moves(node):
+        return False
+    return any(isinstance(n, ast.expr) and is_own_attribute(n, name) for a in node.args for n in walk(a))
 
 
 def parameters(function: Function) -> set[str]:

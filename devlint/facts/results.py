@@ -61,24 +61,27 @@ def is_made_on_host(node: ast.expr | None, names: Mapping[str, str]) -> bool:
     )
 
 
-def is_shown(sites: CallSites, function: Function) -> bool:
-    """Whether every call of a function takes what it gives to the host, or to what shows it there, and there are some."""
+def is_shown(sites: CallSites, function: Function, copied: bool = True) -> bool:
+    """Whether every call of a function takes what it gives to the host, or to what shows it there, and there are some.
+
+    `copied`: whether a copy to the host counts, `renorm(x).cpu()`, or only what takes host data.
+    """
     found = False
     for looked, site in sites.calls(function):
         scope = site.caller.node if site.caller is not None else looked.loaded.tree
-        if not takes_to_host(scope, site, looked.loaded.imports.names):
+        if not takes_to_host(scope, site, looked.loaded.imports.names, copied):
             return False
         found = True
     return found
 
 
-def takes_to_host(scope: ast.AST, site: Site, names: Mapping[str, str]) -> bool:
+def takes_to_host(scope: ast.AST, site: Site, names: Mapping[str, str], copied: bool = True) -> bool:
     """Whether what a call gives is read by the host at once, or has one name of which that is true.
 
     Such a name may be changed in place, too, and asked for its sizes and extremes.
     """
     around = parents(scope)
-    if is_read(site.call, around, names):
+    if is_read(site.call, around, names, copied):
         return True
     node: ast.AST = site.call
     while isinstance(around.get(node), (ast.Attribute, ast.Call)) and isinstance(node, ast.expr):
@@ -90,19 +93,19 @@ def takes_to_host(scope: ast.AST, site: Site, names: Mapping[str, str]) -> bool:
     after = bound.end_lineno or 0
     uses = [n for n in walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     uses = [use for use in uses if use.lineno > after]
-    read = [is_read(use, around, names) for use in uses]
+    read = [is_read(use, around, names, copied) for use in uses]
     return any(read) and all(
         is_one or isinstance(around.get(use), ast.Attribute) for use, is_one in zip(uses, read, strict=True)
     )
 
 
-def is_read(node: ast.AST, around: Mapping[ast.AST, ast.AST], names: Mapping[str, str]) -> bool:
-    """Whether an expression is copied to the host, or given to what reads it there."""
+def is_read(node: ast.AST, around: Mapping[ast.AST, ast.AST], names: Mapping[str, str], copied: bool = True) -> bool:
+    """Whether an expression is copied to the host, or given to what reads it there. `copied` as for `is_shown`."""
     while True:
         outer = around.get(node)
         if isinstance(outer, ast.Attribute):
             if outer.attr in TO_HOST and isinstance(around.get(outer), ast.Call):
-                return True
+                return copied
             node = outer
         elif (isinstance(outer, ast.Call) and outer.func is node) or (
             isinstance(outer, ast.Subscript) and outer.value is node

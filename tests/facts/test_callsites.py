@@ -454,3 +454,36 @@ def test_a_call_brings_a_part_of_a_checkpoint(checked: Checked, move: str, found
             return resized(table[:-3])
     """
     assert codes(checked({"tools.py": tools, "main.py": caller})) == found
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [("first.to(device) + second.to(device)", []), ("first.to(device); indices = indices.to(device)", ["DEV109"])],
+    ids=["others alone", "it as well"],
+)
+def test_part_of_a_batch_that_its_loop_does_not_move_is_host_data(
+    checked: Checked, moved: str, expected: list[str]
+) -> None:
+    weights = """
+        import torch
+        from torch import nn
+        class Warp(nn.Module):
+            def forward(self, x):
+                return x
+        def coefficients(indices, device):
+            index = indices.detach().numpy()
+            return torch.as_tensor(index * 2.0).to(device)
+    """
+    train = f"""
+        import torch, weights
+        from toolbox import Images
+        loader = torch.utils.data.DataLoader(Images(), batch_size=4)
+        device = torch.device("cuda")
+        for step, (images, indices) in enumerate(loader, 0):
+            first, second = images
+            out = {moved}
+            (out * weights.coefficients(indices, device)).sum().backward()
+    """
+    assert [
+        each.code for each in checked({"weights.py": weights, "train.py": train}, "weights.py").diagnostics
+    ] == expected

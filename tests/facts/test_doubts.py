@@ -255,3 +255,52 @@ def test_a_module_that_reaches_the_call_through_others_may_scatter_its_inputs(
         """,
     }
     assert codes(checked(files)) == expected
+
+
+def test_default_that_a_base_of_a_test_sets_counts(checked: Checked) -> None:
+    base = """
+        import torch, unittest
+        class Case(unittest.TestCase):
+            def __init__(self, name="run", device="cuda"):
+                super().__init__(name)
+                self.device = device
+                choose(device)
+        def choose(device):
+            torch.set_default_device(torch.device(device))
+    """
+    test = """
+        import torch
+        from case import Case
+        class TestNet(Case):
+            def test(self):
+                net = torch.nn.Linear(2, 2).to("cuda")
+                net(torch.randn(3, 2))
+    """
+    assert codes(checked({"tests/case.py": base, "tests/test_net.py": test}, "tests/test_net.py")) == []
+    silent = base.replace("torch.set_default_device(torch.device(device))", "pass")
+    assert codes(checked({"tests/case.py": silent, "tests/test_net.py": test}, "tests/test_net.py")) == ["DEV102"]
+
+
+def test_method_of_what_a_function_of_the_file_makes_is_not_left_over(checked: Checked) -> None:
+    decoder = """
+        import torch
+        from torch import nn
+        class Decoder(nn.Module):
+            def recognize(self, h):
+                return torch.cat([h.unsqueeze(0), torch.zeros((1, 4))], dim=1)
+        def make(options):
+            return Decoder()
+    """
+    model = """
+        import torch
+        from pack.decoder import make
+        class Model(torch.nn.Module):
+            def __init__(self, options):
+                super().__init__()
+                self.decoder = make(options)
+            def found(self, x):
+                return self.decoder.recognize(x)
+    """
+    files = {"pack/__init__.py": "", "pack/decoder.py": decoder, "pack/model.py": model}
+    assert codes(checked(files, "pack/decoder.py")) == ["DEV102"]
+    assert codes(checked({**files, "pack/model.py": "from pack.decoder import make\n"}, "pack/decoder.py")) == []

@@ -69,7 +69,7 @@ STEPS = """
     points = grid(sketch)
     def shifted(points: torch.Tensor):
         return points + torch.zeros(3)
-    plt.plot(shifted(points))
+    plt.plot(points.tolist(), shifted(points).tolist())
     plt.legend()
     plt.savefig("density.png")
 """
