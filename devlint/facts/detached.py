@@ -1,8 +1,8 @@
 """`.numpy()` of what is not known but is detached first, or read from a model: only a tensor that may be on an accelerator.
 
 `state.probabilities().detach().numpy()`, `module.scale.data.numpy()`: nothing but a tensor of torch is detached, and who
-detaches it expects a gradient, so that it takes part in what a model computes. `net[-1].v.numpy()` with a `net` that was
-moved: what a part of it keeps was computed where it is.
+detaches it expects a gradient, so that it takes part in what a model computes. It must come from an argument.
+`net[-1].v.numpy()` with a `net` that was moved: what a part of it keeps was computed where it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import TO_HOST, chain, uses_cards
+from devlint.facts.callers import TO_HOST, chain
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import knows_other_tensors
 from devlint.facts.values import HOME, Value
@@ -31,7 +31,7 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
     if knows_other_tensors(machine.imports.names) or function.name.rsplit(".", 1)[-1].startswith("test"):
         return
     if last.attr in ("detach", "data"):
-        if root.id in given(machine) or uses_cards(machine.source.text):
+        if root.id in given(machine):  # what is made here was likely made on the host
             origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
             tensor = Value("tensor", HOME, None, because=(origin,))
             machine.use(node, "numpy", machine.operand(target, tensor), last.attr == "detach")
