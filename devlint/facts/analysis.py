@@ -23,6 +23,7 @@ from devlint.facts.project import Loaded, Project, Reach
 from devlint.facts.result import Facts
 from devlint.facts.scan import Scan, scan
 from devlint.facts.survey import survey
+from devlint.facts.unseen_modules import unseen_modules
 from devlint.facts.values import Value, merge
 from devlint.model import Origin
 from devlint.project_files import Search
@@ -374,7 +375,7 @@ def _registers(flow: Flow) -> None:
     for class_ in own_classes(flow):
         if not class_.is_module:
             continue
-        for name, entry in class_.unregistered.items():
+        for name, entry in (*class_.unregistered.items(), *unseen_modules(flow, class_)):
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):

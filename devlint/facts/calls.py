@@ -160,7 +160,7 @@ _COLLECTIVES = frozenset(
     }
 )  # fmt: skip
 #: Words in the name of a function that reads, shows or stores what it is given, on the host for the most part.
-_READERS = re.compile(
+READERS = re.compile(
     r"(^|_)(cpu|numpy|plot|draw|show|save|write|log|print|dataset|dataloader|load|assert|check|test|format|append|update|collate)"
 )
 _EXPORTS = re.compile(r"export|onnx|ncnn|coreml|tflite|openvino|torchscript|jit|convert|deploy", re.IGNORECASE)
@@ -362,7 +362,7 @@ class Calls(Devices):
         if not self.sized or arguments.star:
             return
         name = self.text(node.func).rsplit(".", 1)[-1]
-        if name[:1].isupper() or name == "apply" or _READERS.search(name.lower()) is not None:
+        if name[:1].isupper() or name == "apply" or READERS.search(name.lower()) is not None:
             return  # `Function.apply` hands on what it is given
         operands = self.tensors(arguments)
         for operand in operands:

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 from devlint.facts.adopted import AdoptedClass, Sources
-from devlint.facts.calls import Arguments
+from devlint.facts.calls import READERS, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.exports import PLACES
@@ -26,7 +26,7 @@ from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
 from devlint.facts.project import Found, Reach, is_imported
 from devlint.facts.scan import Scan
-from devlint.facts.values import NOTHING, Device, Symbol, Value
+from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
 VISIT = 3_000  # steps of one look into another file
@@ -62,6 +62,7 @@ class Imported(Functions):
             return None  # no tensor or device comes of these
         found = self.find(qualname)
         if found is None:
+            self.note_handed(node, qualname, arguments)
             return None
         if found.kind == "class":
             return self.construct_own(node, self.adopted(found), arguments)
@@ -80,6 +81,19 @@ class Imported(Functions):
                 self.give(argument, given)
         keywords = {k: v for k, (_, v) in arguments.keywords.items()}
         return self.call_abroad(home, function, arguments.values, keywords, node)
+
+    def note_handed(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:
+        """A function of the project whose file is not there gets a plain tensor of a module beside what moves with it."""
+        if not qualname.startswith(".") or self.owner is None or not self.owner.is_module or self.in_init or self.host:
+            return
+        operands = self.tensors(arguments)
+        if not self.assume or READERS.search(qualname.rpartition(".")[2].lower()) is not None:
+            return
+        other = next((o for o in operands if o.value.device == HOME and o.value.kind == "tensor"), None)
+        for operand in operands if other is not None else ():
+            value = operand.value
+            if other is not None and value.attribute is not None and value.device == CPU and value.zero_dim is False:
+                self.note_kept(node, value, other)
 
     def call_function(
         self,

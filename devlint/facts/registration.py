@@ -131,12 +131,22 @@ class Registration(Expressions):
         owner.set_attribute(name, value)
 
     def is_given(self, value: Value, source: ast.expr | None) -> bool:
-        """Whether a value is a tensor that `__init__` is given, by its annotation, as it is."""
-        if not isinstance(source, ast.Name) or value.kind != "tensor" or value.device != CPU or value.moved:
+        """Whether a value is a tensor that `__init__` is given, by its annotation, or is computed from such tensors alone."""
+        if source is None or value.kind != "tensor" or value.device != CPU or value.moved:
             return False
         spec = self.function.node.args if self.function is not None else None
         arguments = (*spec.args, *spec.kwonlyargs) if spec is not None else ()
-        return any(a.arg == source.id and is_plain_tensor(a.annotation) for a in arguments)
+        given = {a.arg for a in arguments if is_plain_tensor(a.annotation)}
+        if isinstance(source, ast.Name):
+            return source.id in given
+        read = {n.id for n in walk(source) if isinstance(n, ast.Name)}
+        tensors = {name for name in read if (known := self.state.env.get(name)) is not None and known.is_tensor}
+        return (
+            bool(tensors)
+            and tensors <= given
+            and "self" not in read
+            and not any(isinstance(n, ast.Call) and "device" in {k.arg for k in n.keywords} for n in walk(source))
+        )
 
     def contained(self, value: Value, attribute: str | None) -> Value:
         """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""

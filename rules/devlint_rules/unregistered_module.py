@@ -3,6 +3,7 @@
 ## What it flags
 An attribute of an `nn.Module` that is a list, a tuple, a dict or a comprehension of modules or of parameters, also
 when it is filled by `append` or by item assignment after it was made empty, or in a local variable or a method before.
+Classes whose files are not there count where they are called like networks (`WideResNet`) and methods call the items.
 
 ## Why it matters
 What is in a plain container is not registered: `.to(device)` does not move it, `parameters()` does not list it, so
