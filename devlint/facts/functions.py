@@ -26,6 +26,7 @@ from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tenso
 from devlint.facts.placed import placed_models
 from devlint.facts.registration import Registration, is_made_here, reads
 from devlint.facts.scan import FunctionScan
+from devlint.facts.unseen_modules import is_part
 from devlint.facts.values import (
     COMPUTED,
     CPU,
@@ -532,6 +533,7 @@ class Functions(Registration):
         if callee.kind == "unknown":
             self.note_loss(node, arguments)
             self.note_inputs(node, arguments)
+            self.note_part(node, arguments)
             self.note_sized(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
@@ -563,6 +565,21 @@ class Functions(Registration):
             plain = value.made and value.device == CPU and value.zero_dim is False
             if moved and plain and _LENGTHS.search(operand.text) is None:
                 self.meet(node, [moved[0], operand], "module", name, "exact")
+
+    def note_part(self, node: ast.Call, arguments: Arguments) -> None:
+        """`self.embed(torch.zeros(n, 3))` in a method of a module: a part of a class that cannot be read moves with it."""
+        tensors = self.tensors(arguments)
+        given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
+        if not given or self.host or not self.assume or self.owner is None:
+            return
+        if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
+            return
+        because = (
+            Origin(self.span(node.func), f"`{self.text(node.func)}` is a part of the module, and moves with it"),
+        )
+        part = self.operand(node.func, Value("module", HOME, because=because))
+        for operand in given:
+            self.meet(node, [part, operand], "module", self.text(node.func), "exact")
 
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""

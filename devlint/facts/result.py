@@ -82,7 +82,7 @@ class Facts:
                 continue
             if value.kind in ("device", "string"):
                 return path
-            if value.kind in TENSOR_KINDS:
+            if value.kind in TENSOR_KINDS and not (value.kind == "tensors" and self.is_mapping(path)):
                 tensors.append(path)
         if not tensors:
             owner = scope.get("self")
@@ -90,6 +90,10 @@ class Facts:
                 return "next(self.parameters()).device"
             return None
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"
+
+    def is_mapping(self, path: str) -> bool:
+        """Whether the text reads what is at a path by a key: `batch["images"]` is a tensor, `batch` has no device."""
+        return f'{path}["' in self.text or f"{path}['" in self.text
 
     def bound_at(self, scope: Scope, at: Span) -> Scope:
         """What of a scope is surely bound when `at` runs first: not what a loop's body binds further down."""

@@ -1,6 +1,7 @@
-"""Modules of classes that cannot be read, in plain lists: they show by their names, and by what the class does with them.
+"""Modules of classes that cannot be read: they show by their names, and by what the class does with them.
 
-`self.models = []`, in `__init__` also `self.models.append(WideResNet())`, and in `forward` `self.models[i](x)`.
+`self.models = []`, in `__init__` also `self.models.append(WideResNet())`, and in `forward` `self.models[i](x)`: a plain list.
+`self.embed = TimeEmbedding(8)`, and in `forward` `self.embed(x)`: a part that moves with the module.
 """
 
 from __future__ import annotations
@@ -48,6 +49,20 @@ def unseen_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregi
             appended = isinstance(node.value, ast.List) and not node.value.elts
             value = Value("list", because=(flow.origin(made[0], "made here"),))
             yield name, Unregistered(node, target, node.value, value, "modules", container, appended=appended)
+
+
+def is_part(flow: Flow, class_: ClassFacts, node: ast.expr) -> bool:
+    """Whether `self.name` is such a module, made in `__init__` alone."""
+    if not isinstance(node, ast.Attribute) or not is_own_attribute(node, node.attr) or not class_.is_module:
+        return False
+    init = class_.methods.get("__init__")
+    made = [
+        (method, each.value)
+        for method in class_.methods.values()
+        for each in walk(method)
+        if isinstance(each, ast.Assign) and any(is_own_attribute(target, node.attr) for target in each.targets)
+    ]
+    return bool(made) and all(method is init and is_network(flow, value) for method, value in made)
 
 
 def called(node: ast.AST) -> str:
