@@ -98,6 +98,7 @@ LOADERS = frozenset(
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
 FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
 #: Operations whose result may have no dimension left though the operand has one.
+_LOOKS = frozenset({"max", "min", "argmax", "argmin", "median", "nanmedian", "mode", "kthvalue"})
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
 #: Functions whose further tensors are lengths [torch/nn/utils/rnn.py].
 _OF_FIRST = frozenset({"torch.nn.utils.rnn.unpad_sequence", "torch.nn.utils.rnn.pack_padded_sequence"})
@@ -646,6 +647,8 @@ class Calls(Devices):
                 if any(v.kind == "unknown" for v in arguments.values):
                     return Value(kind, UNKNOWN, zero_dim)  # a scalar beside what may be a tensor anywhere
             combined = self.combine(deciding, zero_dim)
+            if zero_dim is None and combined.type_name is None and reduces_first(record.qualname, arguments):
+                combined = replace(combined, type_name=TURN)  # nothing is left of one dimension
             if kind == "tensors":
                 return replace(combined, kind="tensors")
             if zero_dim is None and len(operands) == 1 and record.mixing == "scalar":
@@ -1293,6 +1296,13 @@ class Calls(Devices):
         first = arguments.values[0] if arguments.values else NOTHING
         sequence = Value("tensor", first.device, False, because=first.because)
         return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
+
+
+def reduces_first(qualname: str, arguments: Arguments) -> bool:
+    """Whether a call looks for something along the first dimension: `scores.max(dim=0)`, `torch.argmax(scores, 0)`."""
+    home, _, name = qualname.rpartition(".")
+    along = arguments.get("dim", 0 if home.endswith("Tensor") else 1)
+    return name in _LOOKS and along is not None and along[1].constant == 0
 
 
 def is_given_a_shape(node: ast.Call, record: Record) -> bool:
