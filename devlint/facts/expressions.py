@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -65,6 +66,8 @@ def literal(value: str | int) -> Value:
 
 
 #: Functions whose results are several tensors: `x.sort()[1]` is no item of one.
+#: Names of what holds settings, which are numbers and texts, wherever the object that has them is.
+_SETTINGS = re.compile(r"(?:^|[._])(?:kwargs|config|cfg|options|settings|hparams)$")
 _SEVERAL = frozenset(
     {
         "sort",
@@ -240,6 +243,8 @@ class Expressions(Methods):
                 return base.elements.get(key.value) or base.elements.get("*", NOTHING)
             return self.values_of(self.path(node.value), base)
         if base.kind == "tensors":
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and _SETTINGS.search(self.text(node.value)):
+                return NOTHING  # `G.rendering_kwargs["scale"]`
             # several indices, or a slice among them, are for a tensor, or for an array, which a caller may well give
             is_tensor = is_of_tensor(key) and not (base.because and base.because[0].span in self.assumed)
             return replace(base, kind="tensor", zero_dim=None) if is_tensor else base

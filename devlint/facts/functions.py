@@ -1047,7 +1047,7 @@ class Functions(Registration):
             for creation in value.made:
                 if not is_literal(creation) or is_empty(creation) or self.is_of_caller(creation):
                     continue
-                if any(
+                if creation.zero_dim or any(
                     creation in side.made and side.zero_dim
                     for v in given
                     for side in by_path(v, frozenset({CPU_PLACE}))

@@ -24,7 +24,7 @@ from devlint.facts.functions import SIGNATURES, Functions, is_stub
 from devlint.facts.instances import Instance, of_token, token
 from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
-from devlint.facts.project import Found, Reach, is_imported
+from devlint.facts.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.scan import Scan
 from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value
 
@@ -234,15 +234,21 @@ class Imported(Functions):
             return
         class_.extended = True
         own = (os.path.abspath(self.source.path), class_.name)
+        plain = bool(class_.bases)
         for base in class_.bases:
             if base in self.classes or not is_imported(base):
+                plain = plain and base in PLAIN_BASES
                 continue
             found = self.find(base)
             if found is None or found.kind != "class" or own in self.reach.ancestors(found):
+                plain = False
                 continue  # classes that are bases of each other
+            plain = plain and self.reach.is_plain(found)
             class_.local_bases = (*class_.local_bases, self.adopted(found))
             class_.followed = class_.followed | {base}
             class_.family = self.reach.family(found) or class_.family
+        if plain and class_.family == "Module" and not any(base.family for base in class_.local_bases):
+            class_.family = None  # it has a `forward`, and is no module of torch
 
     def adopted(self, found: Found) -> ClassFacts:
         """A class of another file as this file sees it."""

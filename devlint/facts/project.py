@@ -43,6 +43,10 @@ ABOVE = 5  # directories above a script that may be where its imports start
 _NEVER = frozenset({"torch", "builtins", "numpy", "__future__", "typing_extensions", *sys.stdlib_module_names})
 
 
+#: Bases that make nothing of a class.
+PLAIN_BASES = frozenset({"object", "ABC", "Generic", "Protocol"})
+
+
 @dataclass(slots=True)
 class Loaded:
     """One file, parsed. `globals` is what its module-level code leaves behind, None before that was run."""
@@ -339,6 +343,17 @@ class Reach:
                         pending.append(base)
             self._ancestors[key] = frozenset(seen)
         return self._ancestors[key]
+
+    def is_plain(self, found: Found, seen: frozenset[tuple[str, str]] = frozenset()) -> bool:
+        """Whether a class and all its bases are classes of the project's own, so that none of them is one of a library."""
+        class_, key = found.exported_class, (found.path, found.short)
+        if key in seen:
+            return True
+        bases = self.bases(found)
+        known = {base.short for base in bases} | PLAIN_BASES
+        if any(name.rsplit(".", 1)[-1] not in known for name in class_.bases):
+            return False
+        return all(self.is_plain(base, seen | {key}) for base in bases)
 
     def family(self, found: Found, seen: frozenset[tuple[str, str]] = frozenset()) -> str | None:
         """What a class is by its bases, in whichever file these are."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from devlint.facts.analysis import analyse
-from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet
+from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet, Register
 from devlint.facts.project import FILES, Project
 from devlint.facts.result import Facts
 from devlint.facts.values import Value, describe
@@ -193,6 +193,31 @@ def test_base_class_of_another_file_makes_a_module_and_gives_its_attributes(tmp_
         },
     )
     assert revealed(facts_of(tmp_path)) == ["buffer on an accelerator"]
+
+
+def test_class_with_a_forward_whose_bases_are_all_plain_is_no_module(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "parts.py": """
+                class Part:
+                    def load(self):
+                        self.loaded = True
+            """,
+            "main.py": """
+                import torch
+                from parts import Part
+                class Layer(Part):
+                    def __init__(self, sizes):
+                        self.parts = [Layer([]) for _ in sizes]
+                    def forward(self, x):
+                        for part in self.parts:
+                            x = part.forward(x)
+                        return x
+            """,
+        },
+    )
+    assert not [event for event in facts_of(tmp_path).events if isinstance(event, Register)]
 
 
 def test_object_that_gets_a_module_may_move_it(tmp_path: Path) -> None:
