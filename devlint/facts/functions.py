@@ -7,33 +7,30 @@ import re
 from dataclasses import replace
 from functools import cached_property
 
-from devlint import knowledge
 from devlint.facts import guesses, handed
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
-from devlint.facts.callers import is_model_name, is_self_attribute, last_name, lineage
-from devlint.facts.calls import FAMILY_KIND, FROM_DATA, TO_TENSOR, Arguments
+from devlint.facts.callers import last_name, lineage
+from devlint.facts.calls import FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
+from devlint.facts.entry import is_gradient_of
 from devlint.facts.events import Creation, Guards
 from devlint.facts.expressions import literal
 from devlint.facts.machine import Function, Machine, State, Summary, root
-from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
-from devlint.facts.parameters import Evidence, is_tensor_annotation, makes_tensor
+from devlint.facts.objects import SET_BY_NAME
+from devlint.facts.operations import CPU_PLACE
+from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.placed import placed_models
-from devlint.facts.registration import Registration, is_made_here, reads
-from devlint.facts.scan import FunctionScan
-from devlint.facts.unseen_modules import is_part
+from devlint.facts.unread_calls import UnreadCalls
 from devlint.facts.values import (
     COMPUTED,
     CPU,
     HOME,
     NONE,
     NOTHING,
-    NUMBER,
     SOMEWHERE,
     UNKNOWN,
     Device,
@@ -41,9 +38,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     join,
-    may_be_accelerator,
     merge,
-    on,
 )
 from devlint.model import Origin, Span
 
@@ -56,22 +51,11 @@ _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cuspars
 _SETTINGS = re.compile(
     r"^(self\.)?(args?|opts?|options?|cfg|config|conf|hparams|hps|flags|params|settings)\b|device$", re.IGNORECASE
 )
-_LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
-_PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
-#: Names of methods of modules that try them as they were built, or ask for the shape of what they give.
-_SELF_TEST = re.compile(
-    r"(self_?)?test|demo|(check|verify|test)_(equi|in)variance|_?((get|infer|compute|calc)_)?(conv_)?out(put)?_(shape|size)s?"
-)
-_LENGTHS = re.compile(r"len|size")
-_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
-_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")  # of tensors
-_OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 MAPPED = 8  # elements for which a mapped function is called one by one
-_BY_NAME = re.compile(r"\bsetattr\(|\b__dict__\b|\bvars\(")  # attributes that are set under computed names
 SIGNATURES = 8  # different arguments for which one function is run
 
 
-class Functions(Registration):
+class Functions(UnreadCalls):
     """Adds `call_function` and `run`."""
 
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -189,153 +173,6 @@ class Functions(Registration):
         for name, value in placed_models(self, class_):
             class_.attributes[name] = value
 
-    def settle_attributes(self, class_: ClassFacts, at_end: dict[str, Value]) -> None:
-        """What `__init__` leaves in an attribute that it sets on several paths: a plain tensor, if on one of them."""
-        for name, entry in class_.unregistered.items():
-            known, value = class_.attributes.get(name), at_end.get(f"self.{name}")
-            if entry.what != "tensor" or known is None or known.is_tensor or value is None:
-                continue
-            if is_made_here(value):
-                class_.attributes[name] = replace(entry.value, device=CPU)
-
-    def spoil_reassigned(self, class_: ClassFacts) -> None:
-        """Attributes that other methods assign are known only inside the method that does.
-
-        Unless all of them make the new value of the old one (`self.mean = 0.9 * self.mean + x`), which was made in
-        `__init__` the first time, or make a new one in the same way.
-        """
-        spoiled: set[str] = set()
-        kept: set[str] = set()
-        for name, method in class_.methods.items():
-            if name == "__init__":
-                continue
-            own = self.scan.functions.get(id(method))
-            again: set[int] | None = None
-            for child in own.stores if own is not None else ():
-                if isinstance(child.value, ast.Name) and child.value.id == "self":
-                    entry = class_.unregistered.get(child.attr)
-                    if entry is not None and entry.target is child:
-                        continue  # a helper of `__init__` sets it
-                    if entry is not None:
-                        entry.reassigned = True
-                    if entry is not None and entry.what in ("tensor", "tensors"):
-                        again = (
-                            again
-                            if again is not None
-                            else made_of_themselves(method) | self.made_like_first(class_, method)
-                        )
-                        if id(child) in again:
-                            kept.add(child.attr)
-                            continue
-                    known = class_.attributes.get(child.attr)
-                    if known is not None and known.kind == "buffer" and id(child) in made_of_themselves(method):
-                        continue  # `self.step = self.step + 1`
-                    spoiled.add(child.attr)
-        if kept:
-            spoiled |= kept & self.set_from_outside()
-        if not class_.is_module:
-            spoiled -= self.always_made_here(class_, spoiled)
-            spoiled -= self.moved_with_object(class_, spoiled)
-        for attribute in spoiled:
-            known = class_.attributes.get(attribute)
-            if known is not None and known.kind != "module":
-                class_.attributes[attribute] = NOTHING
-
-    def moved_with_object(self, class_: ClassFacts, names: set[str]) -> set[str]:
-        """Of the attributes that methods assign, those that a method moves and nothing else does; they are where it says.
-
-        `self.obs = self.obs.to(device)` in a `to` of the object's own: what it forgets stays on the CPU.
-        """
-        moves: dict[str, list[ast.Call | None]] = {}
-        if _BY_NAME.search(self.text(class_.node)) is not None:
-            return set()
-        for name, method in class_.methods.items():
-            own = self.scan.functions.get(id(method))
-            if name == "__init__" or own is None:
-                continue
-            values = {id(t): a.value for a in own.assigns if isinstance(a, ast.Assign) for t in a.targets}
-            for store in own.stores:
-                if isinstance(store.value, ast.Name) and store.value.id == "self" and store.attr in names:
-                    moves.setdefault(store.attr, []).append(moves_itself(values.get(id(store)), store.attr))
-        found: set[str] = set()
-        for attribute, calls in moves.items():
-            known, move = class_.attributes.get(attribute), calls[0]
-            if known is None or not known.is_tensor or not known.made or len(calls) != 1 or move is None:
-                continue
-            given = move.args[0] if move.args else None
-            there = on("cuda") if given is None else symbol(self.text(given), self.span(class_.node).start)
-            because = (Origin(self.span(move), "moved here, by the object's own method"),)
-            class_.attributes[attribute] = replace(known, device=there, made=(), because=because, moved=True)
-            found.add(attribute)
-        return found - self.set_from_outside() if found else found
-
-    def always_made_here(self, class_: ClassFacts, names: set[str]) -> set[str]:
-        """Of the attributes that methods assign, those that are None or a new tensor of the CPU at first and ever after.
-
-        `if self.total is None: self.total = torch.zeros(n)`, and `self.total += x`, which leaves it where it is.
-        """
-        found = {
-            name
-            for name in names
-            if (known := class_.attributes.get(name)) is not None
-            and (
-                known.kind == "none"
-                or (known.kind == "list" and known.elements == ())
-                or (known.is_tensor and known.made and known.device == CPU)
-            )
-        }
-        for name, method in class_.methods.items():
-            if name == "__init__" or not found:
-                continue
-            for child in ast.walk(method):
-                if isinstance(child, ast.Assign):
-                    new = makes_tensor(child.value, self.imports.names, "argument") and not may_move(child.value)
-                    value = child.value
-                    empty = isinstance(value, ast.Constant) and value.value is None
-                    empty = empty or (isinstance(value, ast.List) and not value.elts)
-                    stored = () if new or empty else [n for target in child.targets for n in ast.walk(target)]
-                elif isinstance(child, (ast.For, ast.withitem, ast.AnnAssign, ast.NamedExpr, ast.Delete)):
-                    stored = list(ast.walk(child)) if not isinstance(child, ast.For) else list(ast.walk(child.target))
-                else:
-                    continue
-                found -= {
-                    n.attr for n in stored if isinstance(n, ast.Attribute) and isinstance(n.ctx, (ast.Store, ast.Del))
-                }
-        return found - self.set_from_outside() if found else found
-
-    def made_like_first(self, class_: ClassFacts, method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
-        """The attributes that a method binds to a new tensor of the CPU, or as `__init__` does, by identity of the target."""
-        found: set[int] = set()
-        for child in walk(method):
-            if not isinstance(child, ast.Assign) or len(child.targets) != 1:
-                continue
-            target = child.targets[0]
-            entry = class_.unregistered.get(target.attr) if isinstance(target, ast.Attribute) else None
-            if entry is None or not is_self_attribute(target):
-                continue
-            same = ast.dump(child.value) == ast.dump(entry.value_node) and isinstance(
-                child.value, (ast.Call, ast.Tuple)
-            )
-            new = makes_tensor(child.value, self.imports.names) and not may_move(child.value)
-            if same or (new and entry.what == "tensor"):
-                found.add(id(target))
-        return found
-
-    def set_from_outside(self) -> set[str]:
-        """The attributes that some code of the file sets on other objects than `self`."""
-        if self._set_outside is None:
-            nodes = walk(self.scan.tree) if self.scan.tree is not None else ()
-            self._set_outside = {
-                n.attr
-                for n in nodes
-                if isinstance(n, ast.Attribute)
-                and isinstance(n.ctx, ast.Store)
-                and not (isinstance(n.value, ast.Name) and n.value.id == "self")
-            }
-        return self._set_outside
-
-    _set_outside: set[str] | None = None
-
     def method_function(self, class_: ClassFacts, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
         qualname = f"{class_.name}.{name}"
         known = self.functions.get(qualname)
@@ -427,7 +264,7 @@ class Functions(Registration):
         plain = not method.decorator_list and method.args.args
         if class_.abroad or arguments.star or not plain or self.in_init or method.name.startswith("__"):
             return NOTHING
-        if _BY_NAME.search(self.text(class_.node)) is not None:
+        if SET_BY_NAME.search(self.text(class_.node)) is not None:
             return NOTHING
         self.prepare(self.classes[receiver.type_name or ""])
         target = self.method_function(class_, method.name, method)
@@ -464,11 +301,6 @@ class Functions(Registration):
         """A method that is not followed may have changed any attribute."""
         for path in [p for p in self.state.env if p.startswith("self.")]:
             del self.state.env[path]
-
-    def self_value(self, owner: ClassFacts) -> Value:
-        if owner.is_module:
-            return Value("module", CPU if self.host else HOME, type_name=owner.name)
-        return Value("object", type_name=owner.name)
 
     def call_self(self, node: ast.Call, arguments: Arguments) -> Value | None:
         """`self(...)` calls the class's own `__call__`; None where that is a module's or not in this file."""
@@ -531,55 +363,10 @@ class Functions(Registration):
             if encoded is not None:
                 return encoded
         if callee.kind == "unknown":
-            self.note_loss(node, arguments)
-            self.note_inputs(node, arguments)
-            self.note_part(node, arguments)
+            self.note_unread(node, arguments)
             self.note_sized(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
-
-    def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
-        """`criterion(output, target)`: a loss that is not known needs what it compares on one device all the same."""
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if len(arguments.values) < 2 or arguments.star or _LOSS.search(name.lower()) is None:
-            return
-        if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
-            return  # a loss over sequences: where it takes targets and lengths is its own affair
-        output, target = (
-            self.operand(n, guesses.tensor(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
-        )
-        if output.value.is_tensor and target.value.is_tensor:
-            left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
-            if left or self.parted(output.value, target.value) is not None:
-                self.meet(node, [output, target], "module", name, "exact")
-
-    def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
-        """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""
-        name = last_name(node.func)
-        if not is_model_name(name) or arguments.star or _LOSS.search(name.lower()) is not None:
-            return
-        given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
-        moved = [o for o in given if o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME]
-        for operand in given:
-            value = operand.value
-            plain = value.made and value.device == CPU and value.zero_dim is False
-            if moved and plain and _LENGTHS.search(operand.text) is None:
-                self.meet(node, [moved[0], operand], "module", name, "exact")
-
-    def note_part(self, node: ast.Call, arguments: Arguments) -> None:
-        """`self.embed(torch.zeros(n, 3))` in a method of a module: a part of a class that cannot be read moves with it."""
-        tensors = self.tensors(arguments)
-        given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
-        if not given or self.host or not self.assume or self.owner is None:
-            return
-        if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
-            return
-        because = (
-            Origin(self.span(node.func), f"`{self.text(node.func)}` is a part of the module, and moves with it"),
-        )
-        part = self.operand(node.func, Value("module", HOME, because=because))
-        for operand in given:
-            self.meet(node, [part, operand], "module", self.text(node.func), "exact")
 
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""
@@ -1084,239 +871,6 @@ class Functions(Registration):
                         return f"{text} {_CAPABILITY.sub('cuda', bound)}"
         return text
 
-    def runs_on_host(self, function: Function) -> bool:
-        owner = function.owner
-        if owner is not None and owner.on_host:
-            return True
-        name = function.name.rsplit(".", 1)[-1]
-        if name.startswith("collate") or name in self.collators or name == "__getitem__":
-            return True
-        if "cpu" in name.lower().split("_"):
-            return True  # what it is for stands in its name
-        if owner is not None and owner.is_module and _SELF_TEST.fullmatch(name) is not None:
-            return True  # it tries the module as it was built
-        return self.callers.on_host(function)
-
-    def under_construction(self, function: Function) -> bool:
-        """Whether a method runs inside `__init__` of its own class: the module has not moved yet."""
-        return function.owner is not None and any(
-            f.owner is function.owner and f.name.endswith(".__init__") for f in self.stack
-        )
-
-    @cached_property
-    def gets_host_batches(self) -> bool:
-        """Whether a loader that a function is given has its batches on the host: no loader of the file is told a device."""
-        return self.knows_torch and _PLACING_LOADER.search(self.source.text) is None
-
-    def bind_parameters(self, function: Function, bound: dict[str, Value] | None) -> None:
-        node = function.node
-        assert not isinstance(node, ast.Lambda)
-        spec = node.args
-        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
-        owner = function.owner
-        is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
-        is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
-        evidence = self.evidence_of(function)
-        home = CPU if self.host else HOME
-        start = self.span(node).start
-        on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
-        for index, argument in enumerate(every):
-            name = argument.arg
-            if index == 0 and is_method and not is_static and owner is not None:
-                is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
-                self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
-                continue
-            given = bound.get(name) if bound is not None else function.seen.get(name)
-            if given is None and bound is None and on_host and name in function.seen:
-                given = NOTHING  # the calls of this file hand it what is on the host
-            if given is not None:
-                # an argument that is given is never assumed to be somewhere, known or not
-                if given.type_name in ("size", "extent"):
-                    # a function that is given a size and no tensor leaves it to its caller where the result belongs
-                    self.state.env[name] = replace(given, device=UNKNOWN)
-                    continue
-                given = without_sizes(given)
-                if guesses.is_guess(given):
-                    self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
-                    continue
-                self.state.env[name] = replace(given, split=None) if given.kind != "unknown" else NOTHING
-                continue
-            passed = function.given.get(name)
-            if passed is not None and passed.device == CPU and passed.is_tensor and is_method:
-                # every call on the object itself brings a tensor of the CPU: nothing is assumed against that
-                self.state.env[name] = replace(passed, split=None)
-                continue
-            origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
-            annotated = self.annotated_value(argument, home, origin, start)
-            if annotated is not None:
-                self.state.env[name] = annotated
-                if annotated.kind == "module":
-                    self.assumed_modules[origin.span] = function, name
-            elif (
-                name in evidence.tensors | evidence.containers
-                and not self.host
-                and not self.callers.is_plausible(function, name in evidence.annotated | evidence.several)
-            ):
-                self.state.env[name] = NOTHING
-            elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
-                self.state.env[name] = Value("tensor", home, None, because=(origin,))
-                self.assumed[origin.span] = (function, name)
-            elif name in evidence.containers | evidence.several and self.assume and self.knows_torch and not self.host:
-                self.state.env[name] = Value("tensors", home, None, because=(origin,))
-                self.assumed[origin.span] = (function, name)
-            elif name in evidence.maybe and self.assume and self.knows_torch and not self.host:
-                self.state.env[name] = guesses.guess(home, origin)
-                self.assumed[origin.span] = (function, name)
-            elif name in evidence.devices:
-                self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
-            elif name in evidence.modules and self.assume:
-                self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
-                self.assumed_modules[origin.span] = function, name
-            elif argument.annotation is None and _LOADER.search(name) and self.assume and self.gets_host_batches:
-                text = Origin(origin.span, HOST_BATCH)
-                self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
-            elif self.is_batch(function, argument, evidence):
-                text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
-                self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
-            elif (
-                ((index > 0 and is_gradient_of(function)) or (index == is_method and self.is_hook(function)))
-                and self.assume
-                and not self.host
-            ):
-                self.state.env[name] = Value("tensor", home, None, because=(origin,))
-                self.assumed[origin.span] = (function, name)
-            elif index == 1 and self.is_input(function, argument, evidence):
-                self.state.env[name] = guesses.guess(home, origin)
-                self.assumed[origin.span] = (function, name)
-            else:
-                self.state.env[name] = NOTHING
-        for extra in (spec.vararg, spec.kwarg):
-            if extra is not None:
-                self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
-
-    def is_hook(self, function: Function) -> bool:
-        """Whether the file hands a function to `register_hook` of a tensor, which gives it the gradient."""
-        name = function.name.rpartition(".")[2]
-        sites = [s.call for h in _HOOKS for s in self.scan.calls.get(h, ())]
-        return any(call.args and last_name(call.args[0]) == name for call in sites)
-
-    def is_batch(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
-        """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""
-        if argument.annotation is not None or argument.arg not in evidence.parted or argument.arg in evidence.narrowed:
-            return False
-        return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
-
-    def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
-        """Whether an argument is the input of a module's `forward`: a tensor, or a structure of tensors, wherever it is."""
-        if not self.callers.is_method_of_module(function) or not function.name.endswith(".forward"):
-            return False
-        spec, name = function.node.args, argument.arg
-        needed = len(spec.posonlyargs) + len(spec.args) - len(spec.defaults) > 1
-        named = name in evidence.narrowed | evidence.converted | evidence.modules
-        return (
-            needed and argument.annotation is None and not named and self.assume and self.knows_torch and not self.host
-        )
-
-    def evidence_of(self, function: Function) -> Evidence:
-        """The uses of a function's parameters, read once."""
-        node, owner = function.node, function.owner
-        evidence = self.evidence.get(id(node))
-        if evidence is None:
-            is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
-            forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
-            own = self.scan.functions.get(id(node))
-            evidence = self.evidence[id(node)] = Evidence(
-                node, own if own is not None else FunctionScan(node), self.imports.names, forward,
-                self.method_names(owner), owner is not None and owner.is_module,
-            )  # fmt: skip
-        return evidence
-
-    def method_names(self, owner: ClassFacts | None) -> set[str]:
-        """The methods of a class and of its bases in this file."""
-        if owner is None:
-            return set()
-        return set(owner.method_names).union(*(self.method_names(base) for base in owner.local_bases))
-
-    def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
-        """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
-        node = argument.annotation
-        if node is None or is_tensor_annotation(node, self.imports.names):
-            return None
-        while isinstance(node, ast.Subscript):
-            name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
-            if name != "Optional":
-                break
-            node = node.slice
-        if isinstance(node, ast.BinOp):
-            sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
-            if len(sides) != 1:
-                return None
-            node = sides[0]
-        if says_numbers(node):
-            return NUMBER if isinstance(node, ast.Name) else Value("list")
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        if not isinstance(node, (ast.Name, ast.Attribute)):
-            return None
-        qualname = self.qualify(node)
-        if qualname is None:
-            return None
-        if qualname == "torch.device":
-            return Value("device", symbol(argument.arg, start), type_name="argument")
-        if qualname == "torch.dtype":
-            return Value("dtype")
-        known = knowledge.cls(qualname)
-        kind = FAMILY_KIND.get(known.family) if known is not None else None
-        if kind == "module":
-            return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=(origin,))
-        if kind == "loader":
-            text = Origin(origin.span, HOST_BATCH)
-            return Value("loader", CPU, type_name=BATCH, because=(text,))
-        if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
-            return Value(kind, UNKNOWN, type_name=qualname)
-        return None
-
-
-def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
-    """The attributes of `self` that a method binds to something computed from what they held, by identity of the target.
-
-    `self.mean += x`, `out, self.hidden = self.rnn(x, self.hidden)`; not where it may be moved.
-    """
-    found: set[int] = set()
-    for child in walk(method):
-        if isinstance(child, ast.AugAssign) and is_self_attribute(child.target):
-            found.add(id(child.target))
-        elif isinstance(child, ast.Assign) and not may_move(child.value):
-            for target in child.targets:
-                for part in target.elts if isinstance(target, ast.Tuple) else [target]:
-                    if isinstance(part, ast.Attribute) and is_self_attribute(part) and reads(child.value, part.attr):
-                        found.add(id(part))
-    return found
-
-
-def moves_itself(node: ast.expr | None, attribute: str) -> ast.Call | None:
-    """The call in `self.attribute.to(device)` or `self.attribute.cuda()`; None for any other expression."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
-        return None
-    taken = node.func.value
-    plain = isinstance(taken, ast.Attribute) and is_self_attribute(taken) and taken.attr == attribute
-    return node if plain and (node.func.attr == "cuda" or (node.func.attr == "to" and len(node.args) == 1)) else None
-
-
-def may_move(node: ast.expr) -> bool:
-    """Whether an expression moves something, or calls a function that is not known to leave it where it is."""
-    for child in walk(node):
-        if isinstance(child, ast.keyword) and child.arg == "device":
-            return True
-        if isinstance(child, ast.Call):
-            function = child.func
-            if isinstance(function, ast.Name) and function.id not in ("tuple", "list", "zip"):
-                return True
-            name = function.attr if isinstance(function, ast.Attribute) else ""
-            if name in MOVES or "device" in name or name.startswith(("to_", "_to")):
-                return True
-    return False
-
 
 def is_created(value: Value) -> bool:
     """Whether a tensor is where it is since it was made there: `torch.zeros(3, device=x.device)`."""
@@ -1344,37 +898,6 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
         replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side
         for side in sides
     ]
-
-
-def says_numbers(node: ast.expr) -> bool:
-    """Whether an annotation says a number, or a list or tuple of numbers: `float`, `List[int]`, `Tuple[float, float]`."""
-    if isinstance(node, ast.Name):
-        return node.id in ("int", "float", "bool")
-    if not isinstance(node, ast.Subscript):
-        return False
-    name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    parts = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
-    return name in ("List", "list", "Tuple", "tuple", "Sequence") and bool(parts) and all(map(says_numbers, parts))
-
-
-def without_sizes(value: Value) -> Value:
-    """A tuple or list of numbers without the tensors whose sizes they are, see `bind_parameters`."""
-    if value.kind not in ("tuple", "list") or not isinstance(value.elements, tuple):
-        return value
-    if not any(e.type_name in ("size", "extent") for e in value.elements):
-        return value
-    return replace(
-        value,
-        elements=tuple(replace(e, device=UNKNOWN) if e.type_name in ("size", "extent") else e for e in value.elements),
-    )
-
-
-def is_gradient_of(function: Function) -> bool:
-    """Whether a function is the `backward` of an operation: what it gets beside its context are gradients."""
-    owner = function.owner
-    of_torch = owner is not None and any(base in _OPERATIONS for base in owner.bases)
-    return of_torch and function.name.endswith(".backward")
 
 
 def is_empty(creation: Creation) -> bool:
