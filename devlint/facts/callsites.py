@@ -118,9 +118,10 @@ class CallSites:
         name = function.name.rsplit(".", 1)[-1]
         if self._checked.callers.is_method_of_module(function) or name in self._own.scan.handed:
             return False
-        if self.is_registered(name):
+        if self.is_registered(name) or not self.is_own_caller:
             return False
-        return self.is_own_caller
+        # what it defines and does not call is there for its readers, who may well call it with what it places
+        return any(True for _ in self.calls(function)) or not places(self._own.tree)
 
     def stays(self, function: str) -> bool:
         """Whether a method is one of a module that the project never moves."""
