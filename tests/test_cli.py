@@ -605,6 +605,7 @@ def test_an_interrupt_ends_the_worker_processes_too(tmp_path: Path) -> None:
 
         multiprocessing.set_start_method("fork")
         Linter.check = lambda self, source: time.sleep(600)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests in the background may ignore it
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
         sys.exit(main([".", "-j", "2"]))
     """

@@ -1298,6 +1298,12 @@ class Calls(Devices):
         return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
 
 
+def is_void(creation: Creation) -> bool:
+    """Whether a tensor is made with nothing in any dimension, which joins no other: `torch.empty(0, 0)`."""
+    sizes = creation.node.args
+    return len(sizes) > 1 and all(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
+
+
 def reduces_first(qualname: str, arguments: Arguments) -> bool:
     """Whether a call looks for something along the first dimension: `scores.max(dim=0)`, `torch.argmax(scores, 0)`."""
     home, _, name = qualname.rpartition(".")

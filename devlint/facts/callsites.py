@@ -120,8 +120,9 @@ class CallSites:
             return False
         if self.is_registered(name) or not self.is_own_caller:
             return False
-        # what it defines and does not call is there for its readers, who may well call it with what it places
-        return any(True for _ in self.calls(function)) or not places(self._own.tree)
+        # what a notebook defines and does not call is there for who works in it, perhaps with what it places
+        is_interactive = self.path.endswith(".ipynb") and places(self._own.tree)
+        return not is_interactive or any(True for _ in self.calls(function))
 
     def stays(self, function: str) -> bool:
         """Whether a method is one of a module that the project never moves."""

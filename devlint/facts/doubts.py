@@ -49,11 +49,12 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Use) and is_of_array(sites, event):
         return True
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(_WITHOUT_CARD.match, event.under.tests)):
+        return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
             is_moved_after(sites, event)
             or is_no_alternative(sites, event)
-            or any(_WITHOUT_CARD.match(test) for test in event.under.tests)
             or is_made_for_host(sites, event)
             or is_shown_alone(sites, event.function)
         ):

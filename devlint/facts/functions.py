@@ -51,6 +51,8 @@ _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cuspars
 _SETTINGS = re.compile(
     r"^(self\.)?(args?|opts?|options?|cfg|config|conf|hparams|hps|flags|params|settings)\b|device$", re.IGNORECASE
 )
+#: Names of helpers that move what is in a container, where their result is dropped.
+_MOVES_IN_PLACE = re.compile(r"(?:^|_)(?:cuda|gpu|(?:to|move)_(?:\w+_)?(?:device|cuda|gpu))(?:_|$)", re.IGNORECASE)
 MAPPED = 8  # elements for which a mapped function is called one by one
 SIGNATURES = 8  # different arguments for which one function is run
 
@@ -321,6 +323,11 @@ class Functions(UnreadCalls):
             given = self.call_self(node, arguments)
             if given is not None:
                 return given
+        if self.statement_value is node and _MOVES_IN_PLACE.search(last_name(node.func)) is not None:
+            for argument, value in arguments.every():
+                path = self.path(argument)
+                if path in self.state.env and value.kind in ("dict", "list", "tensors", "object"):
+                    self.bind(path, NOTHING)  # `batch_to_device(batch)` as a statement: it moves what is in it
         if callee.kind == "namespace":
             return self.call_namespace(node, callee.type_name or "", arguments)
         if self.function is not None and callee.kind == "function":
@@ -831,8 +838,11 @@ class Functions(UnreadCalls):
             ]
             if level is None or not computed or len(computed) < len(rest):
                 continue
+            around = self.span(function.node)
             for creation in value.made:
-                if not is_literal(creation) or is_empty(creation) or self.is_of_caller(creation):
+                if not around.start <= creation.span.start < around.end:
+                    continue  # an item of a table that the object keeps, or what a caller made
+                if not is_literal(creation) or is_empty(creation):
                     continue
                 if creation.zero_dim or any(
                     creation in side.made and side.zero_dim

@@ -20,7 +20,7 @@ from devlint.facts import (
     randomness,
 )
 from devlint.facts.callers import is_model_call, is_model_name, last_name
-from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn
+from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn, is_void
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
@@ -347,6 +347,8 @@ class Methods(Calls):
         """`stored.get(key, torch.tensor([]))`: what is stored, which is somewhere, or the new tensor."""
         if not (default.is_tensor and default.made and default.device == CPU) or not self.assume or self.host:
             return NOTHING
+        if all(map(is_void, default.made)):
+            return NOTHING  # it stands for nothing: who reads it asks for its size
         return replace(default, device=CPU | symbol(self.text(node.func), self.span(node).start))
 
     def call_lacking(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
