@@ -88,9 +88,7 @@ class Callers:
         owner = function.owner if self.is_method(function) else None
         found: list[Site] = []
         objects = self.instances(owner.name) if owner is not None else set()
-        if owner is not None and any(
-            last_name(d) == "staticmethod" for d in getattr(function.node, "decorator_list", ())
-        ):
+        if owner is not None and is_static(function.node):
             objects.add(owner.name)
         for site in self.scan.calls.get(name if name != "__init__" or owner is None else owner.name, ()):
             target, caller = site.call.func, site.caller
@@ -432,6 +430,17 @@ def lineage(class_: ClassFacts) -> list[ClassFacts]:
 def is_property(node: ast.AST) -> bool:
     """Whether a function is read like an attribute."""
     return any(last_name(d) in ("property", "cached_property") for d in getattr(node, "decorator_list", ()))
+
+
+def is_static(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """Whether a method is a static one."""
+    marks = getattr(node, "decorator_list", ())
+    return any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in marks)
+
+
+def is_private(name: str) -> bool:
+    """Whether a name says that only its own file, class or project uses it: `_helper`, not `__call__`."""
+    return name.startswith("_") and not name.startswith("__")
 
 
 def is_self_attribute(node: ast.AST) -> bool:

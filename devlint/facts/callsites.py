@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from devlint.facts.batches import is_left_of_batch
-from devlint.facts.callers import Callers, chain, given, last_name, lineage, moved_after, moves
+from devlint.facts.callers import Callers, chain, given, is_private, last_name, lineage, moved_after, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import is_never_given, needs_caller, refuted
 from devlint.facts.events import Event, Meet, Register, Use
@@ -271,7 +271,9 @@ class CallSites:
         said = next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
         if not asked and said == UNKNOWN:
             return self._by_name(home, function, name, depth)
-        if said == UNKNOWN and (not home.flow.callers.is_method_of_module(function) or is_helper(function)):
+        if said == UNKNOWN and (
+            not home.flow.callers.is_method_of_module(function) or is_private(function.name.rsplit(".", 1)[-1])
+        ):
             if found and all(s == LOADED_BATCH for s in found):
                 return HOST
             calls = [pair for pairs in asked.values() for pair in pairs]
@@ -381,12 +383,6 @@ class CallSites:
                 if name.startswith(function.name + ".") and id(inner) not in done and inner not in pending
                 if any(encloses(inner.node, argument) for argument in arguments)
             ]
-
-
-def is_helper(function: Function) -> bool:
-    """Whether a method is a private one: what its class alone calls, and no hook of torch."""
-    name = function.name.rsplit(".", 1)[-1]
-    return name.startswith("_") and not name.startswith("__")
 
 
 def is_moved_later(site: Site, argument: ast.expr) -> bool:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, chain, given, last_name, moved_after, moves
+from devlint.facts.callers import Callers, chain, given, is_private, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
@@ -423,7 +423,7 @@ def is_never_given(sites: CallSites, function: Function, name: str) -> bool:
 
 def is_internal(sites: CallSites, name: str) -> bool:
     """Whether all that calls a function is in the project: it is private, or the project is a program of its own."""
-    return not name.startswith("__") and (name.startswith("_") or sites.files.is_closed)
+    return is_private(name) or (not name.startswith("__") and sites.files.is_closed)
 
 
 def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:

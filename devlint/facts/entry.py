@@ -9,7 +9,7 @@ from functools import cached_property
 
 from devlint import knowledge
 from devlint.facts import guesses
-from devlint.facts.callers import last_name
+from devlint.facts.callers import is_static, last_name
 from devlint.facts.calls import FAMILY_KIND
 from devlint.facts.classes import ClassFacts
 from devlint.facts.machine import Function
@@ -77,14 +77,14 @@ class Entry(Registration):
         every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
         owner = function.owner
         is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
-        is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+        static = is_static(node)
         evidence = self.evidence_of(function)
         home = CPU if self.host else HOME
         start = self.span(node).start
         on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
         for index, argument in enumerate(every):
             name = argument.arg
-            if index == 0 and is_method and not is_static and owner is not None:
+            if index == 0 and is_method and not static and owner is not None:
                 is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
                 self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
                 continue

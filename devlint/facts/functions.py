@@ -10,7 +10,7 @@ from functools import cached_property
 from devlint.facts import guesses, handed
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
-from devlint.facts.callers import last_name, lineage
+from devlint.facts.callers import is_static, last_name, lineage
 from devlint.facts.calls import FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
@@ -196,9 +196,9 @@ class Functions(UnreadCalls):
                 return self.call_add_state(arguments)
             found = self.owner.method(name)
             if found is not None:
-                is_static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in found[1].decorator_list)
+                static = is_static(found[1])
                 target = self.method_function(found[0], name, found[1])
-                values = arguments.values if is_static else [self.self_value(self.owner), *arguments.values]
+                values = arguments.values if static else [self.self_value(self.owner), *arguments.values]
                 keywords = {k: v for k, (_, v) in arguments.keywords.items()}
                 if arguments.star:
                     self.forget_self()

@@ -10,6 +10,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from devlint.facts.callers import is_static
 from devlint.facts.events import Creation, Handed
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import reads_like_device
@@ -137,9 +138,3 @@ def may_be_placed(value: Value | None, shown: bool) -> bool:
     if isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
         return any(may_be_placed(element, False) for element in value.elements)
     return value.kind in _PLACED or shown
-
-
-def is_static(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
-    """Whether a method is a static one."""
-    marks = getattr(node, "decorator_list", ())
-    return any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in marks)

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from devlint.facts.classes import ClassFacts
     from devlint.facts.machine import Machine
 
+_MOVES = frozenset({"to", "cuda", "xpu", "npu"})  # what `moves` asks for
 _OF_MODULES = frozenset({"eval", "train", "parameters", "state_dict", "load_state_dict", "named_parameters", "forward"})
 
 
 def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, Value]]:
     """The attributes of a plain class that are models which its methods put on a device, with what is known of each."""
+    if _MOVES.isdisjoint(machine.scan.calls):
+        return
     found: dict[str, ast.Call] = {}
     left: set[str] = set()  # bound without a move, or moved back
     used = set(used_as_modules(class_))
