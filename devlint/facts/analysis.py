@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers, is_own_attribute, is_self_attribute, last_name, lineage, moves
@@ -16,7 +17,7 @@ from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Regist
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import statements, walk
 from devlint.facts.parameters import makes_tensor
 from devlint.facts.programs import is_host_program
 from devlint.facts.project import Loaded, Project, Reach
@@ -297,14 +298,18 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
     used = flow.scan.called | flow.scan.handed
     pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in used)
     known = set(map(id, pending))
+    seen = 0
     for function in pending:  # which grows
         if not function.called and not function.name.endswith(".__init__"):
             flow.guards = _under_callers(function)
             _guarded(flow, facts, function.node, partial(flow.run, function, None))
             flow.guards = NO_GUARDS
-        found = [f for f in flow.functions.values() if id(f) not in known and is_own(f) and not is_unused(f, used)]
-        pending += found
-        known.update(map(id, found))
+        if len(flow.functions) > seen:  # functions are added at the end, and none goes
+            new = islice(flow.functions.values(), seen, None)
+            found = [f for f in new if id(f) not in known and is_own(f) and not is_unused(f, used)]
+            seen = len(flow.functions)
+            pending += found
+            known.update(map(id, found))
 
 
 def is_unused(function: Function, used: set[str]) -> bool:
@@ -428,7 +433,7 @@ def is_placed_anew(class_: ClassFacts, name: str) -> bool:
     `self.alpha = self.alpha.type_as(x)`. An item of it may be put there too late: what is behind a test of its shape.
     """
     for method_name, method in class_.methods.items():
-        for node in walk(method) if method_name != "__init__" else ():
+        for node in statements(method) if method_name != "__init__" else ():
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
                 continue
             function = node.value.func
@@ -445,7 +450,7 @@ def is_set_by_holder(flow: Flow, class_: ClassFacts, name: str) -> bool:
     What `__init__` put there only stands for it.
     """
     holders = None
-    for node in walk(flow.scan.tree) if flow.scan.tree is not None else ():
+    for node in statements(flow.scan.tree) if flow.scan.tree is not None else ():
         if not isinstance(node, ast.Assign) or makes_tensor(node.value, flow.imports.names):
             continue
         for target in node.targets:
@@ -459,8 +464,7 @@ def is_set_by_holder(flow: Flow, class_: ClassFacts, name: str) -> bool:
 def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:
     """Whether a method hands `self.name`, a list, to something that is not torch's: it may put other tensors into it."""
     for method in class_.methods.values():
-        own = flow.scan.functions.get(id(method))
-        for call in own.calls if own is not None else ():
+        for call in flow.scan.calls_in(method):
             if isinstance(call.func, ast.Attribute):
                 continue
             callee = call.func.id if isinstance(call.func, ast.Name) else ""

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.machine import Function
-from devlint.facts.nodes import children, walk
+from devlint.facts.nodes import children, statements, walk
 from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.scan import FunctionScan, Scan, Site
 
@@ -109,7 +109,7 @@ class Callers:
     def instances(self, class_name: str) -> set[str]:
         """The last names that objects of a class are bound to: `metric` of `self.metric = Metric()`."""
         found: set[str] = set()
-        for node in walk(self.scan.tree) if self.scan.tree is not None else ():
+        for node in statements(self.scan.tree) if self.scan.tree is not None else ():
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
                 continue
             function = node.value.func
@@ -185,9 +185,9 @@ class Callers:
         applied: set[int] = set()
         for class_ in self.classes.values():
             init = class_.methods.get("__init__") if class_.is_module and not class_.abroad else None
-            for node in walk(init) if init is not None else ():
-                if isinstance(node, ast.Call) and last_name(node.func) == "apply":
-                    applied.update(id(a) for a in node.args if isinstance(a, ast.Name) and a.id == name)
+            for call in self.scan.calls_in(init):
+                if last_name(call.func) == "apply":
+                    applied.update(id(a) for a in call.args if isinstance(a, ast.Name) and a.id == name)
         if not applied or self.scan.tree is None:
             return False
         nodes = (n for n in walk(self.scan.tree) if isinstance(n, ast.Name) and n.id == name)
@@ -195,11 +195,7 @@ class Callers:
 
     def _is_local_beside(self, name: str) -> bool:
         """Whether what is handed on under the name of a method is a local name alone: `size = self.size(); f(size)`."""
-        assert self.scan.tree is not None
-        called = {id(site.call.func) for site in self.scan.calls.get(name, ())}
-        return not any(
-            isinstance(n, ast.Attribute) and n.attr == name and id(n) not in called for n in walk(self.scan.tree)
-        )
+        return name not in self.scan.uncalled
 
     def _is_read_by_init_alone(self, function: Function, name: str) -> bool:
         """Whether all that reads a property in the file is the `__init__` of its class: a size found by a trial."""

@@ -19,7 +19,7 @@ from devlint.facts.entry import is_gradient_of
 from devlint.facts.events import Creation, Guards
 from devlint.facts.expressions import literal
 from devlint.facts.machine import Function, Machine, State, Summary, root
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import statements, walk
 from devlint.facts.objects import SET_BY_NAME
 from devlint.facts.operations import CPU_PLACE
 from devlint.facts.parameters import is_tensor_annotation
@@ -473,7 +473,7 @@ class Functions(UnreadCalls):
             for method in class_.methods.values():
                 values = [
                     n.value
-                    for n in walk(method)
+                    for n in statements(method)
                     if isinstance(n, ast.Assign)
                     and any(isinstance(t, ast.Attribute) and t.attr == name for t in n.targets)
                 ]

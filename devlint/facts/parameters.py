@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -184,12 +184,14 @@ class Evidence:
         self.documented = (said.tensors & open_) | several_said  # by the docstring
         self.tensors |= said.tensors & open_
         self.containers |= several_said
-        shown = {
-            id(call.func)
-            for call in own.calls
-            if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
-            if getattr(call.func, "attr", "") != "numpy" or not knows_other_tensors(names)
-        }
+        shown: set[int] = set()
+        if not TENSOR_ONLY.isdisjoint([child.attr for child in own.attributes]):
+            shown = {
+                id(call.func)
+                for call in own.calls
+                if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
+                if getattr(call.func, "attr", "") != "numpy" or not knows_other_tensors(names)
+            }
         for child in own.attributes:
             base, attribute = child.value, child.attr
             if isinstance(base, ast.Name):
@@ -377,16 +379,17 @@ def is_number(node: ast.expr) -> bool:
 
 def aliases_of(
     assigns: Iterable[ast.Assign | ast.For | ast.comprehension], open_: Container[str]
-) -> Iterator[tuple[str, str]]:
+) -> Sequence[tuple[str, str]]:
     """Second names of parameters: `x_ = x`, `a, b = x, y`; what is bound again must be made of the name itself.
 
     `x_ = x_.index_select(...)` is; `out = x` and then `out = torch.cat(out)` says nothing of `x`.
     """
     found: dict[str, str] = {}
     spoiled: set[str] = set()
+    others: list[tuple[ast.expr, ast.expr | None]] = []  # what is bound otherwise, and what to
     for assign in assigns:
         if not isinstance(assign, ast.Assign):
-            spoiled.update(names_in(assign.target))
+            others.append((assign.target, None))  # to whatever there is in what is iterated
             continue
         for target in assign.targets:
             pairs = [(target, assign.value)]
@@ -394,14 +397,18 @@ def aliases_of(
                 if len(target.elts) == len(assign.value.elts):
                     pairs = list(zip(target.elts, assign.value.elts, strict=True))
             for name, value in pairs:
-                if not isinstance(name, ast.Name):
-                    spoiled.update(names_in(name))
-                elif isinstance(value, ast.Name) and value.id in open_ and name.id not in open_:
-                    spoiled.update({name.id} if found.get(name.id, value.id) != value.id else ())
-                    found[name.id] = value.id
-                elif _method_chain(value) != name.id:
-                    spoiled.add(name.id)
-    return ((name, parameter) for name, parameter in found.items() if name not in spoiled)
+                if isinstance(name, ast.Name) and isinstance(value, ast.Name):
+                    if value.id in open_ and name.id not in open_:
+                        spoiled.update({name.id} if found.get(name.id, value.id) != value.id else ())
+                        found[name.id] = value.id
+                        continue
+                others.append((name, value))
+    if not found:
+        return ()
+    for bound, source in others:
+        is_chain = isinstance(bound, ast.Name) and source is not None and _method_chain(source) == bound.id
+        spoiled.update(() if is_chain else names_in(bound))
+    return [(name, parameter) for name, parameter in found.items() if name not in spoiled]
 
 
 def names_in(node: ast.expr) -> Iterable[str]:

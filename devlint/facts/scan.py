@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -55,8 +56,14 @@ class Scan:
     called: set[str] = field(default_factory=set)  # last names of everything that is called inside a function
     calls: dict[str, list[Site]] = field(default_factory=dict)  # every call, by the last name of what is called
     handed: set[str] = field(default_factory=set)  # names, and last names of attributes, that are read and not called
+    uncalled: set[str] = field(default_factory=set)  # last names of attributes that are read or bound, and not called
     size: int = 0
     tree: ast.Module | None = None
+
+    def calls_in(self, node: ast.AST | None) -> Sequence[ast.Call]:
+        """The calls that a function of the file holds, nested functions included, in no order."""
+        own = self.functions.get(id(node))
+        return own.calls if own is not None else ()
 
 
 def scan(tree: ast.Module) -> Scan:
@@ -67,7 +74,7 @@ def scan(tree: ast.Module) -> Scan:
     # what is left to do around a function or class, the function that holds it, the outermost one, the class
     around: list[tuple[list[ast.AST], FunctionScan, FunctionScan | None, ast.ClassDef | None]] = []
     inside, caller, owner = outside, None, None
-    handed = found.handed
+    handed, uncalled = found.handed, found.uncalled
     stack: list[ast.AST] = [tree]
     size = 0  # nodes of `inside` that are not counted there yet
     while True:
@@ -93,7 +100,7 @@ def scan(tree: ast.Module) -> Scan:
             inside.attributes.append(node)
             if type(node.ctx) is ast.Store:
                 inside.stores.append(node)
-            handed.add(node.attr)
+            uncalled.add(node.attr)
             stack.append(node.value)
             continue
         if isinstance(node, ast.Call):
@@ -157,5 +164,6 @@ def scan(tree: ast.Module) -> Scan:
             outer.calls += own.calls
             outer.subscripts += own.subscripts
             outer.nonlocals |= own.nonlocals
+    handed |= uncalled
     found.size = outside.size
     return found

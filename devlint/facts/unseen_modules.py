@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.callers import is_own_attribute
 from devlint.facts.classes import ClassFacts, Container, Unregistered
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import statements, walk
 from devlint.facts.values import Value
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ _REGISTERING = frozenset({"ModuleList", "ModuleDict", "Sequential", "add_module"
 def unseen_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregistered]]:
     """The attributes of a module that hold modules of classes that cannot be read, in a plain list."""
     init = class_.methods.get("__init__")
-    if init is None or any(called(node) in _REGISTERING for node in walk(init)):
+    if init is None or any(called(call) in _REGISTERING for call in flow.scan.calls_in(init)):
         return
-    for node in walk(init):
+    for node in statements(init):
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute):
             continue
@@ -59,7 +59,7 @@ def is_part(flow: Flow, class_: ClassFacts, node: ast.expr) -> bool:
     made = [
         (method, each.value)
         for method in class_.methods.values()
-        for each in walk(method)
+        for each in statements(method)
         if isinstance(each, ast.Assign) and any(is_own_attribute(target, node.attr) for target in each.targets)
     ]
     return bool(made) and all(method is init and is_network(flow, value) for method, value in made)
