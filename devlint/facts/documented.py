@@ -57,7 +57,8 @@ def of_function(node: ast.AST, owner: ast.ClassDef | None) -> Documented:
     """What the docstring of a function says; for `__init__` that of its class as well."""
     text = docstring(node)
     if owner is not None and getattr(node, "name", "") == "__init__":
-        text = f"{docstring(owner)}\n{text}"
+        around = docstring(owner)
+        text = f"{around}\n{text}" if around else text
     return read(text) if "ensor" in text else _NOTHING
 
 

@@ -189,7 +189,7 @@ class Entry(Registration):
             own = self.scan.functions.get(id(node))
             evidence = self.evidence[id(node)] = Evidence(
                 node, own if own is not None else FunctionScan(node), self.imports.names, forward,
-                self.method_names(owner), owner is not None and owner.is_module,
+                self.method_names(owner) if forward else (), owner is not None and owner.is_module,
             )  # fmt: skip
         return evidence
 

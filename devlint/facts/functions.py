@@ -664,9 +664,11 @@ class Functions(UnreadCalls):
         The `args.device` of a function that is given `options` is the caller's `options.device`. `home`: the interpreter
         of the file that defines the function.
         """
+        start = (home or self).span(function.node).start
+        if not names_scope(value, start):
+            return value
         spec = function.node.args
         names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
-        start = (home or self).span(function.node).start
         given: dict[str, str] | None = None
 
         def here(place: Place | Symbol) -> Place | Symbol | None:
@@ -873,18 +875,34 @@ class Functions(UnreadCalls):
     def marked(self, decorator: ast.expr) -> str:
         """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""
         text = self.text(decorator)
-        if isinstance(decorator, ast.Name) and self.scan.tree is not None:
-            for node in self.scan.tree.body:
-                if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == text for t in node.targets):
-                    bound = self.text(node.value)
-                    if "skip" in bound:
-                        return f"{text} {_CAPABILITY.sub('cuda', bound)}"
-        return text
+        skips = self.skips.get(text) if isinstance(decorator, ast.Name) else None
+        return text if skips is None else f"{text} {_CAPABILITY.sub('cuda', skips)}"
+
+    @cached_property
+    def skips(self) -> dict[str, str]:
+        """The marks that the module level binds to names, with the text of each: `sm80 = pytest.mark.skipif(...)`."""
+        found: dict[str, str] = {}
+        for node in self.scan.tree.body if self.scan.tree is not None and "skip" in self.source.text else ():
+            bound = self.text(node.value) if isinstance(node, ast.Assign) else ""
+            for target in node.targets if isinstance(node, ast.Assign) and "skip" in bound else ():
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, bound)
+        return found
 
 
 def is_created(value: Value) -> bool:
     """Whether a tensor is where it is since it was made there: `torch.zeros(3, device=x.device)`."""
     return bool(value.because) and value.because[0].text.startswith("created on `")
+
+
+def names_scope(value: Value, start: int) -> bool:
+    """Whether a value, or something in it, is where a variable of the scope that begins at `start` says."""
+    if any(isinstance(place, Symbol) and place.scope == start for place in value.device):
+        return True
+    if value.elements is None:
+        return False
+    elements = value.elements if isinstance(value.elements, tuple) else value.elements.values()
+    return any(names_scope(element, start) for element in elements)
 
 
 def component(value: Value, position: int) -> Value | None:
@@ -974,25 +992,24 @@ def mentions_devices(class_: ClassFacts) -> bool:
 
 def signature(arguments: list[Value], keywords: dict[str, Value], state: State, attributes: dict[str, Value]) -> object:
     """What tells two calls apart as far as devices go."""
-
-    def brief(value: Value) -> object:
-        elements: object = None
-        if isinstance(value.elements, tuple):
-            elements = tuple(brief(v) for v in value.elements[:4])
-        return (
-            value.kind,
-            tuple(sorted(map(str, value.device))),
-            value.zero_dim,
-            value.type_name or "",
-            elements,
-            value.ident,
-            value.constant if value.kind == "bool" else None,
-        )
-
     return (
-        tuple(brief(v) for v in arguments),
+        tuple(map(brief, arguments)),
         tuple((k, brief(v)) for k, v in sorted(keywords.items())),
         tuple((p, brief(attributes[p])) for p in sorted(attributes)),
         state.card,
         state.default.device if state.default is not None else None,
+    )
+
+
+def brief(value: Value) -> object:
+    """What tells an argument apart from another one as far as devices go."""
+    device = value.device
+    return (
+        value.kind,
+        tuple(sorted(map(str, device))) if device else (),
+        value.zero_dim,
+        value.type_name or "",
+        tuple(map(brief, value.elements[:4])) if isinstance(value.elements, tuple) else None,
+        value.ident,
+        value.constant if value.kind == "bool" else None,
     )

@@ -45,6 +45,8 @@ class OutOfBudget(Exception):
 
 def root(path: str) -> str:
     """The name that an access path starts with."""
+    if "." not in path and "[" not in path:
+        return path
     return path.replace("[", ".", 1).split(".", 1)[0]
 
 
@@ -316,16 +318,16 @@ class Machine:
     def bind(self, path: str, value: Value) -> None:
         """Assign: what was known below the path is forgotten."""
         env = self.state.env
-        root = path.replace("[", ".", 1).split(".", 1)[0]
-        if root != path:
-            self.rooted.add(root)
-        if root in self.rooted:
+        name = root(path)
+        if name != path:
+            self.rooted.add(name)
+        if name in self.rooted:
             dot, bracket = path + ".", path + "["
             for stale in [p for p in env if p.startswith((dot, bracket))]:
                 del env[stale]
             self.steps += len(env) >> 4
-        if root in self.split_names:
-            self.forget_splits(root)
+        if name in self.split_names:
+            self.forget_splits(name)
         if path in self.nonlocals or (self.function is None and path in self.rebound):
             value = NOTHING  # another function changes it
         env[path] = value

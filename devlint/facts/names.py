@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import BLOCKS, walk
 
 
 @dataclass(slots=True)
@@ -40,8 +40,11 @@ FAMILY = frozenset(
 )  # fmt: skip
 
 
-#: Statements that hold others.
-_BLOCKS = frozenset(kind for kind in ast.stmt.__subclasses__() if not {"body", "cases"}.isdisjoint(kind._fields))
+#: The fields that hold statements, by kind of node, in the order in which imports are read: the last one first.
+_HELD = {
+    kind: tuple(name for name in ("body", "orelse", "finalbody", "handlers", "cases") if name in fields)
+    for kind, fields in BLOCKS.items()
+}
 
 
 def collect_imports(tree: ast.Module) -> Imports:
@@ -55,7 +58,7 @@ def collect_imports(tree: ast.Module) -> Imports:
         if found.names.setdefault(local, target) != target:
             clashes.add(local)
 
-    stack: list[tuple[ast.stmt, bool, bool]] = [(node, True, False) for node in tree.body]
+    stack: list[tuple[ast.AST, bool, bool]] = [(node, True, False) for node in tree.body]
     while stack:
         node, top, tried = stack.pop()
         if isinstance(node, ast.Import):
@@ -75,12 +78,11 @@ def collect_imports(tree: ast.Module) -> Imports:
                     bind(alias.asname or alias.name, f"{base}{separator}{alias.name}", top)
                     if tried:
                         found.tried.add(alias.asname or alias.name)
-        elif type(node) in _BLOCKS:
+        elif fields := _HELD[type(node)]:
             inner = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            bodies = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
-            bodies += [part.body for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
             handled = tried or (isinstance(node, ast.Try) and bool(node.handlers)) or is_asked(node)
-            stack.extend((child, inner, handled) for body in bodies for child in body)
+            for name in fields:
+                stack += [(child, inner, handled) for child in getattr(node, name)]
     for local in clashes:
         targets = found.names[local]
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.
@@ -92,7 +94,7 @@ def collect_imports(tree: ast.Module) -> Imports:
     return found
 
 
-def is_asked(node: ast.stmt) -> bool:
+def is_asked(node: ast.AST) -> bool:
     """Whether a statement is an `if` that asks for something, such as a version, before it imports."""
     if not isinstance(node, ast.If):
         return False

@@ -42,7 +42,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 #: The fields that hold statements, or handlers and cases, which hold them, by kind of node; none for expressions.
-_BLOCKS = {
+BLOCKS = {
     kind: tuple(name for name in parts if name in ("body", "handlers", "orelse", "finalbody", "cases"))
     for kind, parts in PARTS.items()
     if not issubclass(kind, ast.expr)
@@ -57,7 +57,7 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
     pending = [node]
     for each in pending:  # which grows
         yield each
-        for name in _BLOCKS[type(each)]:
+        for name in BLOCKS[type(each)]:
             pending += getattr(each, name)
 
 

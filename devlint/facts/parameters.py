@@ -51,6 +51,7 @@ _SHAPED = frozenset(
         *(f"{name}{bits}" for name in ("Float", "Int", "UInt") for bits in (8, 16, 32, 64)), "Complex64", "Complex128",
     }
 )  # fmt: skip
+_NUMBERS_AND_TEXT = frozenset({"int", "float", "bool", "str"})
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
@@ -172,6 +173,9 @@ class Evidence:
         self.parameters = {a.arg for a in every}
         noted = [(a.arg, a.annotation) for a in every if a.annotation is not None]
         annotated = {name for name, note in noted if not says_container(note)}
+        noted = [
+            (name, note) for name, note in noted if not (isinstance(note, ast.Name) and note.id in _NUMBERS_AND_TEXT)
+        ]
         self.annotated = {name for name, note in noted if is_tensor_annotation(note, names)}  # as tensors
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
         self.tensors |= self.annotated
@@ -270,16 +274,13 @@ class Evidence:
         return value
 
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
+        function = call.func
         for keyword in call.keywords:
             if keyword.arg in ("device", "map_location", "device_type") and isinstance(keyword.value, ast.Name):
                 self.devices.add(keyword.value.id)
             elif keyword.arg == "dtype" and isinstance(keyword.value, ast.Attribute) and keyword.value.attr == "dtype":
-                if isinstance(keyword.value.value, ast.Name) and names.get(root_name(call.func)) == "torch":
+                if isinstance(keyword.value.value, ast.Name) and names.get(root_name(function)) == "torch":
                     self._used(keyword.value.value.id, open_)
-        function = call.func
-        if isinstance(function, ast.Attribute) and isinstance(function.value, (ast.Name, ast.Subscript)):
-            if shows_tensor(function.attr, call):
-                self._used(tensor_root(function.value), open_)
         if isinstance(function, ast.Name):
             asks = function.id in ("isinstance", "hasattr", "type") or function.id.startswith("is_")
             if asks and call.args and isinstance(call.args[0], ast.Name):
@@ -287,6 +288,8 @@ class Evidence:
             return
         if not isinstance(function, ast.Attribute):
             return
+        if isinstance(function.value, (ast.Name, ast.Subscript)) and shows_tensor(function.attr, call):
+            self._used(tensor_root(function.value), open_)
         if function.attr in ("to", "cuda") and isinstance(function.value, ast.Subscript):
             taken, where = function.value, [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
             name = (where[0].id if isinstance(where[0], ast.Name) else getattr(where[0], "attr", "")) if where else ""
@@ -314,11 +317,13 @@ class Evidence:
                 self.tensors.add(first.id)
             return
         target = names.get(root.id)
-        if target is not None and target.split(".", 1)[0] == "numpy":
+        if target is None:
+            return
+        if target.split(".", 1)[0] == "numpy":
             given = unscaled(first)
             if isinstance(given, ast.Name):
                 self.arrays.add(given.id)
-        if target is None or not target.startswith("torch"):
+        if not target.startswith("torch"):
             return
         qualname = ".".join([target, *reversed(chain)])
         if qualname == "torch.device":
@@ -438,6 +443,8 @@ def shows_tensor(method: str, call: ast.Call) -> bool:
         return True
     if method == "view":
         return any(isinstance(a, (ast.UnaryOp, ast.BinOp)) or getattr(a, "value", None) == 1 for a in call.args)
+    if not call.keywords:
+        return False
     return any(k.arg in ("dim", "keepdim") for k in call.keywords) and _is_tensor_method(method)
 
 
