@@ -938,6 +938,8 @@ class Calls(Devices):
                 elif dataset[1].kind in ("list", "tuple"):
                     item = self.element(dataset[1])
                     device = item.device if item.is_tensor else CPU
+                elif dataset[1].is_tensor:  # the collator stacks its rows where they are
+                    device = dataset[1].device
             return Value("loader", device, type_name=home, because=(origin,))
         if kind == "dataset":
             parts = [

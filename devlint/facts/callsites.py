@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from devlint.facts.batches import is_left_of_batch
+from devlint.facts.branches import is_never_given
 from devlint.facts.callers import Callers, chain, given, is_private, last_name, lineage, moved_after, moves
 from devlint.facts.classes import ClassFacts
-from devlint.facts.doubts import is_never_given, needs_caller, refuted
-from devlint.facts.events import Event, Meet, Register, Use
+from devlint.facts.doubts import needs_caller, refuted
+from devlint.facts.events import Event, Meet, Operand, Register, Use
 from devlint.facts.flow import Flow
-from devlint.facts.listener import HOST, LOADED_BATCH, UNKNOWN, Said
+from devlint.facts.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
 from devlint.facts.machine import Function
 from devlint.facts.neighbours import CANDIDATES, Looked, Make, Neighbours
 from devlint.facts.nodes import walk
@@ -28,12 +29,14 @@ from devlint.facts.parameters import Evidence
 from devlint.facts.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.project import Loaded, Reach
 from devlint.facts.returned import returned
+from devlint.facts.roots import roots
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.unmoved import is_never_moved
 from devlint.facts.who_calls import WhoCalls
 from devlint.model import Origin
 
 DEPTH = 3  # functions that pass an argument on to the next
+AGAIN = Said("unknown", name="again")  # a function that calls itself adds nothing
 RUNS = 60  # functions that are interpreted for one checked file
 #: Names of what a file of saved tensors holds, as a program gets it.
 _CHECKPOINT = re.compile(r"state_?dict|check_?point|ckpt", re.IGNORECASE)
@@ -88,30 +91,44 @@ class CallSites:
             return ()
         operand = event.other if isinstance(event, Meet) else event.operand
         shown: list[Origin] = []
-        given = False
+        given = is_argument = False
         for origin in operand.value.because:
             is_module = operand.value.kind == "module"
             places = self._checked.assumed_modules if is_module else self._checked.assumed
             assumed = places.get(origin.span) if origin.path is None else None
             if assumed is None:
                 continue
+            is_argument = True
             evidence = self.evidence(assumed[0])
             if isinstance(event, Meet) and evidence is not None and assumed[1] in evidence.arrays:
                 return None  # the function reads it with numpy, too
             said = self.asked(*assumed)
-            if said.answer == "host" or (said.answer == "unknown" and self._is_left_open(assumed[0])):
+            silent = said.answer in ("open", "unknown")
+            if said.answer == "host" or (silent and self._is_left_open(assumed[0])):
                 return None
             if not is_module and is_never_given(self, *assumed):
                 return None
-            if said.answer == "unknown" and not is_module and needs_caller(self, event, *assumed):
+            if silent and not is_module and needs_caller(self, event, *assumed):
                 return None
+            if said.answer == "unknown" and assumed[0].owner is None:
+                return None  # there are calls of a plain function, and none is known to hand it an accelerator's
             given = given or said.answer == "device"
             if said.where is not None and said.where.path != self._checked.source.path:
                 name = assumed[0].name
                 shown.append(said.where._replace(text=f"`{name}` is called with this here"))
         if not given and self.stays(event.function):
             return None
+        if not is_argument and self._comes_from_host(event.function, operand):
+            return None
         return tuple(shown[:1])
+
+    def _comes_from_host(self, name: str, operand: Operand) -> bool:
+        """Whether an operand is a part of an argument, or was placed like one, that every known call takes from the host."""
+        function = self.function(name)
+        if function is None:
+            return False
+        found = roots(function.node, operand.node, operand.value)
+        return any(self.asked(function, root).answer == "host" for root in found)
 
     def _is_left_open(self, function: Function) -> bool:
         """Whether the calls of a function that say nothing are all there are: those of a program by itself."""
@@ -247,7 +264,7 @@ class CallSites:
     def _weigh(self, home: Looked, function: Function, name: str, depth: int) -> Said:
         key = (id(function.node), name)
         if key not in self._answers:
-            self._answers[key] = UNKNOWN  # a function that calls itself adds nothing
+            self._answers[key] = AGAIN
             self._answers[key] = self._weighed(home, function, name, depth)
         return self._answers[key]
 
@@ -268,10 +285,13 @@ class CallSites:
             looked_at = self.files.look(path)
             if looked_at is not None:
                 found += self._listen(looked_at, sites, depth)
-        said = next((s for s in found if s.answer == "device"), next((s for s in found if s.answer == "host"), UNKNOWN))
+        if AGAIN in found:
+            found = [said for said in found if said != AGAIN] or [OPEN]
+        ranked = ("device", "host", "open")
+        said = next((s for answer in ranked for s in found if s.answer == answer), UNKNOWN)
         if not asked and said == UNKNOWN:
             return self._by_name(home, function, name, depth)
-        if said == UNKNOWN and (
+        if said in (UNKNOWN, OPEN) and (
             not home.flow.callers.is_method_of_module(function) or is_private(function.name.rsplit(".", 1)[-1])
         ):
             if found and all(s == LOADED_BATCH for s in found):
@@ -287,7 +307,7 @@ class CallSites:
         Only that all of them hand over host data is an answer.
         """
         if not Callers.is_method(function):
-            return UNKNOWN
+            return OPEN
         position = Callers.position(function, name)
         asked: dict[str, list[tuple[Site, ast.expr]]] = {}
         for looked, site in self.callers.calls_on_objects(home, function):
@@ -301,7 +321,7 @@ class CallSites:
                 said = list(self._listen(looked_at, [one], depth))
                 if not said or any(s != HOST for s in said):
                     return UNKNOWN
-        return HOST if asked else UNKNOWN
+        return HOST if asked else OPEN
 
     def _listen(self, looked: Looked, sites: list[tuple[Site, ast.expr]], depth: int) -> Iterator[Said]:
         """What some calls in one file say, by interpreting the functions around them."""

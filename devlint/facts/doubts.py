@@ -12,14 +12,21 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, chain, given, is_private, last_name, moved_after, moves
+from devlint.facts.branches import (
+    asks_for_array,
+    holds,
+    is_made_for_host,
+    is_made_of_array,
+    is_never_taken,
+    is_no_alternative,
+    is_ruled_out,
+)
+from devlint.facts.callers import chain, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
-from devlint.facts.programs import is_cpu
 from devlint.facts.results import is_shown, returns_host_data
-from devlint.facts.scan import Site
-from devlint.facts.values import CPU
+from devlint.facts.values import CPU, HOME
 from devlint.project_files import is_installable
 
 if TYPE_CHECKING:
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
 #: What is asked where a flag says that no card is used.
 _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
 HOPS = 4  # imports from a script to the checked file
 BESIDE = 6  # imported files of the same folder that are read
 READ = 80  # files whose imports are read to find the way
@@ -49,6 +57,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Use) and is_of_array(sites, event):
         return True
+    if isinstance(event, (Meet, Use)) and is_ruled_out(sites, event):
+        return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(_WITHOUT_CARD.match, event.under.tests)):
         return True
     if isinstance(event, Meet) and event.level == "assume":
@@ -56,6 +66,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             is_moved_after(sites, event)
             or is_no_alternative(sites, event)
             or is_made_for_host(sites, event)
+            or is_brought_to_host(event)
+            or is_made_of_array(sites, event)
             or is_shown_alone(sites, event.function)
         ):
             return True
@@ -128,28 +140,21 @@ def is_of_array(sites: CallSites, event: Use) -> bool:
     return False
 
 
-def asks_for_array(test: str) -> bool:
-    """Whether a condition asks whether something is an array of numpy."""
-    return (test.startswith("isinstance(") and "ndarray" in test) or _IS_ARRAY.match(test) is not None
+def is_brought_to_host(event: Meet) -> bool:
+    """Whether the operation itself brings an operand to the CPU, for what is only assumed to be elsewhere.
 
-
-def is_no_alternative(sites: CallSites, event: Meet) -> bool:
-    """Whether the paths of a function that give tensors on two devices are those of different processes or devices."""
-    function = sites.body(event.function) if event.how == "paths" else None
-    if function is None:
-        return False
-    by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
-    return by_rank or is_under(function, event.node, "cpu")
-
-
-def is_made_for_host(sites: CallSites, event: Meet) -> bool:
-    """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`."""
-    function = sites.body(event.function)
-    made = [creation.place for creation in event.off.value.made]
-    if function is None or not made:
-        return False
-    arms = [node for node in walk(function) if isinstance(node, ast.If) and asks_for_cpu(node.test)]
-    return all(any(holds(part, node) for arm in arms for part in arm.body) for node in made)
+    `torch.cat([seen, x.cpu()])`
+    """
+    off, other = event.off.value, event.other.value
+    origin = off.because[0] if off.because and not off.made else None
+    moved = (
+        origin is not None
+        and origin.text.startswith(TO_CPU)
+        and event.off.span.start <= origin.span.start
+        and origin.span.end <= event.off.span.end
+    )
+    placed = bool(other.because) and other.because[0].text.startswith("created on")
+    return moved and event.how != "index" and other.device == HOME and not placed
 
 
 def is_shown_alone(sites: CallSites, name: str) -> bool:
@@ -167,22 +172,6 @@ def is_quantized(sites: CallSites, function: str) -> bool:
     return body is not None and any(
         isinstance(node, ast.Attribute) and node.attr == "quantized" and last_name(node.value) == "ops"
         for node in walk(body)
-    )
-
-
-def asks_for_cpu(test: ast.expr) -> bool:
-    """Whether a condition asks whether a device is the CPU: `x.device.type == "cpu"`, `x.is_cpu`."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        sides = (test.left, test.comparators[0])
-        return isinstance(test.ops[0], (ast.Eq, ast.In)) and any(map(is_cpu, sides))
-    return isinstance(test, ast.Attribute) and test.attr == "is_cpu"
-
-
-def is_under(function: ast.AST, place: ast.AST, word: str) -> bool:
-    """Whether a place in a function stands in the body of an `if` that asks for a word: `if device.type == "cpu":`."""
-    return any(
-        isinstance(node, ast.If) and word in ast.unparse(node.test) and any(holds(part, place) for part in node.body)
-        for node in walk(function)
     )
 
 
@@ -217,10 +206,6 @@ def is_prepared(sites: CallSites, event: Meet) -> bool:
         if plain and given and any(isinstance(t, ast.Name) and t.id == node.id for t in statement.targets):
             return True
     return False
-
-
-def holds(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(node is inner for node in walk(outer))
 
 
 def is_combined(outer: ast.expr, inner: ast.AST) -> bool:
@@ -386,89 +371,3 @@ def is_left_over(sites: CallSites, function: Function) -> bool:
     if callers.intersection(sites.files.mentioned_in(around)):
         return False
     return any(sites.path in imported_files(sites, path) for path in sorted(users)[:READ])
-
-
-# -- options that nobody takes ----------------------------------------------------------------------------------------
-
-
-def is_never_taken(sites: CallSites, event: Meet) -> bool:
-    """Whether an event is in a branch for an option of a private helper that is off by default and in every call."""
-    function = sites.function(event.function)
-    if function is None or isinstance(function.node, ast.Lambda):
-        return False
-    if not is_internal(sites, function.node.name):
-        return False  # who calls what is public may be elsewhere
-    places = [event.node, *(creation.place for creation in event.off.value.made)]
-    options = {o for place in places for o in wanted_options(function.node, place)}
-    options &= {o for o in options if is_off(function.node.args, o)}
-    if not options:
-        return False
-    calls = [site for looked, site in sites.every_call(function)]
-    return bool(calls) and any(all(leaves_off(function, site, option) for site in calls) for option in options)
-
-
-def is_never_given(sites: CallSites, function: Function, name: str) -> bool:
-    """Whether each call of a private helper leaves a parameter at its default, a constant: there it is no tensor."""
-    node = function.node
-    if isinstance(node, ast.Lambda) or not is_internal(sites, node.name):
-        return False
-    default = default_of(node.args, name)
-    calls = [site.call for _, site in sites.every_call(function)]
-    starred = any(isinstance(a, ast.Starred) for call in calls for a in call.args)
-    if not isinstance(default, ast.Constant) or not calls or starred:
-        return False
-    position = Callers.position(function, name)
-    return not any(given(call, name, position) or any(k.arg is None for k in call.keywords) for call in calls)
-
-
-def is_internal(sites: CallSites, name: str) -> bool:
-    """Whether all that calls a function is in the project: it is private, or the project is a program of its own."""
-    return is_private(name) or (not name.startswith("__") and sites.files.is_closed)
-
-
-def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
-    """The default of a parameter; None where it has none."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    by_place = zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True)
-    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return next((default for a, default in (*by_place, *by_name) if a.arg == name), None)
-
-
-def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
-    """The names that must be true for a place in a function to run: those of the `if`s around it, and of early returns."""
-    row = getattr(place, "lineno", 0)
-    for node in walk(function):
-        if not isinstance(node, ast.If) or not node.lineno < row <= (node.end_lineno or 0):
-            continue
-        if any(s.lineno <= row <= (s.end_lineno or 0) for s in node.body):
-            parts = (
-                node.test.values
-                if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
-                else [node.test]
-            )
-            yield from (part.id for part in parts if isinstance(part, ast.Name))
-    for statement in getattr(function, "body", ()):  # `if not option: return`
-        if not isinstance(statement, ast.If) or (statement.end_lineno or 0) >= row or statement.orelse:
-            continue
-        test = statement.test
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
-            if isinstance(statement.body[-1], (ast.Return, ast.Raise)):
-                yield test.operand.id
-
-
-def is_off(arguments: ast.arguments, name: str) -> bool:
-    """Whether a parameter is False or None where a call does not say: by default, or as it has no default."""
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    default = default_of(arguments, name)
-    if default is None:
-        return any(a.arg == name for a in every)
-    return isinstance(default, ast.Constant) and default.value in (False, None)
-
-
-def leaves_off(function: Function, site: Site, name: str) -> bool:
-    """Whether a call leaves an option as it is, or says False."""
-    call = site.call
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return False
-    passed = given(call, name, Callers.position(function, name))
-    return all(isinstance(p, ast.Constant) and p.value in (False, None) for p in passed)

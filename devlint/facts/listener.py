@@ -21,12 +21,13 @@ _MADE_UP = frozenset(
     f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
 )
 
-Answer = Literal["host", "batch", "device", "argument", "unknown"]
+Answer = Literal["host", "batch", "device", "argument", "open", "unknown"]
 
 
 class Said(NamedTuple):
     """What one call says of one argument. "argument": it passes on the parameter `name` of `function`; "batch": it passes
-    on what a loader gives, unmoved.
+    on what a loader gives, unmoved; "open": it passes on an argument of a function that nobody in the project calls, or
+    shows with made-up data how the function is used.
     """
 
     answer: Answer
@@ -36,6 +37,7 @@ class Said(NamedTuple):
 
 
 UNKNOWN = Said("unknown")
+OPEN = Said("open")
 HOST = Said("host")
 LOADED_BATCH = Said("batch")
 
@@ -75,6 +77,8 @@ class Listener(Flow):
             return self.placed(node, value)
         if any(isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(node)):
             return HOST
+        if value.kind == "unknown" and value.device == CPU:
+            return HOST  # a checkpoint that is put there as a whole
         if value.kind == "unknown":
             if (
                 self.owner is not None
@@ -91,7 +95,7 @@ class Listener(Flow):
             made_up = bool(value.made) and all(c.function in _MADE_UP for c in value.made) and self.function is None
             if value.type_name == BATCH:
                 return LOADED_BATCH
-            return UNKNOWN if made_up else HOST
+            return OPEN if made_up else HOST
         if CPU_PLACE in value.device or not may_be_accelerator(value.device):
             return UNKNOWN
         places = self.assumed_modules if value.kind == "module" else self.assumed

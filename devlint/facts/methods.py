@@ -322,15 +322,28 @@ class Methods(Calls):
         if name == "items" and receiver.kind == "dict":
             return NOTHING
         if receiver.kind in ("unknown", "object"):
-            encoded = self.encoded(node, arguments)
-            if encoded is not None:
-                return encoded
+            on_host = self.encoded(node, arguments) or self.predicted(node)
+            if on_host is not None:
+                return on_host
         self.escape(node, arguments)
         if name == "get" and len(arguments.values) == 2 and receiver.kind == "unknown":
             return self.or_default(node, arguments.values[1])
         if guesses.is_guess(receiver):
             return receiver if name in ("get", "pop") else NOTHING
         return self.guessed(node, arguments) if receiver.kind in ("unknown", "object") else NOTHING
+
+    def predicted(self, node: ast.Call) -> Value | None:
+        """`trainer.predict(model, loader)`: Lightning keeps predictions in host memory; None for any other call.
+
+        [lightning/pytorch/loops/prediction_loop.py]
+        """
+        target = node.func
+        if not isinstance(target, ast.Attribute) or target.attr != "predict":
+            return None
+        of_lightning = any(n.split(".")[0] in ("lightning", "pytorch_lightning") for n in self.imports.names.values())
+        if not last_name(target.value).lower().endswith("trainer") or not of_lightning:
+            return None
+        return Value("tensors", CPU, False, because=(self.origin(node, "kept in host memory by Lightning's trainer"),))
 
     def of_submodule(self, node: ast.expr) -> bool:
         """Whether an expression reads something of a module that `self` has: `self.crf.transitions`."""

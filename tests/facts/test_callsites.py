@@ -121,6 +121,55 @@ def test_callers_that_hand_over_host_data_silence_it(checked: Checked, caller: s
     assert codes(checked({"tools.py": MASK, "main.py": caller})) == []
 
 
+def test_plain_function_is_left_alone_where_no_call_is_known_to_hand_it_an_accelerators_tensor(
+    checked: Checked,
+) -> None:
+    caller = """
+        from reader import read
+        from tools import mask
+        def report(path):
+            return mask(read(path))
+    """
+    assert codes(checked({"tools.py": MASK, "main.py": caller})) == []
+
+
+def test_function_that_nobody_calls_speaks_for_those_that_it_calls(checked: Checked) -> None:
+    caller = """
+        import torch
+        from tools import mask
+        def report(x: torch.Tensor):
+            return mask(x * 2)
+    """
+    assert codes(checked({"tools.py": MASK, "main.py": caller})) == ["DEV102"]
+
+
+def test_predictions_of_lightning_are_kept_in_host_memory(checked: Checked) -> None:
+    caller = """
+        import lightning as L, torch
+        from tools import mask
+        def predict(model, loader):
+            trainer = L.Trainer(accelerator="auto")
+            return mask(torch.cat(trainer.predict(model, loader)))
+    """
+    assert codes(checked({"tools.py": MASK, "main.py": caller})) == []
+
+
+def test_part_of_an_argument_is_where_the_argument_is(checked: Checked) -> None:
+    picture = """
+        import torch
+        def picture(features):
+            return features["rows"].detach().numpy()
+    """
+    caller = """
+        import torch
+        from tools import picture
+        def show(path):
+            return picture(torch.load(path, map_location="cpu"))
+    """
+    assert codes(checked({"tools.py": picture})) == ["DEV109"]
+    assert codes(checked({"tools.py": picture, "main.py": caller})) == []
+
+
 SCALE = """
     import torch
     from torch import nn
@@ -419,8 +468,9 @@ def test_a_call_brings_what_a_method_returns(checked: Checked, end: str, found: 
     files = {
         "tools.py": """
             import torch
-            def save(waveform: torch.Tensor):
-                return waveform.numpy()
+            class Writer:
+                def save(self, waveform: torch.Tensor):
+                    return waveform.numpy()
             def device():
                 return torch.device("cuda")
         """,
@@ -431,10 +481,11 @@ def test_a_call_brings_what_a_method_returns(checked: Checked, end: str, found: 
                     return speech
         """,
         "main.py": """
-            from tools import save
+            from tools import Writer
             def run(pipeline):
                 speech = pipeline.synthesize("words")
-                save(speech)
+                writer = Writer()
+                writer.save(speech)
         """,
     }
     assert codes(checked(files)) == found

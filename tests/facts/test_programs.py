@@ -69,7 +69,7 @@ STEPS = """
     points = grid(sketch)
     def shifted(points: torch.Tensor):
         return points + torch.zeros(3)
-    plt.plot(points.tolist(), shifted(points).tolist())
+    plt.plot(points.tolist(), label=shifted.__name__)
     plt.legend()
     plt.savefig("density.png")
 """

@@ -1,0 +1,221 @@
+"""Branches: those that the project never takes, and those that are for the host alone.
+
+An option that no call of a helper turns on, a flag that is False for good, `if x.device.type == "cpu":`, and the arm
+where a function was given an array.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.callers import Callers, given, is_own_attribute, is_private
+from devlint.facts.events import Event, Meet
+from devlint.facts.machine import Function
+from devlint.facts.nodes import walk
+from devlint.facts.programs import is_cpu
+from devlint.facts.scan import Site
+
+if TYPE_CHECKING:
+    from devlint.facts.callsites import CallSites
+
+_IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+_FLAG = re.compile(r"(not )?self\.(\w+)\Z")
+
+
+def holds(outer: ast.AST, inner: ast.AST) -> bool:
+    return any(node is inner for node in walk(outer))
+
+
+# -- for the host -----------------------------------------------------------------------------------------------------
+
+
+def is_no_alternative(sites: CallSites, event: Meet) -> bool:
+    """Whether the paths of a function that give tensors on two devices are those of different processes or devices."""
+    function = sites.body(event.function) if event.how == "paths" else None
+    if function is None:
+        return False
+    by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
+    return by_rank or is_under(function, event.node, "cpu")
+
+
+def is_made_for_host(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`."""
+    function = sites.body(event.function)
+    made = [creation.place for creation in event.off.value.made]
+    if function is None or not made:
+        return False
+    arms = [node for node in walk(function) if isinstance(node, ast.If) and asks_for_cpu(node.test)]
+    return all(any(holds(part, node) for arm in arms for part in arm.body) for node in made)
+
+
+def asks_for_cpu(test: ast.expr) -> bool:
+    """Whether a condition asks whether a device is the CPU: `x.device.type == "cpu"`, `x.is_cpu`."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        sides = (test.left, test.comparators[0])
+        return isinstance(test.ops[0], (ast.Eq, ast.In)) and any(map(is_cpu, sides))
+    return isinstance(test, ast.Attribute) and test.attr == "is_cpu"
+
+
+def is_under(function: ast.AST, place: ast.AST, word: str) -> bool:
+    """Whether a place in a function stands in the body of an `if` that asks for a word: `if device.type == "cpu":`."""
+    return any(
+        isinstance(node, ast.If) and word in ast.unparse(node.test) and any(holds(part, place) for part in node.body)
+        for node in walk(function)
+    )
+
+
+def asks_for_array(test: str) -> bool:
+    """Whether a condition asks whether something is an array of numpy."""
+    return (test.startswith("isinstance(") and "ndarray" in test) or _IS_ARRAY.match(test) is not None
+
+
+def is_made_of_array(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an assumed tensor is made of an array where the function was given one: `torch.from_numpy(x)`
+    under `if isinstance(x, np.ndarray)`. Who hands over an array hands over no tensor of an accelerator beside it.
+    """
+    function = sites.body(event.function)
+    made = [creation.place for creation in event.off.value.made]
+    if function is None or not made:
+        return False
+    arms: list[ast.AST] = []
+    for node in walk(function):
+        if isinstance(node, ast.If) and asks_for_array(ast.unparse(node.test)):
+            arms += node.body
+        elif isinstance(node, ast.IfExp) and asks_for_array(ast.unparse(node.test)):
+            arms.append(node.body)
+    return bool(arms) and all(any(holds(arm, node) for arm in arms) for node in made)
+
+
+# -- flags that never change ------------------------------------------------------------------------------------------
+
+
+def is_ruled_out(sites: CallSites, event: Event) -> bool:
+    """Whether an event stands under a flag of its object that is a constant for good: `self.soft = False` in `__init__`."""
+    for test in event.under.tests:
+        match = _FLAG.match(test)
+        if match is None:
+            continue
+        known = constant_of(sites, event.function, match[2])
+        if known is not None and known == bool(match[1]):
+            return True
+    return False
+
+
+def constant_of(sites: CallSites, function: str, name: str) -> bool | None:
+    """The truth of an attribute that a method's class sets to one constant, and that nothing else in the project sets."""
+    class_ = sites.class_of(function)
+    if class_ is None:
+        return None
+    found: set[bool] = set()
+    for node in walk(class_.node):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.expr) and is_own_attribute(target, name):
+                value = getattr(node, "value", None)
+                if not isinstance(node, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.Constant):
+                    return None
+                found.add(bool(value.value))
+    if len(found) != 1 or any(is_set(looked.loaded.tree, name, class_.node) for looked in sites.files.mentioning(name)):
+        return None
+    return found.pop()
+
+
+def is_set(tree: ast.AST, name: str, class_: ast.ClassDef) -> bool:
+    """Whether code outside a class binds an attribute of something, or names it in a string."""
+    inside = {id(node) for node in walk(class_)}
+    return any(
+        isinstance(node.ctx, ast.Store) if isinstance(node, ast.Attribute) else True
+        for node in walk(tree)
+        if id(node) not in inside
+        if (isinstance(node, ast.Attribute) and node.attr == name)
+        or (isinstance(node, ast.Constant) and node.value == name)
+    )
+
+
+# -- options that nobody takes ----------------------------------------------------------------------------------------
+
+
+def is_never_taken(sites: CallSites, event: Meet) -> bool:
+    """Whether an event is in a branch for an option of a private helper that is off by default and in every call."""
+    function = sites.function(event.function)
+    if function is None or isinstance(function.node, ast.Lambda):
+        return False
+    if not is_internal(sites, function.node.name):
+        return False  # who calls what is public may be elsewhere
+    places = [event.node, *(creation.place for creation in event.off.value.made)]
+    options = {o for place in places for o in wanted_options(function.node, place)}
+    options &= {o for o in options if is_off(function.node.args, o)}
+    if not options:
+        return False
+    calls = [site for looked, site in sites.every_call(function)]
+    return bool(calls) and any(all(leaves_off(function, site, option) for site in calls) for option in options)
+
+
+def is_never_given(sites: CallSites, function: Function, name: str) -> bool:
+    """Whether each call of a private helper leaves a parameter at its default, a constant: there it is no tensor."""
+    node = function.node
+    if isinstance(node, ast.Lambda) or not is_internal(sites, node.name):
+        return False
+    default = default_of(node.args, name)
+    calls = [site.call for _, site in sites.every_call(function)]
+    starred = any(isinstance(a, ast.Starred) for call in calls for a in call.args)
+    if not isinstance(default, ast.Constant) or not calls or starred:
+        return False
+    position = Callers.position(function, name)
+    return not any(given(call, name, position) or any(k.arg is None for k in call.keywords) for call in calls)
+
+
+def is_internal(sites: CallSites, name: str) -> bool:
+    """Whether all that calls a function is in the project: it is private, or the project is a program of its own."""
+    return is_private(name) or (not name.startswith("__") and sites.files.is_closed)
+
+
+def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
+    """The default of a parameter; None where it has none."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    by_place = zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True)
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return next((default for a, default in (*by_place, *by_name) if a.arg == name), None)
+
+
+def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
+    """The names that must be true for a place in a function to run: those of the `if`s around it, and of early returns."""
+    row = getattr(place, "lineno", 0)
+    for node in walk(function):
+        if not isinstance(node, ast.If) or not node.lineno < row <= (node.end_lineno or 0):
+            continue
+        if any(s.lineno <= row <= (s.end_lineno or 0) for s in node.body):
+            parts = (
+                node.test.values
+                if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+                else [node.test]
+            )
+            yield from (part.id for part in parts if isinstance(part, ast.Name))
+    for statement in getattr(function, "body", ()):  # `if not option: return`
+        if not isinstance(statement, ast.If) or (statement.end_lineno or 0) >= row or statement.orelse:
+            continue
+        test = statement.test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
+            if isinstance(statement.body[-1], (ast.Return, ast.Raise)):
+                yield test.operand.id
+
+
+def is_off(arguments: ast.arguments, name: str) -> bool:
+    """Whether a parameter is False or None where a call does not say: by default, or as it has no default."""
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    default = default_of(arguments, name)
+    if default is None:
+        return any(a.arg == name for a in every)
+    return isinstance(default, ast.Constant) and default.value in (False, None)
+
+
+def leaves_off(function: Function, site: Site, name: str) -> bool:
+    """Whether a call leaves an option as it is, or says False."""
+    call = site.call
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return False
+    passed = given(call, name, Callers.position(function, name))
+    return all(isinstance(p, ast.Constant) and p.value in (False, None) for p in passed)
