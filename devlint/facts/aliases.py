@@ -7,10 +7,10 @@ Parameters keep their identity when a module moves between the CPU and CUDA; buf
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import STALE
+from devlint.facts.frozen import replace
 from devlint.facts.values import CPU, Value
 from devlint.model import Origin
 

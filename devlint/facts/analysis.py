@@ -478,7 +478,7 @@ def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:
 
 def _kept(flow: Flow) -> Iterator[Event]:
     """All events, with the literals that turned out to be one arm of a choice marked as such."""
-    from dataclasses import replace
+    from devlint.facts.frozen import replace
 
     for event in flow.events.values():
         if isinstance(event, DeviceLiteral) and event.span in flow.fallbacks and event.role != "default":

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint import knowledge
 from devlint.facts.callers import chain
 from devlint.facts.events import ApiCall, Compare, Operand
+from devlint.facts.frozen import replace
 from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
@@ -13,6 +12,7 @@ from devlint.facts import callers, distributions, guesses, ordering, randomness,
 from devlint.facts.api_calls import note_api
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
+from devlint.facts.frozen import replace
 from devlint.facts.operations import BATCH, CPU_PLACE, ENCODED, TURN, How, short
 from devlint.facts.parameters import knows_other_tensors, reads_like_device
 from devlint.facts.values import (
@@ -237,9 +237,11 @@ class Calls(Devices):
                     found.nodes.append(argument.value)
                     found.values.append(element_of(value))
             else:
+                value = self.evaluate(argument)
                 found.nodes.append(argument)
-                found.values.append(self.evaluate(argument))
-                self.hand_over(argument, found.values[-1])
+                found.values.append(value)
+                if value.kind == "function" or isinstance(argument, ast.Attribute):
+                    self.hand_over(argument, value)
         for keyword in node.keywords:
             value = self.evaluate(keyword.value)
             if keyword.arg is None:
@@ -248,7 +250,8 @@ class Calls(Devices):
                     found.keywords[f"**{len(found.keywords)}"] = (keyword.value, value)
             else:
                 found.keywords[keyword.arg] = (keyword.value, value)
-                self.hand_over(keyword.value, value)
+                if value.kind == "function" or isinstance(keyword.value, ast.Attribute):
+                    self.hand_over(keyword.value, value)
                 if keyword.arg == "device" and not self.is_of_torch(node.func):
                     is_default = isinstance(node.func, ast.Attribute) and node.func.attr == "set_defaults"
                     self.note_named(keyword.value, "default" if is_default else "argument")
@@ -440,6 +443,8 @@ class Calls(Devices):
 
     def give(self, node: ast.expr, value: Value) -> None:
         """A value is handed to something that may move it, or change what is in it."""
+        if value.kind != "module" and value.elements is None:
+            return
         path = self.path(node)
         if path is None or path not in self.state.env:
             return

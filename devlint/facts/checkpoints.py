@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from devlint.facts.events import Load
+from devlint.facts.frozen import replace
 from devlint.facts.outline import Outline, dotted, method, own_nodes
 
 #: What reads arrays and numbers of the host, and no tensor of another device.

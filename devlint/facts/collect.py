@@ -9,6 +9,7 @@ from typing import TypeAlias
 from devlint import knowledge
 from devlint.facts.classes import ClassFacts
 from devlint.facts.names import Imports
+from devlint.facts.nodes import statements, walk
 
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _DATASET_LIKE = frozenset({"__getitem__", "__len__"})
@@ -39,7 +40,8 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     class_.properties = {
         name
         for name, method in methods.items()
-        if any(isinstance(d, ast.Name) and d.id in ("property", "cached_property") for d in method.decorator_list)
+        if method.decorator_list
+        and any(isinstance(d, ast.Name) and d.id in ("property", "cached_property") for d in method.decorator_list)
     }
     return class_
 
@@ -50,13 +52,13 @@ def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         isinstance(node, ast.Attribute)
         and node.attr in ("register_buffer", "register_parameter")
         and _is_self(node.value)
-        for node in ast.walk(method)
+        for node in walk(method)
     )
 
 
 def _keeps_parameter(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
     """Whether a method keeps a parameter: `self.weight = nn.Parameter(...)`."""
-    for node in ast.walk(method):
+    for node in statements(method):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             kept = any(isinstance(target, ast.Attribute) and _is_self(target.value) for target in node.targets)
             if kept and qualified(node.value.func, imports) in _PARAMETERS:

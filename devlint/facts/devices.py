@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
 
 from devlint.facts.events import DeviceLiteral
+from devlint.facts.frozen import replace
 from devlint.facts.operations import Operations, symbol
 from devlint.facts.values import (
     ACCELERATORS,

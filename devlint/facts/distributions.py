@@ -8,11 +8,11 @@ it is given there [torch/distributions/normal.py]. Numbers become 0-dim tensors 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint.facts import guesses
 from devlint.facts.events import Creation, Operand
+from devlint.facts.frozen import replace
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Value, merge
 from devlint.model import Origin
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from functools import cached_property
 
 from devlint import knowledge
@@ -12,6 +11,7 @@ from devlint.facts import guesses
 from devlint.facts.callers import is_static, last_name
 from devlint.facts.calls import FAMILY_KIND
 from devlint.facts.classes import ClassFacts
+from devlint.facts.frozen import replace
 from devlint.facts.machine import Function
 from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
@@ -80,7 +80,6 @@ class Entry(Registration):
         static = is_static(node)
         evidence = self.evidence_of(function)
         home = CPU if self.host else HOME
-        start = self.span(node).start
         on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
         for index, argument in enumerate(every):
             name = argument.arg
@@ -109,7 +108,7 @@ class Entry(Registration):
                 self.state.env[name] = replace(passed, split=None)
                 continue
             origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
-            annotated = self.annotated_value(argument, home, origin, start)
+            annotated = self.annotated_value(node, argument, home, origin) if argument.annotation is not None else None
             if annotated is not None:
                 self.state.env[name] = annotated
                 if annotated.kind == "module":
@@ -130,7 +129,7 @@ class Entry(Registration):
                 self.state.env[name] = guesses.guess(home, origin)
                 self.assumed[origin.span] = (function, name)
             elif name in evidence.devices:
-                self.state.env[name] = Value("device", symbol(name, start), because=(), type_name="argument")
+                self.state.env[name] = Value("device", symbol(name, self.span(node).start), type_name="argument")
             elif name in evidence.modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
                 self.assumed_modules[origin.span] = function, name
@@ -199,7 +198,7 @@ class Entry(Registration):
             return set()
         return set(owner.method_names).union(*(self.method_names(base) for base in owner.local_bases))
 
-    def annotated_value(self, argument: ast.arg, home: Device, origin: Origin, start: int) -> Value | None:
+    def annotated_value(self, function: ast.AST, argument: ast.arg, home: Device, origin: Origin) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
         node = argument.annotation
         if node is None or is_tensor_annotation(node, self.imports.names):
@@ -224,7 +223,7 @@ class Entry(Registration):
         if qualname is None:
             return None
         if qualname == "torch.device":
-            return Value("device", symbol(argument.arg, start), type_name="argument")
+            return Value("device", symbol(argument.arg, self.span(function).start), type_name="argument")
         if qualname == "torch.dtype":
             return Value("dtype")
         known = knowledge.cls(qualname)

@@ -11,6 +11,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class, definitions
 from devlint.facts.methods import MOVES
 from devlint.facts.names import Imports
+from devlint.facts.nodes import walk
 from devlint.facts.returned import Returned, may_return_host_data
 from devlint.source import Source
 
@@ -113,5 +114,5 @@ def bound(tree: ast.Module) -> set[str]:
             for child in getattr(statement, name, ()):
                 stack += [child] if isinstance(child, ast.stmt) else child.body
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With, ast.AsyncWith)):
-            names |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            names |= {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return names

@@ -6,7 +6,6 @@ import ast
 import builtins
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.callers import chain, last_name
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
+from devlint.facts.frozen import replace
 from devlint.facts.methods import ELEMENTS, Methods
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE, TURN, symbol
@@ -625,6 +625,8 @@ class Expressions(Methods):
     def refine(self, key: str) -> None:
         """Values that an earlier equal condition told apart are told apart again."""
         base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
+        if not self.muted and base not in self.split_keys and f"not {base}" not in self.split_keys:
+            return  # in another file the module level may have told values apart, by an interpreter of its own
         for path, value in self.state.env.items():
             if value.split is not None and value.split[0] in (base, f"not {base}"):
                 first = value.split[1] if (value.split[0] == base) == holds else value.split[2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from devlint.facts import batches, callers, grown_lists, guesses, reads, rows, turns
@@ -14,6 +13,7 @@ from devlint.facts.callers import chain, is_self_attribute, last_name, moves
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
 from devlint.facts.expressions import OPERATORS, is_index
+from devlint.facts.frozen import replace
 from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
@@ -166,7 +166,9 @@ class Flow(Timing):
     def named(self, path: str, value: Value, target: ast.expr) -> Value:
         """A device that the code chooses gets a name: from here on it is the device of that variable."""
         kind, device = value.kind, value.device
-        chosen = kind in ("device", "string") and (value.type_name or "").startswith(("chosen", "index:"))
+        if kind not in ("device", "string"):
+            return value
+        chosen = (value.type_name or "").startswith(("chosen", "index:"))
         unnamed = len(device) != 1 or is_abroad(device) or value.type_name == "chosen:accelerator"
         if (chosen or kind == "device") and unnamed:
             return replace(value, device=symbol(path, self.span(target).start))
@@ -470,10 +472,11 @@ class Flow(Timing):
             self.guards = self.under(negated)
         elif otherwise.dead and not then.dead:
             self.guards = self.under(condition)
-        tells = self.remember(condition.key, node.test)
-        # a condition that an equal one does not repeat still tells which values belong together
-        once = f"{condition.key} @{self.span(node).start}"
-        self.state = join_states(then, otherwise, condition.key if tells else once)
+        key = condition.key
+        if not self.remember(key, node.test):
+            # a condition that an equal one does not repeat still tells which values belong together
+            key = f"{key} @{self.span(node).start}"
+        self.state = join_states(then, otherwise, key)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0)
         self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from functools import cached_property
 
 from devlint.facts import guesses, handed
@@ -18,6 +17,7 @@ from devlint.facts.devices import parse_device
 from devlint.facts.entry import is_gradient_of
 from devlint.facts.events import Creation, Guards
 from devlint.facts.expressions import literal
+from devlint.facts.frozen import replace
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.nodes import statements, walk
 from devlint.facts.objects import SET_BY_NAME
@@ -664,6 +664,8 @@ class Functions(UnreadCalls):
         The `args.device` of a function that is given `options` is the caller's `options.device`. `home`: the interpreter
         of the file that defines the function.
         """
+        if not value.device and value.elements is None:
+            return value
         start = (home or self).span(function.node).start
         if not names_scope(value, start):
             return value

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
+from devlint.facts.frozen import replace
 from devlint.facts.operations import BATCH
 from devlint.facts.parameters import TENSOR_ONLY
 from devlint.facts.values import GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
@@ -51,6 +51,8 @@ def result(callee: ast.expr, given: Iterable[Value], origin: Callable[[], Origin
     """What an unknown function is guessed to give: something on the one device of the tensors it is given, or nothing."""
     name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
     given = list(given)
+    if not any(v.is_tensor or v.type_name == GUESS for v in opened(given)):
+        return NOTHING
     device = common_device(given)
     moved = moved_on_a_path(given) if not device else None
     if not (device or moved) or _ELSEWHERE.search(name.lower()):
@@ -98,14 +100,20 @@ def common_device(given: Iterable[Value]) -> Device:
     return found if found is not None and len(found) == 1 and may_be_accelerator(found) else UNKNOWN
 
 
-def opened(given: Iterable[Value]) -> Iterable[Value]:
+def opened(given: Iterable[Value]) -> list[Value]:
+    """Some values, with what is in lists, tuples and dicts instead of these."""
+    found: list[Value] = []
     for value in given:
-        if isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
-            yield from value.elements
-        elif isinstance(value.elements, dict) and value.kind == "dict":
-            yield from value.elements.values()
+        elements = value.elements
+        if elements is None:
+            found.append(value)
+        elif isinstance(elements, tuple) and value.kind in ("list", "tuple"):
+            found += elements
+        elif isinstance(elements, dict) and value.kind == "dict":
+            found += elements.values()
         else:
-            yield value
+            found.append(value)
+    return found
 
 
 def of_import(qualname: str, guessed: Value) -> Value:

@@ -7,11 +7,11 @@ calls it has. There the call stands for the factory, as a `Creation` of its own,
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint.facts.callers import is_static
 from devlint.facts.events import Creation, Handed
+from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import CPU, GUESS, Value

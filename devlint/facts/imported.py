@@ -11,7 +11,6 @@ import ast
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from devlint.facts.calls import READERS, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.exports import PLACES
+from devlint.facts.frozen import replace
 from devlint.facts.functions import SIGNATURES, Functions, is_stub
 from devlint.facts.instances import Instance, of_token, token
 from devlint.facts.machine import Function, OutOfBudget, State, Summary

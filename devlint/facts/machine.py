@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
+from devlint.facts.frozen import replace
 from devlint.facts.names import Imports
 from devlint.facts.scan import Scan
 from devlint.facts.values import NOTHING, Device, Place, Reading, Symbol, Value, either

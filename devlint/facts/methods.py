@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 from typing import Literal
 
 from devlint import knowledge
@@ -24,6 +23,7 @@ from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn, is_void
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
+from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, is_encoded, short, symbol
 from devlint.facts.parameters import TENSOR_ONLY, reads_like_device

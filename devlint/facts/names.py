@@ -58,9 +58,10 @@ def collect_imports(tree: ast.Module) -> Imports:
         if found.names.setdefault(local, target) != target:
             clashes.add(local)
 
-    stack: list[tuple[ast.AST, bool, bool]] = [(node, True, False) for node in tree.body]
+    # a statement, whether it is one of the module level, and what is around it: `try` with handlers, and conditions
+    stack: list[tuple[ast.AST, bool, tuple[ast.AST, ...]]] = [(node, True, ()) for node in tree.body]
     while stack:
-        node, top, tried = stack.pop()
+        node, top, around = stack.pop()
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.asname:
@@ -76,13 +77,14 @@ def collect_imports(tree: ast.Module) -> Imports:
                 else:
                     separator = "" if base.endswith(".") or not base else "."
                     bind(alias.asname or alias.name, f"{base}{separator}{alias.name}", top)
-                    if tried:
+                    if any(isinstance(each, ast.Try) or is_asked(each) for each in around):
                         found.tried.add(alias.asname or alias.name)
         elif fields := _HELD[type(node)]:
             inner = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            handled = tried or (isinstance(node, ast.Try) and bool(node.handlers)) or is_asked(node)
+            if isinstance(node, ast.If) or (isinstance(node, ast.Try) and node.handlers):
+                around = (*around, node)
             for name in fields:
-                stack += [(child, inner, handled) for child in getattr(node, name)]
+                stack += [(child, inner, around) for child in getattr(node, name)]
     for local in clashes:
         targets = found.names[local]
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.

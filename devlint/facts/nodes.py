@@ -66,4 +66,9 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
     pending = [node]
     for each in pending:  # which grows
         yield each
-        pending += children(each)
+        for name in PARTS[type(each)]:  # as in `children`, which would be called for every node
+            part = getattr(each, name, None)
+            if part.__class__ is list:
+                pending += filter(None, part)
+            elif isinstance(part, ast.AST):
+                pending.append(part)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import replace
 
 from devlint.facts.callers import is_self_attribute
 from devlint.facts.classes import ClassFacts
 from devlint.facts.entry import Entry
+from devlint.facts.frozen import replace
 from devlint.facts.methods import MOVES
 from devlint.facts.nodes import walk
 from devlint.facts.operations import symbol

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from devlint.facts.classes import KEPT, Unregistered
 from devlint.facts.events import Creation, Meet, Move, Operand, Scope
+from devlint.facts.frozen import replace
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
 from devlint.facts.values import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
+from devlint.facts.frozen import replace
 from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 

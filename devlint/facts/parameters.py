@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from devlint import knowledge
 from devlint.facts import documented
+from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.scan import FunctionScan
 from devlint.facts.values import GUESS, Value

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from devlint.facts.events import ApiCall, CudaMethod, DeviceLiteral, Event, Scope
+from devlint.facts.frozen import replace
 from devlint.facts.outline import Outline, dotted, own_nodes
 
 #: Methods of tensors that take other tensors, and of nothing else that takes them.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TypeGuard
 
 from devlint.facts import aliases
@@ -14,6 +13,7 @@ from devlint.facts.classes import KEPT, ClassFacts, Container, Unregistered, Wha
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.exports import MOVE
 from devlint.facts.expressions import Expressions
+from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE
 from devlint.facts.values import (

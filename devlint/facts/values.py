@@ -15,10 +15,9 @@ idempotent, and UNKNOWN absorbs; `tests/facts/test_values.py` states the laws an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from devlint.facts.frozen import record
+from devlint.facts.frozen import record, replace
 from devlint.model import Origin, Span
 
 if TYPE_CHECKING:
