@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.callers import last_name, moves
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH
+from devlint.facts.operations import BATCH, HOST_BATCH
 from devlint.facts.parameters import reads_like_device
 from devlint.facts.values import ACCELERATORS, CPU, NOTHING, NUMBER, Value
 from devlint.model import Origin
 
 if TYPE_CHECKING:
+    from devlint.facts.events import Operand
     from devlint.facts.machine import Machine
 
 #: What shows the progress of a loop, or cuts it short, and hands on what it is given.
@@ -30,8 +31,13 @@ _LOADER = re.compile(r"load|^dl|dl$")
 _DEVICE = re.compile(r"device|cuda|gpu")
 #: Names of what counts turns or names things, which no loader makes a tensor of.
 _COUNTER = re.compile(
-    r"^(_|[ijkn]|it)$|(idx|index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
+    r"^(_|[ijkn]|it)$|(idx|(?<!edge_)index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
 )
+#: Words in the names of what a model reads on the host: lengths, names, sizes.
+_FOR_HOST = re.compile(
+    r"len|size|shape|num|name|meta|info|path|file|text|tokens?_?types|epoch|step|(^|_)n(_|$)|(^|_)ids?$"
+)
+_MOVED_HERE = "is moved here"
 #: Names of how many of something there are.
 _COUNT = re.compile(r"(^|_)(count|num|n)\Z|^(num|n)_")
 
@@ -72,8 +78,38 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
     batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
     if batch is None:
         return None
-    origin = Origin(machine.span(iterated), "its batches come from host memory, as a part of each is moved here")
+    origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {_MOVED_HERE}")
     return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
+    """What `x, edges, labels = self.load(graph)` gives: tensors of the host where a part of it is moved later.
+
+    None where nothing is moved, the call is told a device, or the parts are no batch by their names.
+    """
+    target, function = node.targets[0], machine.function
+    if len(node.targets) != 1 or not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call):
+        return None
+    own = machine.scan.functions.get(id(function.node)) if function is not None else None
+    if own is None or not machine.assume or machine.host:
+        return None
+    names = {part.id for part in target.elts if isinstance(part, ast.Name)}
+    moved = {
+        receiver.id
+        for call in own.calls
+        if isinstance(call.func, ast.Attribute) and (call.func.attr == "to" or call.func.attr in ACCELERATORS)
+        if isinstance(receiver := call.func.value, ast.Name) and receiver.id in names and call.lineno > node.lineno
+    }
+    left = [name for name in names - moved if own.bound.get(name) == 1]
+    if not moved or not left or _DEVICE.search(machine.text(node.value)) is not None:
+        return None
+    again = {t.id for a in own.assigns if isinstance(a, ast.Assign) for t in a.targets if isinstance(t, ast.Name)}
+    calls = [call for call in own.calls if isinstance(call.func, ast.Attribute) and moves(call)]
+    goes = {call.func.value.id for call in calls if isinstance(getattr(call.func, "value", None), ast.Name)}  # type: ignore[attr-defined]
+    if not moved & again & goes:
+        return None
+    origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {_MOVED_HERE}")
+    return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
 
 
 def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:
@@ -112,6 +148,18 @@ def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:
             return False
         found += 1
     return 0 < bound == found
+
+
+def is_left_behind(first: Operand | None, further: Operand) -> bool:
+    """Whether the first input of a model was moved, and a further one is a sibling of it that was not.
+
+    Not what is for the host by its name: lengths, names, places.
+    """
+    value = further.value
+    if first is None or not first.value.moved or value.type_name != BATCH or not value.because:
+        return False
+    plain = isinstance(further.node, ast.Name) and _FOR_HOST.search(further.text.lower()) is None
+    return plain and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
 
 
 def _is_gathered(machine: Machine, name: str) -> bool:

@@ -867,7 +867,7 @@ class Calls(Devices):
 
     def use(self, node: ast.expr, consumer: str, operand: Operand, detached: bool) -> None:
         device, also_arrays = operand.value.device, False
-        if self.host or not may_be_accelerator(device) or CPU_PLACE in device:
+        if (self.host and not self.is_placed_in_init(device)) or not may_be_accelerator(device) or CPU_PLACE in device:
             return
         if operand.value.type_name == STATE and device == HOME:
             return  # programs that convert weights load them into host memory

@@ -100,7 +100,7 @@ class CallSites:
                 continue
             is_argument = True
             evidence = self.evidence(assumed[0])
-            if isinstance(event, Meet) and evidence is not None and assumed[1] in evidence.arrays:
+            if isinstance(event, Meet) and evidence is not None and assumed[1] in evidence.arrays - evidence.either:
                 return None  # the function reads it with numpy, too
             said = self.asked(*assumed)
             silent = said.answer in ("open", "unknown")

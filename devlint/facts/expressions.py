@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from devlint.facts import attribute_lists, guesses, rows, turns
+from devlint.facts import attribute_lists, converted, guesses, rows, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.callers import chain, last_name
@@ -609,6 +609,10 @@ class Expressions(Methods):
             return body
         if body.kind != "string" and is_told_string(node.test, node.body):
             body = Value("string")
+        if condition.no_tensor or condition.else_no_tensor:
+            kept = converted.of_choice(self, node, condition, body, orelse)
+            if kept is not None:
+                return merge(kept, body if converted.is_new(body) else orelse)
         return self.along(self.choose(body, orelse, condition), body, orelse, condition)
 
     def along(self, joined: Value, then: Value, otherwise: Value, condition: conditions.Condition) -> Value:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from devlint.facts import batches, callers, grown_lists, guesses, reads, rows, turns
+from devlint.facts import batches, callers, converted, grown_lists, guesses, reads, rows, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
 from devlint.facts.callers import chain, is_self_attribute, last_name, moves
@@ -100,6 +100,8 @@ class Flow(Timing):
         stated = self.intents.get(node.end_lineno or 0) or self.intents.get(node.lineno) if self.intents else None
         if stated is not None:
             value = self.intended(value, stated, node)
+        if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Call) and is_blank(value):
+            value = batches.unpacked(self, node) or value
         for target in node.targets:
             self.assign_target(target, value, node.value, node)
             if value.kind == "list" and self.in_init and self.owner is not None and is_self_attribute(target):
@@ -433,6 +435,7 @@ class Flow(Timing):
         self.none_here(node.test, True)
         on_cpu = self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
         self.tensors_here(condition.else_no_tensor)
+        converted.ahead(self, condition.else_no_tensor, node.orelse)
         returned = len(self.returns)
         self.block(node.body)
         then = self.state
@@ -448,6 +451,7 @@ class Flow(Timing):
         self.none_here(node.test, False)
         off_card = self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
         self.tensors_here(condition.no_tensor)
+        converted.ahead(self, condition.no_tensor, node.body if node.orelse else [])
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
@@ -472,6 +476,8 @@ class Flow(Timing):
             self.guards = self.under(negated)
         elif otherwise.dead and not then.dead:
             self.guards = self.under(condition)
+        if condition.no_tensor or condition.else_no_tensor:
+            converted.settle(self, condition, then, otherwise)
         key = condition.key
         if not self.remember(key, node.test):
             # a condition that an equal one does not repeat still tells which values belong together
@@ -1003,3 +1009,9 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[Flow, Any], None]] = {
 }
 if hasattr(ast, "TryStar"):
     _STATEMENTS[ast.TryStar] = Flow.try_
+
+
+def is_blank(value: Value) -> bool:
+    """Whether nothing is known of a value, nor of any of its parts."""
+    parts = value.elements if value.kind == "tuple" and isinstance(value.elements, tuple) else (value,)
+    return all(part.kind == "unknown" and not part.device for part in parts)

@@ -160,7 +160,11 @@ def surely(value: Value) -> Value:
 
 def shows_tensor(method: str) -> bool:
     """Whether a method that is called on a guess shows that it is a tensor."""
-    return method in TENSOR_ONLY or (method in _LIKELY and knowledge.method("Tensor", method) is not None)
+    if method in TENSOR_ONLY:
+        return True
+    # what ends in an underscore and is a method of tensors changes them in place: nothing else has such names
+    in_place = method.endswith("_") and not method.endswith("__")
+    return (in_place or method in _LIKELY) and knowledge.method("Tensor", method) is not None
 
 
 #: Methods of tensors that a structure of tensors, a distribution or a number has not; arrays may have them.
@@ -170,5 +174,7 @@ _LIKELY = frozenset(
         "softmax", "norm", "float", "half", "double", "bool", "byte", "int", "t", "permute", "transpose", "pow", "exp", "log",
         "sqrt", "abs", "eq", "ne", "ge", "le", "gt", "lt", "nonzero", "flip", "repeat", "sort", "unique", "split", "any",
         "all", "clone", "masked_scatter", "type", "size", "round", "floor", "ceil", "tanh", "relu", "square", "std", "var",
+        "mul", "div", "sub", "neg", "sin", "cos", "argsort", "cumprod", "prod", "amax", "amin", "isnan", "rsqrt", "log1p",
+        "log2", "log10", "sign", "roll", "movedim", "median", "expm1", "softplus", "diag", "trace", "addcmul", "lerp",
     }
 )  # fmt: skip

@@ -804,7 +804,8 @@ class Methods(Calls):
                         other = lead is None or lead.value.device != operand.value.device
                         if class_ is None and other and not known:
                             made = operand.value.made
-                            if not (made and made[0].function in FILLED and operand.value.zero_dim is False):
+                            new = made and made[0].function in FILLED and operand.value.zero_dim is False
+                            if not (new or (placed and batches.is_left_behind(lead, operand))):
                                 continue  # a further argument may be for the host: lengths, places
                         if value.device:
                             self.meet(node, [module, operand], "module", name, "exact")

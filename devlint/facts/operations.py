@@ -97,9 +97,19 @@ class Operations(Machine):
                 return None
             if "cuda" in fails:
                 return None
-            if self.host:
+            if self.host and not (self.is_placed_in_init(a) or self.is_placed_in_init(b)):
                 return None
         return found
+
+    def is_placed_in_init(self, device: Device) -> bool:
+        """Whether the `__init__` of a module puts a value on the device that it is given, before the module moves.
+
+        Not where it asks something else that it is given for its device.
+        """
+        named = [
+            p for p in device if isinstance(p, Symbol) and p not in HOME and "." not in p.name.removeprefix("self.")
+        ]
+        return self.in_init and bool(device) and len(named) == len(device)
 
     def excused(self, operand: Operand, mixing: str, written: bool) -> bool:
         """Whether a CPU operand may stay there: a 0-dim tensor in an operation that takes one. Not known counts as one."""
@@ -284,10 +294,11 @@ class Operations(Machine):
                 zero_dim = True
         made: tuple[Creation, ...] = ()
         attribute = None
-        if chosen.device == CPU and all(v.device == CPU for v in values):
+        if CPU_PLACE in chosen.device and all(v.device == chosen.device for v in values):
             if all(v.made for v in values):
                 made = tuple(dict.fromkeys(c for v in values for c in v.made))
-            attribute = next((v.attribute for v in values if v.attribute), None)
+            if chosen.device == CPU:
+                attribute = next((v.attribute for v in values if v.attribute), None)
         guessed = GUESS if all(v.type_name == GUESS for v in values) else None
         return Value(
             "tensor", chosen.device, zero_dim, because=chosen.because, made=made, attribute=attribute, type_name=guessed

@@ -34,7 +34,8 @@ _NOT_EVIDENCE = frozenset(
         "torch.device", "torch.save", "torch.load", "torch.manual_seed", "torch.Size", "torch.stack", "torch.cat",
     }
 )  # fmt: skip
-_CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
+#: What makes a tensor of an array, a list or a number.
+CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
 _TYPES = ("", "Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool")
 _CLASSES = frozenset({*(f"{name}Tensor" for name in _TYPES), "OptTensor"})
 #: Methods that a tensor has and an ndarray has not, or not as a method, or not with these arguments.
@@ -165,6 +166,7 @@ class Evidence:
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
         self.arrays: set[str] = set()  # given to numpy
         self.converted: set[str] = set()  # made into a tensor here, so no tensor before
+        self.either: set[str] = set()  # made into a tensor on the path on which it is none, see `converted`
         self.containers: set[str] = set()  # a tensor, or a sequence of tensors
         self.parted: set[str] = set()  # of which a part is moved: `batch["image"].to(device)`
         self.used_as_tensors: set[str] = set()  # names of any kind that are used as only tensors can be
@@ -332,7 +334,7 @@ class Evidence:
         elif qualname == "torch.is_tensor":
             if isinstance(first, ast.Name):
                 self.narrowed.add(first.id)
-        elif qualname in _CONVERSIONS:
+        elif qualname in CONVERSIONS:
             while isinstance(first, (ast.Subscript, ast.Attribute)):
                 first = first.value
             if isinstance(first, ast.Name):
