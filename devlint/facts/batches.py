@@ -35,7 +35,7 @@ _COUNTER = re.compile(
 )
 #: Words in the names of what a model reads on the host: lengths, names, sizes.
 _FOR_HOST = re.compile(
-    r"len|size|shape|num|name|meta|info|path|file|text|tokens?_?types|epoch|step|(^|_)n(_|$)|(^|_)ids?$"
+    r"len|size|shape|scale|factor|ratio|num|name|meta|info|path|file|text|tokens?_?types|epoch|step|(^|_)n(_|$)|(^|_)ids?$"
 )
 _MOVED_HERE = "is moved here"
 #: Names of how many of something there are.
