@@ -51,6 +51,7 @@ _DATA = frozenset(
 )  # fmt: skip
 
 
+@lru_cache(64)
 def prepares_data(path: str) -> bool:
     """Whether a file is by its name, or one of its two nearest folders, one that reads and prepares data."""
     *folders, name = path.replace("\\", "/").lower().split("/")

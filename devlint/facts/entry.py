@@ -140,9 +140,9 @@ class Entry(Registration):
                 text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
                 self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
             elif (
-                ((index > 0 and is_gradient_of(function)) or (index == is_method and self.is_hook(function)))
-                and self.assume
+                self.assume
                 and not self.host
+                and ((index > 0 and is_gradient_of(function)) or (index == is_method and self.is_hook(function)))
             ):
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
                 self.assumed[origin.span] = (function, name)

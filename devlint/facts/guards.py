@@ -70,13 +70,15 @@ class Condition:
         )  # fmt: skip
 
 
-def read(test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[[ast.AST], str]) -> Condition:
-    """Understand a condition. What it does not understand says nothing."""
+def read(
+    test: ast.expr, qualify: Qualify, evaluate: Evaluate, source: Callable[[ast.AST], str], is_part: bool = False
+) -> Condition:
+    """Understand a condition. What it does not understand says nothing. `is_part`: nobody asks for the key."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return read(test.operand, qualify, evaluate, source).negated()
-    condition = Condition(source(test))
+        return read(test.operand, qualify, evaluate, source, is_part).negated()
+    condition = Condition("" if is_part else source(test))
     if isinstance(test, ast.BoolOp):
-        parts = [read(value, qualify, evaluate, source) for value in test.values]
+        parts = [read(value, qualify, evaluate, source, True) for value in test.values]
         if isinstance(test.op, ast.And):
             for part in parts:
                 condition.when |= part.when

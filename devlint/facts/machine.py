@@ -9,6 +9,8 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
@@ -144,6 +146,9 @@ class Summary:
     default: Value | None = None
 
 
+_NO_CLOSURE: Mapping[str, Value] = MappingProxyType({})
+
+
 @dataclass(slots=True, eq=False)
 class Function:
     """One function of the file: its node, its qualified name in the file, the class it is a method of."""
@@ -151,7 +156,7 @@ class Function:
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     name: str
     owner: ClassFacts | None = None
-    closure: Mapping[str, Value] = field(default_factory=dict)  # what the enclosing function knew
+    closure: Mapping[str, Value] = field(default_factory=lambda: _NO_CLOSURE)  # what the enclosing function knew
     called: int = 0  # calls seen with something known about their tensors
     callers: list[Guards] = field(default_factory=list)  # what each call of the file stands under
     given: dict[str, Value] = field(default_factory=dict)  # what methods of the same object pass, by parameter
@@ -241,9 +246,14 @@ class Machine:
         self.decorating = False  # a decorator is being evaluated
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
         self.knows_torch = imports.mentions_torch
-        self.plots = any(target.split(".", 1)[0] == "matplotlib" for target in imports.names.values())
         self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
         self._namespaces: dict[str, Value] = {}
+        self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
+
+    @cached_property
+    def plots(self) -> bool:
+        """Whether the file imports matplotlib."""
+        return any(target.split(".", 1)[0] == "matplotlib" for target in self.imports.names.values())
 
     # -- positions and text -------------------------------------------------------------------------------------
 
@@ -273,15 +283,19 @@ class Machine:
         """The access path of an expression: `x`, `self.model`, `state["step"]`, `pair[0]`; None for anything else."""
         if isinstance(node, ast.Name):
             return node.id
-        if isinstance(node, ast.Attribute):
-            base = self.path(node.value)
-            return None if base is None else f"{base}.{node.attr}"
-        if isinstance(node, ast.Subscript):
-            key = node.slice
-            if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
-                base = self.path(node.value)
-                return None if base is None else f"{base}[{key.value!r}]"
-        return None
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return None
+        if node in self._paths:
+            return self._paths[node]
+        base = self.path(node.value)
+        path: str | None = None
+        if base is not None and isinstance(node, ast.Attribute):
+            path = f"{base}.{node.attr}"
+        elif base is not None and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            key = node.slice.value
+            path = f"{base}[{key!r}]" if isinstance(key, (str, int)) else None
+        self._paths[node] = path
+        return path
 
     def size_of(self, node: ast.AST) -> int:
         """How many nodes a function or class has; the file's size for what is neither."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 
 from devlint import knowledge
@@ -52,7 +52,8 @@ _SHAPED = frozenset(
         *(f"{name}{bits}" for name in ("Float", "Int", "UInt") for bits in (8, 16, 32, 64)), "Complex64", "Complex128",
     }
 )  # fmt: skip
-_NUMBERS_AND_TEXT = frozenset({"int", "float", "bool", "str"})
+_BASIC = frozenset({"int", "float", "bool", "str"})
+_NONE: frozenset[str] = frozenset()
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
@@ -162,7 +163,7 @@ class Evidence:
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
-        self.asked: frozenset[str] = frozenset()  # those of `narrowed` without what numpy is given
+        self.asked = _NONE  # those of `narrowed` without what numpy is given
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
         self.arrays: set[str] = set()  # given to numpy
         self.converted: set[str] = set()  # made into a tensor here, so no tensor before
@@ -175,21 +176,25 @@ class Evidence:
         self.parameters = {a.arg for a in every}
         noted = [(a.arg, a.annotation) for a in every if a.annotation is not None]
         annotated = {name for name, note in noted if not says_container(note)}
-        noted = [
-            (name, note) for name, note in noted if not (isinstance(note, ast.Name) and note.id in _NUMBERS_AND_TEXT)
-        ]
-        self.annotated = {name for name, note in noted if is_tensor_annotation(note, names)}  # as tensors
+        self.annotated: Set[str] = _NONE  # as tensors
+        self.several: Set[str] = _NONE  # as tensors in a structure
+        self.maybe: Set[str] = _NONE  # as tensors or something else
+        noted = [(name, note) for name, note in noted if not (isinstance(note, ast.Name) and note.id in _BASIC)]
+        if noted:
+            self.annotated = {name for name, note in noted if is_tensor_annotation(note, names)}
+            several = [name for name, note in noted if holds_tensors(note, names)]
+            self.several = {name for name in several if not _STORED.search(name)}
+            self.maybe = {name for name, note in noted if may_be_tensor(note, names)}
+            self.tensors |= self.annotated
         self.weak: set[str] = set()  # what shows that they are tensors fits arrays as well
-        self.tensors |= self.annotated
-        several = [name for name, note in noted if holds_tensors(note, names)]
-        self.several = {name for name in several if not _STORED.search(name)}  # tensors in a structure, by annotation
-        self.maybe = {name for name, note in noted if may_be_tensor(note, names)}  # tensors or something else
         open_ = self.parameters - annotated - {"self", "cls"}
+        self.documented: Set[str] = _NONE  # by the docstring
         said = documented.of_function(node, own.owner)
-        several_said = {name for name in said.several & open_ if not _STORED.search(name)}
-        self.documented = (said.tensors & open_) | several_said  # by the docstring
-        self.tensors |= said.tensors & open_
-        self.containers |= several_said
+        if said.tensors or said.several:
+            several_said = {name for name in said.several & open_ if not _STORED.search(name)}
+            self.documented = (said.tensors & open_) | several_said
+            self.tensors |= said.tensors & open_
+            self.containers |= several_said
         shown: set[int] = set()
         if not TENSOR_ONLY.isdisjoint([child.attr for child in own.attributes]):
             shown = {
