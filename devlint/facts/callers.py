@@ -272,15 +272,21 @@ class Callers:
     # -- arguments ----------------------------------------------------------------------------------------------------
 
     def may_pass_device_data(
-        self, function: Function, parameter: str, annotated: bool, depth: int = 0, is_sure: bool = False
+        self,
+        function: Function,
+        parameter: str,
+        annotated: bool,
+        depth: int = 0,
+        is_sure: bool = False,
+        by_method: bool = False,
     ) -> bool:
         """Whether an argument that the host reads in this function may come from an accelerator, as far as the file shows.
 
         A module's `forward` and what is not called here but belongs to a module: yes. Where the file calls the function:
         if one of these calls passes what was moved, or what a model gave. Where it does not: if the file handles devices
-        and the annotation says tensor, or the function handles devices itself, or another one does so with an argument
-        of that name, or the function's own code leaves no doubt that it is a tensor (`is_sure`). What is only handed over
-        as a value needs the annotation.
+        and the annotation says tensor (for `x.numpy()`, `by_method`, that alone is enough), or the function handles devices
+        itself, or another one does so with an argument of that name, or the function's own code leaves no doubt that it is
+        a tensor (`is_sure`). What is only handed over as a value needs the annotation.
         """
         name = function.name.rsplit(".", 1)[-1]
         is_method = self.is_method(function)
@@ -301,7 +307,7 @@ class Callers:
         if in_module:
             return name not in self.scan.handed
         own, whole = self.signs
-        if not whole:
+        if not whole and not (annotated and by_method and name != "__call__"):
             return False
         if name.startswith("_") and name != "__call__" and name not in self.scan.handed:
             return False

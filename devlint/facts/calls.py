@@ -173,6 +173,7 @@ _ONE_WEIGHT_EACH = ("CrossEntropyLoss", "NLLLoss")
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
 #: Where normalizations take whether they have weights; the others take it as their fourth argument.
 _AFFINE = {"LayerNorm": 2, "RMSNorm": 2}
+_FOR_HOST = re.compile(r"len|size|idx|index|num|count|mask|label|target")
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
 #: What is differentiated, and its gradients: they are where it is [torch/csrc/autograd/engine.cpp, validate_outputs].
 _ROOTS = {
@@ -363,7 +364,7 @@ class Calls(Devices):
 
     def note_sized(self, node: ast.Call, arguments: Arguments) -> None:
         """`scatter(torch.ones(index.size(0)), index)`: an unknown function gets a tensor, and a new one of its size."""
-        if not self.sized or arguments.star:
+        if arguments.star or len(arguments.values) + len(arguments.keywords) < 2:
             return
         name = self.text(node.func).rsplit(".", 1)[-1]
         if name[:1].isupper() or name == "apply" or READERS.search(name.lower()) is not None:
@@ -375,6 +376,7 @@ class Calls(Devices):
                 continue
             known = self.sized.get(value.made[0].span)
             if known is None:
+                self.note_beside(node, name, operand, operands)
                 continue
             beside = [o for o in operands if o.value.device == known.value.device]
             if any(o.text == known.text.split(".", 1)[0] for o in beside):
@@ -384,6 +386,24 @@ class Calls(Devices):
                 beside += [o for o in given if o.value.device == known.value.device]
                 if beside:
                     self.meet(node, [operand, beside[0]], "function", name, "exact")
+            else:
+                self.note_beside(node, name, operand, operands)
+
+    def note_beside(self, node: ast.Call, name: str, new: Operand, operands: list[Operand]) -> None:
+        """`emd(torch.ones(n), cost)`: a function that cannot be read gets new weights or noise beside an argument."""
+        if (
+            not isinstance(new.node, ast.Name)
+            or new.value.made[0].function not in FILLED
+            or _FOR_HOST.search(new.text.lower()) is not None
+        ):
+            return
+        if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in new.value.made[0].node.keywords):
+            return
+        beside = [
+            o for o in operands if o.value.device == HOME and o.value.kind == "tensor" and o.value.type_name is None
+        ]
+        if beside:
+            self.meet(node, [new, beside[0]], "function", name, "exact")
 
     def is_part_of_module(self, function: ast.expr) -> bool:
         """Whether what is called is an attribute of the module whose method this is, and no method: `self.decoder(z)`."""
@@ -733,7 +753,9 @@ class Calls(Devices):
 
     def leave(self, node: ast.expr, value: Value, how: str) -> None:
         """A value is returned or kept: emit `Meet` when it was made on the CPU in the size of an accelerator's tensor."""
-        if value.kind != "tensor" or CPU_PLACE not in value.device or value.zero_dim is not False:
+        if value.kind != "tensor" or CPU_PLACE not in value.device:
+            return
+        if value.zero_dim is not False and not (len(value.device) > 1 and all(m.zero_dim is False for m in value.made)):
             return
         if self.owner is not None and self.owner.family not in ("Module", "Optimizer"):
             return  # elsewhere a tensor of a size may well be a count, a mask or a statistic that stays on the host
@@ -915,7 +937,8 @@ class Calls(Devices):
         shown = consumer != "numpy" and evidence is not None  # that it has `numpy` shows a tensor of the host as well
         sure = shown and evidence is not None and name in (evidence.tensors | evidence.containers) - evidence.weak
         annotated = evidence is None or name in evidence.annotated
-        return self.callers.may_pass_device_data(function, name, annotated, is_sure=sure)
+        by_method = consumer == "numpy"
+        return self.callers.may_pass_device_data(function, name, annotated, is_sure=sure, by_method=by_method)
 
     # -- constructors -------------------------------------------------------------------------------------------------
 

@@ -149,7 +149,8 @@ class Meet(Event):
     More ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values
     written into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor
     that is then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one
-    that is returned where other paths return an accelerator's; "collective", one that is sent through the process group.
+    that is returned where other paths return an accelerator's; "collective", one that is sent through the process group;
+    "buffer", one that takes the place of a module's buffer.
 
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.
@@ -167,6 +168,7 @@ class Meet(Event):
         "copy",
         "size",
         "kept",
+        "buffer",
         "paths",
         "collective",
     ]

@@ -45,7 +45,19 @@ ENCODED = "tensors made in host memory here"
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 How = Literal[
-    "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept", "paths", "collective"
+    "operator",
+    "function",
+    "method",
+    "inplace",
+    "module",
+    "index",
+    "out",
+    "copy",
+    "size",
+    "kept",
+    "paths",
+    "collective",
+    "buffer",
 ]
 
 

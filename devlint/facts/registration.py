@@ -7,10 +7,11 @@ from typing import TypeGuard
 
 from devlint.facts import aliases
 from devlint.facts.adopted import AdoptedClass
-from devlint.facts.callers import is_own_attribute
+from devlint.facts.callers import is_own_attribute, last_name
 from devlint.facts.calls import Arguments
 from devlint.facts.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
+from devlint.facts.events import Operand
 from devlint.facts.exports import MOVE
 from devlint.facts.expressions import Expressions
 from devlint.facts.frozen import replace
@@ -47,6 +48,8 @@ class Registration(Expressions):
     ) -> None:
         """`self.name = value`: what other methods will know of the attribute."""
         if not self.in_init:
+            if source is not None and owner.is_module and owner.has_buffer(name):
+                self.replaces(owner, target, name, source, value)
             entry = owner.unregistered.get(name)
             if entry is not None and value.kind != "none" and entry.target is not target:
                 entry.reassigned = True
@@ -59,7 +62,7 @@ class Registration(Expressions):
             # it stays on the CPU only where there is no accelerator
             owner.attributes[name] = replace(before, made=())
         if not owner.is_module:
-            if value.is_tensor and value.device == HOME:
+            if value.is_tensor and value.device == HOME and not self.is_kept(owner, value, source):
                 value = replace(value, device=UNKNOWN, made=())
             elif value.kind in ("module", "parameter") and not value.moved:
                 # whoever holds the object may move it, or the class may be a module by a base that is not seen here
@@ -129,6 +132,40 @@ class Registration(Expressions):
         if value.kind in ("list", "dict") and source is not None and statement is not None:
             self.empty_containers[(owner.name, name)] = (statement, target, source, value)
         owner.set_attribute(name, value)
+
+    def is_registered_elsewhere(self, node: ast.Call, name: str) -> bool:
+        """Whether another call of the class around registers a buffer of that name: this one comes in its place."""
+        return any(
+            site.call is not node
+            and site.call.args
+            and is_text(site.call.args[0])
+            and site.call.args[0].value == name
+            and site.caller is not None
+            and self.owner is not None
+            and site.caller.owner is self.owner.node
+            for site in self.scan.calls.get("register_buffer", ())
+        )
+
+    def replaces(self, owner: ClassFacts, node: ast.expr, name: str, source: ast.expr, value: Value) -> None:
+        """A method puts a new tensor of the CPU in the place of a buffer, which may have moved with the module."""
+        made = value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False
+        if not made or self.in_init or self.host or not self.assume or not owner.is_module:
+            return
+        level = self.conflict(CPU, HOME)
+        if level is None:
+            return
+        because = (Origin(self.span(node), f"`self.{name}` is a buffer, which moves with the module"),)
+        other = Operand(self.span(node), node, f"self.{name}", Value("buffer", HOME, because=because))
+        off = self.operand(source, value)
+        self.emit_meet(node, "buffer", name, off, other, level, (*value.because[:1], *because))
+
+    def is_kept(self, owner: ClassFacts, value: Value, source: ast.expr | None) -> bool:
+        """Whether a plain class keeps a tensor that it is given by an annotation: it is where its maker has it."""
+        if not isinstance(source, ast.Name) or self.function is None or owner.on_host or self.host or not self.assume:
+            return False
+        assumed = self.assumed.get(value.because[0].span) if value.because else None
+        evidence = self.evidence.get(id(self.function.node))
+        return assumed is not None and evidence is not None and assumed[1] in evidence.annotated
 
     def is_given(self, value: Value, source: ast.expr | None) -> bool:
         """Whether a value is a tensor that `__init__` is given, by its annotation, or is computed from such tensors alone."""
@@ -225,7 +262,13 @@ class Registration(Expressions):
     def call_register(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
         given = arguments.get("name", 0)
         tensor = arguments.get("tensor" if name == "register_buffer" else "param", 1)
-        if given is None or not is_text(given[0]) or self.owner is None:
+        if given is None or self.owner is None:
+            return NONE
+        if not is_text(given[0]):
+            own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+            listed = own is not None and any(last_name(call.func) == "named_buffers" for call in own.calls)
+            if listed and tensor is not None and name == "register_buffer":
+                self.replaces(self.owner, node, self.text(given[0]), tensor[0], tensor[1])
             return NONE
         attribute = str(given[0].value)
         kind: Kind = "buffer" if name == "register_buffer" else "parameter"
@@ -236,6 +279,8 @@ class Registration(Expressions):
             self.owner.unregistered.pop(attribute, None)
             # one that a step puts on the CPU stays there, as long as nothing moves the whole module after it
             on_cpu = kind == "buffer" and not self.in_init and value.device == CPU and value.moved
+            if kind == "buffer" and tensor is not None and self.is_registered_elsewhere(node, attribute):
+                self.replaces(self.owner, node, attribute, tensor[0], value)
             self.owner.attributes[attribute] = Value(kind, UNKNOWN if on_cpu else HOME, value.zero_dim)
             self.registered(self.owner, replace(value, kind=kind))
             self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))

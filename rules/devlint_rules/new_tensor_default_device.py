@@ -105,6 +105,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
         line = f"on {site.line(event.span)}"
         if event.how == "copy":
             return f" and stays on the CPU; {other}, is written into it {line}"
+        if event.how == "buffer":
+            return f" and takes the place of the buffer `self.{event.operation}` {line}, which moves with the module"
         if event.how == "kept":
             return f" and stays where it is not replaced; {other}, is put beside it {line}"
         if event.how == "paths":
@@ -128,7 +130,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
-        safety = Safety.UNSAFE if event.how in ("copy", "size", "kept", "paths") else Safety.SAFE
+        safety = Safety.UNSAFE if event.how in ("copy", "size", "kept", "paths", "buffer") else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 
     def _edit(self, creation: Creation, device: str, site: Site) -> Edit | None:
