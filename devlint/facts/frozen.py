@@ -2,7 +2,7 @@
 
 `record`: a dataclass that the type checker holds to be frozen. `frozen=True` sets every field through
 `object.__setattr__`, which takes five times as long. `replace`: what `dataclasses.replace` gives, which asks every field
-for its properties each time and takes three times as long.
+for its properties each time and takes more than twice as long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ else:
     @lru_cache(None)
     def _reader(kind):
         """A function that gives the fields of an object of a dataclass, in the order in which its constructor takes them."""
-        return attrgetter(*(field.name for field in fields(kind)))
+        names = [field.name for field in fields(kind)]
+        return attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
     def replace(value, /, **changes):
         kind = value.__class__

@@ -52,7 +52,7 @@ BLOCKS = {
 def statements(node: ast.AST) -> Iterator[ast.AST]:
     """A node and the statements below it, with the handlers and cases around some, in the order of `walk`.
 
-    No expression is looked into, so that it costs a tenth of it.
+    No expression is looked into, so that it costs a small part of it.
     """
     pending = [node]
     for each in pending:  # which grows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations_with_replacement
 from typing import Final, get_args
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devlint.facts.devices import parse_device
+from devlint.facts.frozen import replace
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -328,3 +330,18 @@ def test_dictionaries_merge_by_the_keys_of_both() -> None:
     a = Value("dict", elements={"x": Value("tensor", CPU), "y": Value("tensor", CPU)})
     b = Value("dict", elements={"x": Value("tensor", HOME)})
     assert merge(a, b).elements == {"x": Value("tensor", CPU | HOME)}
+
+
+@pytest.mark.parametrize("value", [Value("tensor", CPU, False, type_name="name"), Value("tuple", elements=(NONE,))])
+def test_a_replaced_field_changes_and_the_others_stay(value: Value) -> None:
+    changed = replace(value, device=META, moved=True)
+    assert changed == dataclasses.replace(value, device=META, moved=True)
+    assert not value.moved
+
+
+def test_a_dataclass_of_one_field_is_replaced_as_well() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class One:
+        text: str
+
+    assert replace(One("a"), text="b") == One("b")
