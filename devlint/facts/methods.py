@@ -269,6 +269,9 @@ class Methods(Calls):
             origin = self.origin(target, f"`{self.text(target)}` is a part of the module")
             receiver = Value("tensor", HOME, None, because=(origin,))
         operand = self.operand(target, receiver)
+        if name == "to" and len(node.args) == 1 and isinstance(target, (ast.Name, ast.Attribute)):
+            if type(node.args[0]) is type(target) and self.text(node.args[0]) == operand.text:
+                self.emit_call(node, "Tensor.to", operand, arguments)  # it moves to where it is
         if name in MOVES and not (receiver.kind in LACKING and name in _DEVICE_METHODS):
             moved = self.call_move(node, operand, name, arguments)
             if moved is not None:

@@ -3,14 +3,15 @@
 ## What it flags
 - `.cuda(True)`: the first argument is the device, `non_blocking` was meant
 - `torch.device(True)`
+- `x.to(x)`: it moves a tensor to where it is
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.get_device()` without a tensor
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
 ## Why it matters
-Most of these raise at once or on the first accelerator. The scaler accepts anything, and then stays enabled
-where it should switch itself off.
+Most of these raise at once or on the first accelerator. `x.to(x)` does nothing, where `x.to(device)` was meant.
+The scaler accepts anything, and then stays enabled where it should switch itself off.
 
 ## Example
     import torch
@@ -40,6 +41,7 @@ from __future__ import annotations
 from devlint.api import (
     CPU,
     ApiCall,
+    Call,
     CudaMethod,
     Edit,
     Event,
@@ -78,13 +80,15 @@ class WrongDeviceArgument(Rule[Event]):
         level="certain",
         severity=Severity.ERROR,
         fix="sometimes",
-        words=(".cuda(", "Tensor(", "device(", "autocast", "GradScaler", "device_index", ".xpu("),
+        words=(".cuda(", ".to(", "Tensor(", "device(", "autocast", "GradScaler", "device_index", ".xpu("),
     )
     event = Event
 
     def suspects(self, event: Event, facts: Facts) -> bool:
         if isinstance(event, CudaMethod):
             return _flag(event) is not None
+        if isinstance(event, Call):
+            return is_move_to_itself(event)
         if not isinstance(event, ApiCall) or not event.is_call or event.under.excepts:
             return False
         what = self._what(event)
@@ -112,6 +116,10 @@ class WrongDeviceArgument(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, CudaMethod):
             return self._flagged(event, site)
+        if isinstance(event, Call):
+            name = event.arguments["0"].text
+            message = f"`{name}.to({name})` moves `{name}` to where it is: it does nothing"
+            return Finding(event.span, message, Fix("Name the device", Safety.HINT))
         assert isinstance(event, ApiCall)
         what, name, call = self._what(event), spelled(event, site), site.node
         if not isinstance(call, cst.Call):
@@ -162,3 +170,9 @@ class WrongDeviceArgument(Rule[Event]):
 def _flag(event: CudaMethod) -> bool | None:
     value = getattr(event.argument, "value", None)
     return value if isinstance(value, bool) else None
+
+
+def is_move_to_itself(event: Call) -> bool:
+    """Whether a call is `x.to(x)`."""
+    given = event.arguments.get("0")
+    return event.qualname == "Tensor.to" and given is not None and given.text == getattr(event.receiver, "text", None)
