@@ -191,6 +191,19 @@ def test_name_that_only_an_older_torch_had_is_no_error_where_the_project_pins_su
     assert "DEV302" not in run(*options).out
 
 
+@pytest.mark.parametrize(("torch", "found"), [("torch==1.6.0", 0), ("torch>=1.6", 2)])
+def test_what_a_pinned_torch_takes_from_anywhere_is_no_error(run: Run, torch: str, found: int) -> None:
+    Path("requirements.txt").write_text(torch)
+    Path("rows.py").write_text(
+        "import torch\nfrom torch.nn.utils.rnn import pack_padded_sequence\n\n\n"
+        "def rows(x: torch.Tensor, lengths: torch.Tensor):\n"
+        "    lengths = lengths.cuda()\n    table = torch.arange(3)\n    table[x.cuda() > 0]\n"
+        "    return pack_padded_sequence(x.cuda(), lengths)\n"
+    )
+    result = run("check", "rows.py", "--select", "DEV102,DEV104,DEV112", "--output-format", "concise")
+    assert sum(code in result.out for code in ("DEV102", "DEV104", "DEV112")) == found
+
+
 def test_deprecated_name_is_right_where_the_project_pins_a_torch_that_has_no_other(run: Run) -> None:
     Path("a.py").write_text("import torch\n\nprint(torch.cuda.max_memory_cached())\n")
     options = ("check", "--no-cache", "--select", "DEV306", "a.py")

@@ -15,6 +15,7 @@ from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.frozen import replace
 from devlint.facts.operations import BATCH, CPU_PLACE, ENCODED, TURN, How, short
 from devlint.facts.parameters import knows_other_tensors, reads_like_device
+from devlint.facts.placed import is_left_on_host
 from devlint.facts.values import (
     COMPUTED,
     CPU,
@@ -337,8 +338,8 @@ class Calls(Devices):
         given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
         found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
         if found is NOTHING and not self.host and callers.is_model_call(node) and callers.uses_cards(self.source.text):
-            of_torch = not knows_other_tensors(self.imports.names)
-            if of_torch and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
+            elsewhere = knows_other_tensors(self.imports.names) or is_left_on_host(self, node.func)
+            if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
                 return guesses.guess(HOME, self.origin(node, "given by a model, which may be on an accelerator"))
         return found
 
@@ -546,6 +547,9 @@ class Calls(Devices):
             if to_write is not None and isinstance(to_write[1].elements, tuple):
                 direct.update(map(id, to_write[1].elements))
             operands = [o for o in operands if id(o.value) in direct]  # a list holds sizes, as numbers or 0-dim tensors
+        if record.qualname in ("torch.linspace", "torch.logspace"):
+            count = arguments.get("steps", 2)  # a number, whatever gives it; the ends may be tensors
+            operands = [o for o in operands if count is None or o.node is not count[0]]
         if receiver is not None:
             if operation in _SIZED:
                 operands = []  # sizes, as 0-dim tensors, are read as numbers
@@ -889,7 +893,8 @@ class Calls(Devices):
 
     def use(self, node: ast.expr, consumer: str, operand: Operand, detached: bool) -> None:
         device, also_arrays = operand.value.device, False
-        if (self.host and not self.is_placed_in_init(device)) or not may_be_accelerator(device) or CPU_PLACE in device:
+        unmoved = CPU_PLACE in device and not is_moved_here(operand.value)
+        if (self.host and not self.is_placed_in_init(device)) or not may_be_accelerator(device) or unmoved:
             return
         if operand.value.type_name == STATE and device == HOME:
             return  # programs that convert weights load them into host memory
@@ -1461,3 +1466,9 @@ def element_of(value: Value) -> Value:
     if value.kind == "module":
         return Value("module", value.device, because=value.because)
     return NOTHING
+
+
+def is_moved_here(value: Value) -> bool:
+    """Whether some path moved a value away from the CPU: `if use_cuda: x = x.cuda()`."""
+    texts = [origin.text for origin in value.because[:1]]
+    return any(text.startswith("moved to") and "the CPU" not in text for text in texts)

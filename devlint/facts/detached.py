@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from devlint.facts.callers import TO_HOST, chain
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import knows_other_tensors
-from devlint.facts.values import HOME, Value
+from devlint.facts.placed import is_left_on_host
+from devlint.facts.values import CPU, HOME, Value
 
 if TYPE_CHECKING:
     from devlint.facts.methods import Methods
@@ -31,6 +32,10 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
     if knows_other_tensors(machine.imports.names) or function.name.rsplit(".", 1)[-1].startswith("test"):
         return
     if last.attr in ("detach", "data"):
+        if any(isinstance(p, ast.Call) and gets_host_tensor(machine, p) for p in parts):
+            return  # what it gives is there too, or it does not take that
+        if is_left_on_host(machine, target):
+            return
         if root.id in given(machine):  # what is made here was likely made on the host
             origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
             tensor = Value("tensor", HOME, None, because=(origin,))
@@ -40,6 +45,13 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
         if model.kind == "module" and model.moved and model.device and not model.type_name:
             tensor = Value("tensor", model.device, None, because=model.because)
             machine.use(node, "numpy", machine.operand(target, tensor), False)
+
+
+def gets_host_tensor(machine: Methods, call: ast.Call) -> bool:
+    """Whether a call is given a name whose tensors are on the CPU: `model(tokenizer(text, return_tensors="pt"))`."""
+    names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
+    values = [machine.state.env.get(name) for name in names]
+    return any(v is not None and v.is_tensor and v.device == CPU for v in values)
 
 
 def given(machine: Methods) -> set[str]:

@@ -613,7 +613,23 @@ class Expressions(Methods):
             kept = converted.of_choice(self, node, condition, body, orelse)
             if kept is not None:
                 return merge(kept, body if converted.is_new(body) else orelse)
-        return self.along(self.choose(body, orelse, condition), body, orelse, condition)
+        chosen = self.choose(body, orelse, condition)
+        taken = chosen.is_tensor and body.device != orelse.device and (body.moved or orelse.moved)
+        if taken and self.remember(condition.key, node.test):  # `x.cuda() if use_cuda else x`
+            chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
+        return self.along(chosen, body, orelse, condition)
+
+    def remember(self, key: str, test: ast.expr) -> bool:
+        """Whether an equal condition later has the same answer as long as its names are not rebound."""
+        for child in walk(test):
+            if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
+                ("is_available", "isinstance")
+            ):
+                return False
+            if isinstance(child, ast.Name):
+                self.split_names.add(child.id)
+        self.split_keys.add(key)
+        return True
 
     def along(self, joined: Value, then: Value, otherwise: Value, condition: conditions.Condition) -> Value:
         """A value that is moved only where another one `is_cuda` is on that one's device: `y.cuda() if x.is_cuda else y`."""

@@ -578,18 +578,6 @@ class Flow(Timing):
         spec = self.function.node.args if self.function is not None else None
         return spec is not None and any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
 
-    def remember(self, key: str, test: ast.expr) -> bool:
-        """Whether an equal condition later has the same answer as long as its names are not rebound."""
-        for child in walk(test):
-            if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
-                ("is_available", "isinstance")
-            ):
-                return False
-            if isinstance(child, ast.Name):
-                self.split_names.add(child.id)
-        self.split_keys.add(key)
-        return True
-
     def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
         """A variable that got a device in one branch and another in the other is a chosen device."""
         if then.dead or otherwise.dead:

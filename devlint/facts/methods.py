@@ -26,7 +26,7 @@ from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, is_encoded, short, symbol
-from devlint.facts.parameters import TENSOR_ONLY, reads_like_device
+from devlint.facts.parameters import TENSOR_ONLY, fits_others, knows_other_tensors, reads_like_device
 from devlint.facts.returned import as_returned
 from devlint.facts.scan import Scan
 from devlint.facts.values import (
@@ -462,12 +462,18 @@ class Methods(Calls):
         return bool(found) and all(found)
 
     def reads_like_input(self, node: ast.expr) -> bool:
-        """Whether a name is one for tensors, and the function under analysis gives it to a model."""
-        if not isinstance(node, ast.Name) or _INPUT.fullmatch(node.id) is None or self.function is None:
+        """Whether the function under analysis uses a name as tensors alone are used: by its methods, or as a model's input.
+
+        Not where it is called, too: a module moves in place.
+        """
+        if not isinstance(node, ast.Name) or self.function is None:
             return False
         own = self.scan.functions.get(id(self.function.node))
-        calls = own.calls if own is not None else ()
-        return any(
+        calls = own.calls if own is not None else []
+        methods = [c for c in calls if isinstance(c.func, ast.Attribute) and getattr(c.func.value, "id", "") == node.id]
+        if any(getattr(c.func, "attr", "") in TENSOR_ONLY and not fits_others(c) for c in methods):
+            return not any(isinstance(call.func, ast.Name) and call.func.id == node.id for call in calls)
+        return _INPUT.fullmatch(node.id) is not None and any(
             is_model_call(call) and any(isinstance(a, ast.Name) and a.id == node.id for a in call.args)
             for call in calls
         )
@@ -822,6 +828,10 @@ class Methods(Calls):
         elif device == HOME and class_ is None and operands and operands[0].value.moved:
             if may_be_accelerator(operands[0].value.device):
                 device = operands[0].value.device  # where the first input is put, the module of a caller must be
+        if value.device == HOME and operands and operands[0].value.device == CPU and not home.startswith("torch.nn."):
+            device = UNKNOWN  # it gives something only where it takes that: on the CPU, or it moves its inputs
+        if value.device == HOME and not operands and arguments.nodes and knows_other_tensors(self.imports.names):
+            device = UNKNOWN  # it may be a model of another framework
         self.work(node, f"`{short(self.text(node.func))}` runs on the device", device)
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             reduced = "reduction" not in self.text(node)

@@ -14,10 +14,11 @@ code of the class takes it back to the CPU.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import chain, is_self_attribute, last_name, moves
+from devlint.facts.callers import chain, is_self_attribute, last_name, lineage, moves
 from devlint.facts.devices import parse_device
 from devlint.facts.nodes import walk
 from devlint.facts.operations import symbol
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from devlint.facts.classes import ClassFacts
     from devlint.facts.machine import Machine
 
+_NAMES_DEVICES = re.compile(r"\.(to|cuda|xpu|npu)\(|device|cuda|gpu|accelerat", re.IGNORECASE)
 _MOVES = frozenset({"to", "cuda", "xpu", "npu"})  # what `moves` asks for
-_OF_MODULES = frozenset({"eval", "train", "parameters", "state_dict", "load_state_dict", "named_parameters", "forward"})
+_OF_MODULES = frozenset(
+    {"eval", "train", "parameters", "state_dict", "load_state_dict", "named_parameters", "forward", "generate"}
+)
 
 
 def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, Value]]:
@@ -38,7 +42,7 @@ def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, V
         return
     found: dict[str, ast.Call] = {}
     left: set[str] = set()  # bound without a move, or moved back
-    used = set(used_as_modules(class_))
+    used = {*used_as_modules(class_), *(n for n, value in class_.attributes.items() if value.kind == "module")}
     for method in class_.methods.values() if used else ():
         moved: dict[str, int] = {}  # the row of the last move
         for statement in unconditional(method.body):
@@ -60,6 +64,31 @@ def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, V
         if (known is None or not known.device) and may_be_accelerator(device):
             because = (Origin(machine.span(call), f"moved to `{machine.text(argument(call) or call)}` here"),)
             yield name, Value("module", device, because=because, moved=True)
+
+
+def is_left_on_host(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression is of `self.net`, which an object of a plain class makes, and its class moves nothing.
+
+    `self.net = Net(width)` in a class without a move, or a device, in its text.
+    """
+    class_ = machine.owner
+    *parts, root = chain(node)
+    if class_ is None or class_.is_module or class_.on_host or getattr(root, "id", "") != "self" or not parts:
+        return False
+    if _NAMES_DEVICES.search(machine.text(class_.node)) is not None:
+        return False
+    name = own_name(parts[-1])
+    stored = [value for each in lineage(class_) for value in stored_in(each, name)]
+    return bool(stored) and all(isinstance(value, ast.Call) for value in stored)
+
+
+def stored_in(class_: ClassFacts, name: str) -> Iterator[ast.expr]:
+    """What the methods of a class store in `self.name`, None left out."""
+    for method in class_.methods.values():
+        for node in walk(method):
+            if isinstance(node, ast.Assign) and any(own_name(target) == name for target in node.targets):
+                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                    yield node.value
 
 
 def used_as_modules(class_: ClassFacts) -> Iterator[str]:

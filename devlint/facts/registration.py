@@ -189,6 +189,8 @@ class Registration(Expressions):
         """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
 
         def seen(element: Value) -> Value:
+            if element.kind in ("list", "tuple", "dict"):
+                return self.contained(element, attribute)
             if attribute is not None:
                 return replace(element, attribute=attribute)
             return replace(element, device=UNKNOWN, made=())
@@ -350,6 +352,8 @@ def kind_of(value: Value) -> What | None:
         return None if value.type_name == "borrowed" else "parameters"
     if value.kind == "tensor" and value.device == CPU:
         return "tensors"
+    if value.kind in ("list", "tuple"):  # `[[norm, layer] for _ in range(depth)]`
+        return "modules" if holds(value) == "modules" else None
     return None
 
 
@@ -359,8 +363,9 @@ def is_argument(value: Value) -> bool:
 
 
 def contents(value: Value) -> list[Value]:
-    """The known elements of a container."""
-    return list(value.elements.values()) if isinstance(value.elements, dict) else list(value.elements or ())
+    """The known elements of a container, those of lists in it too."""
+    elements = value.elements.values() if isinstance(value.elements, dict) else value.elements or ()
+    return [part for e in elements for part in (contents(e) if e.kind in ("list", "tuple") else [e])]
 
 
 def holds(value: Value) -> What | None:

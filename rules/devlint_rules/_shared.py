@@ -102,6 +102,17 @@ def index_of(meet: Meet) -> Operand | None:
     return next((operand for operand in (meet.off, meet.other) if operand.node is given), None)
 
 
+def was_taken(meet: Meet, facts: Facts) -> bool:
+    """Whether no torch that the project admits refuses the meeting.
+
+    Up to 1.12 a CPU tensor took an index from any device [pytorch/pytorch issue 90194].
+    """
+    index = index_of(meet) if meet.how == "index" else None
+    tensor = meet.other if index is meet.off else meet.off
+    old = facts.torch_newest is not None and facts.torch_newest < (1, 13)
+    return old and index is not None and tensor.value.device == CPU
+
+
 def is_method(meet: Meet) -> bool:
     """Whether the operation is written as a method of one of its operands: `x.gather(1, index)`."""
     function = meet.node.func if isinstance(meet.node, ast.Call) else None

@@ -61,7 +61,7 @@ class IndexDeviceMismatch(Rule[Meet]):
     event = Meet
 
     def suspects(self, event: Meet, facts: Facts) -> bool:
-        return shared.owner(event) == "DEV104"
+        return shared.owner(event) == "DEV104" and not shared.was_taken(event, facts)
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
         index = shared.index_of(event)

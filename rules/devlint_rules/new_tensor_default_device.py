@@ -80,7 +80,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
     event = Meet
 
     def suspects(self, event: Meet, facts: Facts) -> bool:
-        return shared.owner(event) == "DEV102"
+        return shared.owner(event) == "DEV102" and not shared.was_taken(event, facts)
 
     def judge(self, event: Meet, site: Site) -> Finding | None:
         first = event.off.value.made[0]

@@ -104,6 +104,9 @@ class UnregisteredModule(Rule[Register]):
         """Whether the registered container takes this content as it stands."""
         if isinstance(node, ast.Dict):
             return all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in node.keys)
+        inner = node.elts if isinstance(node, ast.List | ast.Tuple) else [getattr(node, "elt", None)]
+        if any(isinstance(part, ast.List | ast.Tuple | ast.ListComp) for part in inner):
+            return False  # the inner ones would have to be registered, too
         return isinstance(node, ast.List | ast.ListComp | ast.Tuple | ast.Name)
 
     def _is_empty(self, node: ast.expr) -> bool:
