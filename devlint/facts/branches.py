@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers, given, is_own_attribute, is_private
 from devlint.facts.events import Event, Meet
+from devlint.facts.flags import default_of, is_switched_off
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.programs import is_cpu
@@ -93,7 +94,10 @@ def is_made_of_array(sites: CallSites, event: Meet) -> bool:
 
 
 def is_ruled_out(sites: CallSites, event: Event) -> bool:
-    """Whether an event stands under a flag of its object that is a constant for good: `self.soft = False` in `__init__`."""
+    """Whether an event stands under a flag of its object that is a constant for good: `self.soft = False` in `__init__`.
+
+    Or one that no construction of the object turns on.
+    """
     for test in event.under.tests:
         match = _FLAG.match(test)
         if match is None:
@@ -101,7 +105,7 @@ def is_ruled_out(sites: CallSites, event: Event) -> bool:
         known = constant_of(sites, event.function, match[2])
         if known is not None and known == bool(match[1]):
             return True
-    return False
+    return is_switched_off(sites, event)
 
 
 def constant_of(sites: CallSites, function: str, name: str) -> bool | None:
@@ -171,14 +175,6 @@ def is_never_given(sites: CallSites, function: Function, name: str) -> bool:
 def is_internal(sites: CallSites, name: str) -> bool:
     """Whether all that calls a function is in the project: it is private, or the project is a program of its own."""
     return is_private(name) or (not name.startswith("__") and sites.files.is_closed)
-
-
-def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
-    """The default of a parameter; None where it has none."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    by_place = zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True)
-    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return next((default for a, default in (*by_place, *by_name) if a.arg == name), None)
 
 
 def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:

@@ -446,27 +446,33 @@ class Reach:
     def roots(self, folder: str) -> list[str]:
         """The directories where absolute imports of a file in `folder` start.
 
-        For a module of a package that is the directory that holds the package. A script sees its own directory; the
-        directories above it follow, up to one that looks like the root of a project, since that is where such scripts
-        are started from: also where that root is a package itself.
+        For a module of a package that is the directory that holds the package, and the root of the project, if one is
+        seen: a folder between both may be a package without `__init__.py`. A script sees its own directory; the directories
+        above it follow, up to one that looks like the root of a project, since that is where such scripts are started from:
+        also where that root is a package itself.
         """
         if folder not in self._roots:
             here, package = folder, False
             started: list[str] = []
             while self.exists(os.path.join(here, "__init__.py")) and os.path.dirname(here) != here:
-                if any(os.path.exists(os.path.join(here, name)) for name in MARKS):
+                if is_marked(here):
                     started = [here]
                 here, package = os.path.dirname(here), True
             found = [*started, here]
-            for _ in range(0 if package else ABOVE):
-                if any(os.path.exists(os.path.join(here, name)) for name in MARKS):
-                    break
-                here = os.path.dirname(here)
-                if here == found[-1]:
-                    break
-                found.append(here)
+            above = [here]
+            while len(above) <= ABOVE and not is_marked(above[-1]) and os.path.dirname(above[-1]) != above[-1]:
+                above.append(os.path.dirname(above[-1]))
+            if not package:
+                found += above[1:]
+            elif is_marked(above[-1]):
+                found += above[1:][-1:]
             self._roots[folder] = found
         return self._roots[folder]
+
+
+def is_marked(folder: str) -> bool:
+    """Whether a directory looks like the root of a project."""
+    return any(os.path.exists(os.path.join(folder, name)) for name in MARKS)
 
 
 def is_unchanged(entry: tuple[str, FileState]) -> bool:

@@ -40,7 +40,7 @@ class WhoCalls:
             for looked in self._files.candidates(home, name):
                 yield from ((looked, site) for site in self.calls_of(looked, home.path, name))
                 for site in indirect_calls(looked.loaded.scan, name):
-                    if self._names(looked, site.call.func, home.path, name):
+                    if self.names(looked, site.call.func, home.path, name):
                         yield looked, site
             return
         yield from self._calls_of_template(home, owner, name)
@@ -56,7 +56,7 @@ class WhoCalls:
                 if isinstance(site.call.func, ast.Name):
                     yield site
         for site in looked.loaded.scan.calls.get(name, ()):
-            if isinstance(site.call.func, ast.Attribute) and self._names(looked, site.call.func, path, name):
+            if isinstance(site.call.func, ast.Attribute) and self.names(looked, site.call.func, path, name):
                 yield site
 
     def _calls_of_template(self, home: Looked, owner: ClassFacts, name: str) -> Iterator[tuple[Looked, Site]]:
@@ -136,7 +136,7 @@ class WhoCalls:
             return True
         for looked in self._files.candidates(home, wanted):
             made = self._instances(looked, home.path, wanted) if owner is not None else set()
-            named = partial(self._names, looked, path=home.path, name=wanted)
+            named = partial(self.names, looked, path=home.path, name=wanted)
             if handed_to_loading(looked.loaded.tree, named) or handed_to_loading(looked.loaded.tree, is_one_of(made)):
                 return True
         return False
@@ -161,7 +161,7 @@ class WhoCalls:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 found |= set(map(last_name, targets))
             elif isinstance(node, ast.arg) and node.annotation is not None:
-                if self._names(looked, node.annotation, path, class_name):
+                if self.names(looked, node.annotation, path, class_name):
                     found.add(node.arg)
         return with_aliases(looked.loaded.tree, found - {""})
 
@@ -179,7 +179,7 @@ class WhoCalls:
                 found.add(name)
         return found
 
-    def _names(self, looked: Looked, node: ast.expr, path: str, name: str) -> bool:
+    def names(self, looked: Looked, node: ast.expr, path: str, name: str) -> bool:
         """Whether an expression names what another file defines at module level."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
