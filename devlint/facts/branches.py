@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.callers import Callers, given, is_own_attribute, is_private
 from devlint.facts.events import Event, Meet
-from devlint.facts.flags import default_of, is_switched_off
+from devlint.facts.flags import is_switched_off
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.programs import is_cpu
 from devlint.facts.scan import Site
+from devlint.facts.signatures import default_of
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites

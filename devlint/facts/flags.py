@@ -18,13 +18,13 @@ from devlint.facts.machine import Function
 from devlint.facts.nodes import children, walk
 from devlint.facts.project import is_imported
 from devlint.facts.scan import Site
+from devlint.facts.signatures import Plain, default_of
 from devlint.facts.unmoved import below_super, names_of
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites
     from devlint.facts.neighbours import Looked
 
-Plain: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 #: What a flag that is off may be, False or None; no set at all for what may be on, or is not known.
 Flag: TypeAlias = "frozenset[bool | None] | None"
 DEPTH = 3  # constructors that hand a flag down to the next
@@ -272,14 +272,6 @@ def given_at(call: ast.Call, name: str, position: int, default: ast.expr | None)
     return passed[0] if passed else default
 
 
-def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
-    """The default of a parameter; None where it has none."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    by_place = zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True)
-    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    return next((default for a, default in (*by_place, *by_name) if a.arg == name), None)
-
-
 def is_kept_parameter(function: Plain, name: str) -> bool:
     """Whether a name is a parameter of a function that nothing in it binds anew."""
     spec = function.args
@@ -339,7 +331,7 @@ def related(sites: CallSites, home: Looked, class_: ClassFacts, other: str) -> b
         found = sites.files.reach.find(home.path, base)
         if found is not None and found.kind == "class":
             names |= {short for _, short in sites.files.reach.ancestors(found)}
-    return other in names - _MODULE or other == class_.name
+    return other in names - _MODULE
 
 
 def makes_own(call: ast.Call) -> bool:

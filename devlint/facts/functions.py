@@ -24,6 +24,7 @@ from devlint.facts.objects import SET_BY_NAME
 from devlint.facts.operations import CPU_PLACE
 from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.placed import placed_models
+from devlint.facts.signatures import lacks_arguments
 from devlint.facts.unread_calls import UnreadCalls
 from devlint.facts.values import (
     COMPUTED,
@@ -443,9 +444,9 @@ class Functions(UnreadCalls):
             known = [d for d in devices or () if d or self.in_init or self.moves_anything(class_)]
             if known and all(d == CPU for d in known):
                 device = self.default_device().device  # one part there is enough to be called in vain
-            for _, value in arguments.every():
+            for value in guesses.opened(value for _, value in arguments.every()):
                 if value.kind == "module" or (value.is_tensor and value.device != CPU):
-                    device = UNKNOWN  # what it is made of may be elsewhere
+                    device = UNKNOWN  # what it is made of may be elsewhere, or hold no tensor
             return Value("module", device, type_name=class_.name, because=because, ident=because[0].span)
         if class_.family == "Dataset":
             # one of another file has bases there, and transforms, that may move what it gives
@@ -574,6 +575,9 @@ class Functions(UnreadCalls):
             if not (in_module and gives and self.assume) or node is None:
                 return NOTHING
             return self.of_subclass(node, arguments)
+        if node is not None and len(arguments) in (len(node.args), len(node.args) + 1):
+            if lacks_arguments(function.node, node, len(arguments) - len(node.args), keywords):
+                return NOTHING  # it raises
         function.callers.append(self.guards)
         attributes = {p: v for p, v in self.state.env.items() if p.startswith("self.")} if on_self else {}
         key, summary = self.known_call(function, arguments, keywords, attributes)

@@ -26,6 +26,7 @@ from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
 from devlint.facts.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.scan import Scan
+from devlint.facts.signatures import lacks_arguments
 from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
@@ -74,6 +75,8 @@ class Imported(Functions):
         home, function = found.flow, found.function
         if home is None or function is None or not home.is_worth(function, values):
             return None
+        if not isinstance(function.node, ast.Lambda) and lacks_arguments(function.node, node, 0, arguments.keywords):
+            return NOTHING  # it raises
         if not isinstance(function.node, ast.Lambda) and function.node.args.vararg is not None:
             return None  # which of its arguments it moves is not told apart
         for argument, given in arguments.every():
@@ -110,6 +113,9 @@ class Imported(Functions):
         if isinstance(function.node, ast.Lambda) or home is None or original is None:
             return NOTHING
         name = function.name[len(owner.name) + 1 :]
+        if node is not None and len(arguments) in (len(node.args), len(node.args) + 1):
+            if lacks_arguments(function.node, node, len(arguments) - len(node.args), keywords):
+                return NOTHING  # it raises
         there = home.method_function(original, name, function.node)
         small = owner.is_module and home.size_of(there.node) <= SMALL
         if not (small or home.is_worth(there, [*arguments[on_self:], *keywords.values()])):

@@ -18,7 +18,7 @@ from devlint.facts import (
     ordering,
     randomness,
 )
-from devlint.facts.callers import is_model_call, is_model_name, last_name
+from devlint.facts.callers import is_model_call, is_model_name, is_static, last_name
 from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn, is_void
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
@@ -29,6 +29,8 @@ from devlint.facts.operations import BATCH, CPU_PLACE, is_encoded, short, symbol
 from devlint.facts.parameters import TENSOR_ONLY, fits_others, knows_other_tensors, reads_like_device
 from devlint.facts.returned import as_returned
 from devlint.facts.scan import Scan
+from devlint.facts.signatures import lacks_arguments
+from devlint.facts.uses import holds_nothing, reads_state
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -710,6 +712,10 @@ class Methods(Calls):
         if class_ is not None:
             found = class_.method(name)
             if found is not None and name != "forward":
+                if lacks_arguments(found[1], node, 0 if is_static(found[1]) else 1):
+                    return NOTHING
+                if not reads_state(*found):
+                    return self.guessed(node, arguments)
                 if not class_.abroad and not self.moves_inputs(class_, name):
                     for given in self.tensors(arguments):
                         if receiver.device:
@@ -784,6 +790,12 @@ class Methods(Calls):
         if home == "torch.nn.CTCLoss":
             operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
         class_ = self.classes.get(home)
+        forward = class_.method("forward") if class_ is not None else None
+        if class_ is not None and forward is not None and class_.method("__call__") is None:
+            if lacks_arguments(forward[1], node, 1):
+                return NOTHING
+            if value.device and holds_nothing(class_):
+                value = replace(value, device=UNKNOWN)
         scatters = home.endswith("DataParallel") and not self.is_any_accelerator(value.device)
         if class_ is None or not self.moves_inputs(class_):
             checked = operands

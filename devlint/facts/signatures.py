@@ -1,0 +1,33 @@
+"""The parameters of a function: their defaults, and what a call has to give."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+from typing import TypeAlias
+
+Plain: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
+    """The default of a parameter; None where it has none."""
+    plain = [*arguments.posonlyargs, *arguments.args]
+    by_place = zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True)
+    by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return next((default for a, default in (*by_place, *by_name) if a.arg == name), None)
+
+
+def lacks_arguments(node: Plain, call: ast.Call, first: int, named: Collection[str] = ()) -> bool:
+    """Whether a call gives a function too little: it raises a TypeError. `first`: parameters that are there before, `self`.
+
+    `named`: further names that are given, by a partial function. A decorator or star-arguments may give the rest.
+    """
+    marks = [mark for mark in node.decorator_list if not (isinstance(mark, ast.Name) and mark.id == "staticmethod")]
+    starred = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+    if marks or starred:
+        return False
+    spec = node.args
+    plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    needed = plain[: len(plain) - len(spec.defaults)][first + len(call.args) :]
+    needed += [a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
+    return not {*named, *(k.arg for k in call.keywords)}.issuperset(needed)
