@@ -25,6 +25,7 @@ from devlint.facts.callers import chain, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
+from devlint.facts.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.results import is_shown, returns_host_data
 from devlint.facts.values import CPU, HOME
 from devlint.project_files import is_installable
@@ -55,7 +56,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
         return True
-    if isinstance(event, Use) and is_of_array(sites, event):
+    if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
         return True
     if isinstance(event, (Meet, Use)) and is_ruled_out(sites, event):
         return True
@@ -71,6 +72,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_shown_alone(sites, event.function)
         ):
             return True
+    if isinstance(event, Meet) and (is_copied_to_host(sites, event) or is_rehomed(sites, event)):
+        return True
     if isinstance(event, Meet) and event.how in ("size", "copy") and stays_on_host(sites, event):
         return True
     if isinstance(event, Meet):
@@ -136,6 +139,41 @@ def is_of_array(sites: CallSites, event: Use) -> bool:
     for node in walk(function) if function is not None else ():
         if isinstance(node, ast.Assign) and asks_for_array(ast.unparse(node.value)):
             if any(isinstance(t, ast.Name) and t.id in tests for t in node.targets):
+                return True
+    return False
+
+
+def is_of_own_class(sites: CallSites, event: Use) -> bool:
+    """Whether a method is not a tensor's: the parameter that it is called on, or on whose other methods' results, is said
+    to be of a class of the project that has such a method: `def show(batch: Batch): batch.cuda().numpy()`.
+    """
+    call = event.node
+    function = sites.body(event.function)
+    if function is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    node = call.func.value
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    spec = getattr(function, "args", None)
+    if not isinstance(node, ast.Name) or not isinstance(spec, ast.arguments):
+        return False
+    parameters = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+    said = next((a.annotation for a in parameters if a.arg == node.id), None)
+    names = (
+        {last_name(n) for n in walk(said) if isinstance(n, (ast.Name, ast.Attribute))} if said is not None else set()
+    )
+    if "Tensor" in names:
+        return False
+    return any(has_method(sites, name, call.func.attr, 0) for name in names)
+
+
+def has_method(sites: CallSites, class_name: str, name: str, depth: int) -> bool:
+    """Whether a class of the project by this name, or a base of it, defines a method."""
+    for looked in sites.files.mentioning(class_name) if depth < HOPS else ():
+        for class_ in (n for n in walk(looked.loaded.tree) if isinstance(n, ast.ClassDef) and n.name == class_name):
+            if any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in class_.body):
+                return True
+            if any(has_method(sites, last_name(base), name, depth + 1) for base in class_.bases if last_name(base)):
                 return True
     return False
 

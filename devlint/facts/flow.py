@@ -737,8 +737,11 @@ class Flow(Timing):
             if value.kind == "list" and self.in_init and (parts := grown_lists.of_name(self, node.value)):
                 value = Value("list", elements=parts)
             if isinstance(node.value, ast.IfExp) and value.is_tensor and value.made and len(value.device) > 1:
+                condition = conditions.read(node.value.test, self.qualify, self.asked, self.text)
                 self.returns.append(self.evaluate(node.value.body))
                 value = self.evaluate(node.value.orelse)
+                if value.is_tensor and not condition.when.isdisjoint(("cuda", "accelerator")):
+                    value = replace(value, device=UNKNOWN, made=())  # as below
         if value.is_tensor and value.made and not self.guards.fails.isdisjoint(("cuda", "accelerator")):
             value = replace(value, device=UNKNOWN, made=())  # right for who is on the CPU, and nobody else gets it
         self.returns.append(value)
