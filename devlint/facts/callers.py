@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.machine import Function
@@ -91,7 +91,10 @@ class Callers:
         objects = self.instances(owner.name) if owner is not None else set()
         if owner is not None and is_static(function.node):
             objects.add(owner.name)
-        for site in self.scan.calls.get(name if name != "__init__" or owner is None else owner.name, ()):
+        called = [name if name != "__init__" or owner is None else owner.name]
+        if function.owner is None and "." not in function.name:
+            called += self.second_names.get(name, ())
+        for site in (site for each in called for site in self.scan.calls.get(each, ())):
             target, caller = site.call.func, site.caller
             if caller is not None and caller.node is function.node:
                 continue
@@ -105,6 +108,16 @@ class Callers:
                 elif receiver not in objects:
                     continue  # an object of some class
             found.append(site)
+        return found
+
+    @cached_property
+    def second_names(self) -> dict[str, list[str]]:
+        """The further names that the module's body gives to something that has one: `checksum = _fast_checksum`."""
+        found: dict[str, list[str]] = {}
+        for statement in self.scan.tree.body if self.scan.tree is not None else ():
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name):
+                names = [t.id for t in statement.targets if isinstance(t, ast.Name)]
+                found.setdefault(statement.value.id, []).extend(names)
         return found
 
     def instances(self, class_name: str) -> set[str]:

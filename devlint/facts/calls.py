@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from devlint.facts.machine import Function
     from devlint.knowledge import Function as Record
 
+BY_MODEL = "given by a model, which may be on an accelerator"
 FAMILY_KIND: Mapping[str, Kind] = {
     "Tensor": "tensor",
     "Module": "module",
@@ -340,7 +341,7 @@ class Calls(Devices):
         if found is NOTHING and not self.host and callers.is_model_call(node) and callers.uses_cards(self.source.text):
             elsewhere = knows_other_tensors(self.imports.names) or is_left_on_host(self, node.func)
             if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
-                return guesses.guess(HOME, self.origin(node, "given by a model, which may be on an accelerator"))
+                return guesses.guess(HOME, self.origin(node, BY_MODEL))
         return found
 
     def encoded(self, node: ast.Call, arguments: Arguments) -> Value | None:
@@ -900,6 +901,8 @@ class Calls(Devices):
             return  # programs that convert weights load them into host memory
         if operand.value.type_name == GUESS and consumer != "numpy":
             return  # it may be an array
+        if any(origin.text == BY_MODEL for origin in operand.value.because[:1]):
+            return  # who reads it so knows of a model on the host, as far as anybody can tell
         if self.function is not None:
             evidence = self.evidence.get(id(self.function.node))
             roots = {operand.text.split(".", 1)[0].split("[", 1)[0]}

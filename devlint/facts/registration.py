@@ -353,7 +353,8 @@ def kind_of(value: Value) -> What | None:
     if value.kind == "tensor" and value.device == CPU:
         return "tensors"
     if value.kind in ("list", "tuple"):  # `[[norm, layer] for _ in range(depth)]`
-        return "modules" if holds(value) == "modules" else None
+        made = all(v.ident is not None and not v.shared for v in contents(value) if v.kind == "module")
+        return "modules" if made and holds(value) == "modules" else None
     return None
 
 

@@ -538,3 +538,15 @@ def test_part_of_a_batch_that_its_loop_does_not_move_is_host_data(
     assert [
         each.code for each in checked({"weights.py": weights, "train.py": train}, "weights.py").diagnostics
     ] == expected
+
+
+def test_further_names_of_a_function_are_called_for_it(checked: Checked) -> None:
+    tools = """
+        import torch
+        def _fast(x: torch.Tensor):
+            return x.numpy()
+        checksum = _fast
+        def store(row):
+            return checksum(row.ids)
+    """
+    assert codes(checked({"tools.py": tools})) == []
