@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts import callers, distributions, guesses, ordering, randomness, rows, sequences
 from devlint.facts.api_calls import note_api
+from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import Devices
 from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
 from devlint.facts.frozen import replace
 from devlint.facts.operations import BATCH, CPU_PLACE, ENCODED, TURN, How, short
 from devlint.facts.parameters import knows_other_tensors, reads_like_device
-from devlint.facts.placed import is_left_on_host
+from devlint.facts.placed import classes_of, is_left_on_host
+from devlint.facts.uses import all_make_their_input
 from devlint.facts.values import (
     COMPUTED,
     CPU,
@@ -332,6 +334,15 @@ class Calls(Devices):
                 self.emit_call(node, qualname, None, arguments, exists=False)
         return guesses.of_import(qualname, self.guessed(node, arguments))
 
+    def class_named(self, node: ast.expr) -> ClassFacts | None:
+        """The class that an expression names; None for one that is not known."""
+        return self.classes.get(node.id) if isinstance(node, ast.Name) else None
+
+    def makes_its_input(self, node: ast.expr) -> bool:
+        """Whether an expression is of `self.model`, a module that makes its input of host data and computes with it there."""
+        *_, model, _ = (None, *callers.chain(node))
+        return model is not None and all_make_their_input(map(self.class_named, classes_of(self, model)))
+
     def guessed(self, node: ast.Call, arguments: Arguments, receiver: Value = NOTHING) -> Value:
         """What a call of something unknown is guessed to give, see `guesses`."""
         if not self.assume:
@@ -340,6 +351,7 @@ class Calls(Devices):
         found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
         if found is NOTHING and not self.host and callers.is_model_call(node) and callers.uses_cards(self.source.text):
             elsewhere = knows_other_tensors(self.imports.names) or is_left_on_host(self, node.func)
+            elsewhere = elsewhere or self.makes_its_input(node.func)
             if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
                 return guesses.guess(HOME, self.origin(node, BY_MODEL))
         return found

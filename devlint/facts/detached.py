@@ -34,7 +34,7 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
     if last.attr in ("detach", "data"):
         if any(isinstance(p, ast.Call) and gets_host_tensor(machine, p) for p in parts):
             return  # what it gives is there too, or it does not take that
-        if is_left_on_host(machine, target):
+        if is_left_on_host(machine, target) or machine.makes_its_input(target):
             return
         if root.id in given(machine):  # what is made here was likely made on the host
             origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")

@@ -256,6 +256,11 @@ class Imported(Functions):
         if plain and class_.family == "Module" and not any(base.family for base in class_.local_bases):
             class_.family = None  # it has a `forward`, and is no module of torch
 
+    def class_named(self, node: ast.expr) -> ClassFacts | None:
+        qualname = self.qualify(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        found = self.find(qualname) if qualname is not None and is_imported(qualname) else None
+        return self.adopted(found) if found is not None and found.kind == "class" else super().class_named(node)
+
     def adopted(self, found: Found) -> ClassFacts:
         """A class of another file as this file sees it."""
         if self.muted and found.path == os.path.abspath(self.source.path):

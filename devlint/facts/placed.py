@@ -82,6 +82,23 @@ def is_left_on_host(machine: Machine, node: ast.expr) -> bool:
     return bool(stored) and all(isinstance(value, ast.Call) for value in stored)
 
 
+def classes_of(machine: Machine, node: ast.expr) -> list[ast.expr]:
+    """What makes the objects that `self.net` may hold: the classes that the class's methods call, or the one that the
+    function under analysis asserts it to be of.
+    """
+    function, name = machine.function, own_name(node)
+    if function is None or machine.owner is None or not name:
+        return []
+    for each in walk(function.node):
+        if not isinstance(each, ast.Assert) or each.lineno > node.lineno or not isinstance(each.test, ast.Call):
+            continue
+        asked = each.test.args
+        if last_name(each.test.func) == "isinstance" and len(asked) == 2 and own_name(asked[0]) == name:
+            return asked[1:]
+    stored = [value for each in lineage(machine.owner) for value in stored_in(each, name)]
+    return [value.func if isinstance(value, ast.Call) else value for value in stored]
+
+
 def stored_in(class_: ClassFacts, name: str) -> Iterator[ast.expr]:
     """What the methods of a class store in `self.name`, None left out."""
     for method in class_.methods.values():

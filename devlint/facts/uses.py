@@ -7,8 +7,10 @@ So it is with a method that reads none of them.
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable, Iterator
 
-from devlint.facts.callers import is_static
+from devlint.facts.callers import chain, is_static, last_name
 from devlint.facts.classes import ClassFacts
 from devlint.facts.nodes import walk
 from devlint.facts.signatures import Plain, default_of
@@ -19,6 +21,11 @@ _MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "obje
 #: Kinds of attributes that a module does not move and that meet no tensor.
 _PLAIN = frozenset({"number", "string", "bool", "none", "function", "class", "dtype", "namespace", "clock"})
 _SCALARS = frozenset({"int", "float", "str", "bool", "dict", "list", "set", "tuple", "len"})
+#: What a class that handles devices reads or calls.
+_PLACING = frozenset({"to", "cuda", "xpu", "npu", "type_as", "device", "is_cuda", "new_tensor"})
+#: How a condition asks what something is.
+_ASKS = re.compile(r"isinstance|is_tensor|ndarray|type\(|is_numpy")
+_OF_DATA = frozenset({"from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor"})
 _REGISTERS = frozenset(
     {
         "register_buffer", "register_parameter", "register_module", "add_module", "setattr", "__setattr__", "__dict__",
@@ -131,3 +138,38 @@ def reads_state(class_: ClassFacts, node: Plain, depth: int = 0) -> bool:
         if known is None or not is_no_tensor(known):
             return True
     return False
+
+
+def all_make_their_input(classes: Iterable[ClassFacts | None]) -> bool:
+    """Whether there are classes, all are known, and all are modules as `makes_its_input` says."""
+    found = list(classes)
+    return bool(found) and all(class_ is not None and makes_its_input(class_) for class_ in found)
+
+
+def makes_its_input(class_: ClassFacts) -> bool:
+    """Whether a module's `forward` makes its input of host data and computes with it where it is: what it gives is there.
+
+    `x = torch.from_numpy(state); return self.fc(x)` in a class that moves nothing. Were the module elsewhere, this
+    call would fail.
+    """
+    found = class_.method("forward") if class_.is_module else None
+    if found is None or any(isinstance(n, ast.Attribute) and n.attr in _PLACING for n in walk(class_.node)):
+        return False
+    tests = (n for n in walk(found[1]) if isinstance(n, ast.If) and _ASKS.search(ast.unparse(n.test)) is not None)
+    optional = {id(node) for test in tests for node in walk(test)}
+    assigned = (n for n in walk(found[1]) if isinstance(n, ast.Assign) and id(n) not in optional)
+    made = {name for node in assigned for name in made_here(node)}
+    return any(
+        isinstance(node, ast.Call)
+        and not any(isinstance(part, ast.Name) and part.id in ("torch", "F") for part in chain(node.func))
+        and any(isinstance(a, ast.Name) and a.id in made for a in node.args)
+        for node in walk(found[1])
+    )
+
+
+def made_here(node: ast.Assign) -> Iterator[str]:
+    """The names that an assignment gives a new tensor made of host data."""
+    *_, root = chain(node.value)
+    made = any(isinstance(part, ast.Call) and last_name(part.func) in _OF_DATA for part in chain(node.value))
+    if made and isinstance(root, ast.Name) and root.id in ("torch", "th"):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))

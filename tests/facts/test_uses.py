@@ -112,3 +112,53 @@ def test_a_decorator_may_give_what_a_call_lacks(checked: Checked) -> None:
             return x * torch.ones(3)
     """
     assert codes(checked({"tools.py": tools})) == ["DEV102"]
+
+
+AGENT = """
+    import torch
+    from torch import nn
+    class Agent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(3, 3)
+        def forward(self, state):
+            {made}
+            return self.fc(x)
+    class Critic(nn.Module):
+        def forward(self, x):
+            return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "expected"),
+    {
+        "made of data": ("x = torch.from_numpy(state).float()", "Agent", []),
+        "of another model": ("x = torch.from_numpy(state).float()", "Critic", ["DEV102"]),
+        "made and moved": ("x = torch.from_numpy(state).to(self.fc.weight.device)", "Agent", ["DEV102"]),
+        "made of an array alone": (
+            "x = state\n            if isinstance(x, list): x = torch.tensor(x)",
+            "Agent",
+            ["DEV102"],
+        ),
+        "given": ("x = state", "Agent", ["DEV102"]),
+    }.values(),
+)
+def test_what_a_model_gives_that_makes_its_own_input_is_on_the_host(
+    checked: Checked, made: str, asked: str, expected: list[str]
+) -> None:
+    """Were the model elsewhere, its own `forward` would fail."""
+    tools = f"""
+        import torch
+        from agent import Agent, Critic
+        class Method:
+            def configure(self, of_states):
+                self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+                self.model = Critic()
+                if of_states:
+                    self.model = Agent()
+            def fit(self, env):
+                assert isinstance(self.model, {asked})
+                return torch.log(self.model(env.reset())) * torch.ones(3)
+    """
+    assert codes(checked({"tools.py": tools, "agent.py": AGENT.format(made=made)})) == expected
