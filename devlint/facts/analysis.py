@@ -15,6 +15,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import Definition, collect_class, definitions, settle
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
+from devlint.facts.frozen import replace
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.nodes import statements, walk
@@ -92,7 +93,8 @@ def _interpret(
     if project is not None and loaded is not None:
         project.offer(loaded)
         ask = _Ask(flow, loaded, settings, project)
-        facts.holds, facts.searched = ask.holds, ask.searched
+        # other facts than the interpreter has, which would hold each other
+        facts = replace(facts, holds=ask.holds, searched=ask.searched)
     facts.events = sorted(_kept(flow), key=lambda event: event.span)
     facts.probes.sort(key=lambda probe: probe[0])
     return facts
@@ -129,19 +131,20 @@ class _Ask:
 
             assert self._flow.reach is not None
             reach = Reach(self._project, partial(_visit, self._settings), self._flow.reach.read)
-            self._sites = CallSites(self._flow, self._loaded, reach, self._listener, _run_one)
+            self._sites = CallSites(self._flow, self._loaded, reach, partial(_listener, self._settings), _run_one)
         return self._sites
 
-    def _listener(self, loaded: Loaded, reach: Reach) -> Listener:
-        from devlint.facts.listener import Listener
 
-        flow = _muted(self._settings, loaded, Listener)
-        assert isinstance(flow, Listener)
-        flow.wanted, flow.heard = set(), {}
-        if loaded.globals is None:
-            _visit(self._settings, loaded, reach)
-        flow.globals, flow.default, flow.reach = dict(loaded.globals or {}), loaded.default, reach
-        return flow
+def _listener(settings: Settings, loaded: Loaded, reach: Reach) -> Listener:
+    from devlint.facts.listener import Listener
+
+    flow = _muted(settings, loaded, Listener)
+    assert isinstance(flow, Listener)
+    flow.wanted, flow.heard = set(), {}
+    if loaded.globals is None:
+        _visit(settings, loaded, reach)
+    flow.globals, flow.default, flow.reach = dict(loaded.globals or {}), loaded.default, reach
+    return flow
 
 
 def _run_one(flow: Flow, node: ast.AST, function: Function | None) -> None:
@@ -478,8 +481,6 @@ def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:
 
 def _kept(flow: Flow) -> Iterator[Event]:
     """All events, with the literals that turned out to be one arm of a choice marked as such."""
-    from devlint.facts.frozen import replace
-
     for event in flow.events.values():
         if isinstance(event, DeviceLiteral) and event.span in flow.fallbacks and event.role != "default":
             event = replace(event, role="fallback")

@@ -26,9 +26,11 @@ PLACES = frozenset(
 )  # fmt: skip
 _PLACE = re.compile(rf"\b(?:{'|'.join(sorted(PLACES))})\b")
 MOVE = re.compile(rf"\.(?:{'|'.join(sorted(MOVES))})\(")
-_SET = re.compile(
-    r"""\bself\.(\w+)\b(?=[^\n]*(?:(?<![=!<>])=(?!=)|\bin\b|,\s*\n))|\bas\ self\.(\w+)|register_\w+\(\s*["'](\w+)""",
-    re.VERBOSE,
+#: What binds names on `self`. Each starts with plain text, which is searched for much faster than a word boundary.
+_SETS = (
+    re.compile(r"self\.(?<=\bself\.)(\w+)\b(?=[^\n]*(?:(?<![=!<>])=(?!=)|\bin\b|,\s*\n))"),
+    re.compile(r"as self\.(?<=\bas self\.)(\w+)"),
+    re.compile(r"""register_\w+\(\s*["'](\w+)"""),
 )
 
 
@@ -86,7 +88,7 @@ def exports(tree: ast.Module, source: Source, imports: Imports) -> Exports:
                 class_.bases,
                 tuple(base.name for base in class_.local_bases),
                 frozenset(class_.methods),
-                frozenset(name for names in _SET.findall(body) for name in names if name),
+                frozenset(name for pattern in _SETS for name in pattern.findall(body)),
                 MOVE.search(body) is not None,
                 "register_buffer" in body,
                 class_.returned if class_.is_module and may_return_host_data(body) else {},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
@@ -271,7 +272,10 @@ class Imported(Functions):
             name = found.name
             while name in self.classes:
                 name = f"{name}'"
-            sources = Sources(partial(self.bases_of, found), partial(definition, found), self.fetch)
+            here: Imported = weakref.proxy(self)  # which holds the class
+            sources = Sources(
+                partial(Imported.bases_of, here, found), partial(definition, found), partial(Imported.fetch, here)
+            )
             known = AdoptedClass(name, found, found.reach.family(found), sources)
             self.abroad[key] = self.classes[name] = known
         return known

@@ -218,15 +218,15 @@ class Evidence:
                 self._used(tensor_root(base), open_)
         for call in own.calls:
             self._call(call, open_, names, forward)
-        for item in own.subscripts if forward else ():
+        for item in own.subscripts if forward and open_ else ():
             if isinstance(item.value, ast.Name) and item.value.id in open_ and isinstance(item.slice, ast.Tuple):
                 self.weak.add(item.value.id)
-        for assign in own.assigns:
+        for assign in own.assigns if open_ else ():
             if isinstance(assign, ast.Assign):
                 self._assigned(assign, open_, arguments, names)
             else:
                 self._iterated(assign, open_)
-        for name, parameter in aliases_of(own.assigns, open_):
+        for name, parameter in aliases_of(own.assigns, open_) if open_ and self.used_as_tensors else ():
             if name in self.used_as_tensors:
                 self.tensors.add(parameter)
         self.weak -= self.tensors

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -226,7 +227,11 @@ def shown(path: str) -> str:
 
 
 class Reach:
-    """What one checked file may see of its project. `read`: the paths that its answers follow from, with their states."""
+    """What one checked file may see of its project. `read`: the paths that its answers follow from, with their states.
+
+    It lives as long as the interpreter of the checked file, or whoever else made it. What it holds, names that were found
+    and interpreters of other files, refers to it weakly, so that all of it is freed with it, without the collector.
+    """
 
     def __init__(self, project: Project, visit: Visit, read: dict[str, FileState] | None = None) -> None:
         self.project = project
@@ -234,6 +239,7 @@ class Reach:
         self.depth = 0
         self.steps = 0
         self._visit = visit
+        self._weak: Reach = weakref.proxy(self)
         self._flows: dict[str, Flow | None] = {}
         self._exports: dict[str, Exports | None] = {}
         self._instances: dict[tuple[str, str, int], Instance | None] = {}
@@ -281,14 +287,14 @@ class Reach:
         name = rest[0]
         if len(rest) == 1:
             if name in offered.functions:
-                return Found(self, path, name, "function", offered)
+                return Found(self._weak, path, name, "function", offered)
             if name in offered.classes:
-                return Found(self, path, name, "class", offered)
+                return Found(self._weak, path, name, "class", offered)
             if name in offered.values:
                 flow = self.flow(path)
                 value = flow.globals.get(name) if flow is not None else None
                 if value is not None and value.kind != "namespace":
-                    return Found(self, path, name, "value", offered, value)
+                    return Found(self._weak, path, name, "value", offered, value)
         if hops >= HOPS:
             return None
         target = offered.imports.get(name)
@@ -326,7 +332,7 @@ class Reach:
     def bases(self, found: Found) -> list[Found]:
         """The bases of a class that are defined in files of the project: first those of its own file."""
         class_ = found.exported_class
-        near = [Found(self, found.path, name, "class", found.exports) for name in class_.near]
+        near = [Found(self._weak, found.path, name, "class", found.exports) for name in class_.near]
         far = [self.find(found.path, name) for name in class_.bases if is_imported(name)]
         return near + [each for each in far if each is not None and each.kind == "class"]
 
@@ -385,7 +391,7 @@ class Reach:
                 state, loaded = self.project.load(path)
                 self.read[path] = state
                 if loaded is not None:
-                    self._flows[path] = self._visit(loaded, self)
+                    self._flows[path] = self._visit(loaded, self._weak)
         return self._flows[path]
 
     def _module(self, folder: str, qualname: str) -> tuple[str, list[str]] | None:
