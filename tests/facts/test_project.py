@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from devlint.facts.analysis import analyse
 from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet, Register
-from devlint.facts.project import FILES, Project
+from devlint.facts.flow import Flow
+from devlint.facts.project import FILES, Project, Reach
 from devlint.facts.result import Facts
 from devlint.facts.values import Value, describe
 from devlint.model import FileResult
@@ -398,6 +400,48 @@ def test_file_that_changed_is_read_anew(tmp_path: Path) -> None:
     assert revealed(facts_of(tmp_path, project=project)) == ["tensor on the CPU"]
     (tmp_path / "tools.py").write_text('import torch\ndef mask(n): return torch.zeros(n, device="cuda:1")\n')
     assert revealed(facts_of(tmp_path, project=project)) == ["tensor on `cuda:1`"]
+
+
+def test_what_other_files_say_is_freed_with_the_facts_without_the_collector(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "parts.py": """
+                import torch
+                class Base(torch.nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.register_buffer("steps", torch.zeros(3))
+                def mask(x):
+                    return torch.zeros(3) * x
+            """,
+            "main.py": """
+                import torch
+                from parts import Base, mask
+                class Net(Base):
+                    def forward(self, x):
+                        return mask(x) + self.steps
+                def scale(x):
+                    return x * torch.ones(3)
+                scale(torch.rand(3).cuda())
+            """,
+        },
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        before = interpreters()
+        facts = facts_of(tmp_path)
+        asked = [facts.holds(event) for event in facts.events]
+        assert asked and interpreters() > before + 1
+        del facts, asked
+        assert interpreters() == before
+    finally:
+        gc.enable()
+
+
+def interpreters() -> int:
+    return sum(isinstance(each, (Flow, Reach)) for each in gc.get_objects())
 
 
 def test_device_that_another_file_chooses_is_the_device_of_the_run(tmp_path: Path) -> None:
