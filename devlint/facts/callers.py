@@ -98,6 +98,8 @@ class Callers:
             target, caller = site.call.func, site.caller
             if caller is not None and caller.node is function.node:
                 continue
+            if function.owner is None and isinstance(target, ast.Attribute):
+                continue  # a method of the same name: `x.mean()`
             if owner is not None and name != "__init__":
                 if not isinstance(target, ast.Attribute):
                     continue

@@ -852,6 +852,9 @@ class Functions(UnreadCalls):
                     continue  # an item of a table that the object keeps, or what a caller made
                 if not is_literal(creation) or is_empty(creation):
                     continue
+                sized = creation.span in self.sized or self.depends_on_tensors(function, creation.place)
+                if elsewhere == HOME and not sized:
+                    continue  # an option of the function has something else made, which is for another use
                 if creation.zero_dim or any(
                     creation in side.made and side.zero_dim
                     for v in given
@@ -862,6 +865,18 @@ class Functions(UnreadCalls):
                 because = (Origin(creation.span, "created on the CPU here"), *computed[0].because[:2])
                 other = replace(off, value=computed[0], text="what other paths return")
                 self.emit_meet(creation.place, "paths", "returned", off, other, level, because)
+
+    def depends_on_tensors(self, function: Function, place: ast.AST) -> bool:
+        """Whether a condition around a place in a function asks for a tensor: `if values.numel() == 0:`."""
+        evidence = self.evidence.get(id(function.node))
+        tensors = {name for name, value in self.state.env.items() if value.is_tensor}
+        if evidence is not None:
+            tensors |= evidence.tensors | evidence.annotated
+        for node in walk(function.node):
+            if isinstance(node, (ast.If, ast.IfExp)) and place in walk(node) and place not in walk(node.test):
+                if any(isinstance(n, ast.Name) and n.id in tensors for n in walk(node.test)):
+                    return True
+        return False
 
     ended = State({})  # the state in which the last function that was run ended
 
