@@ -41,6 +41,9 @@ _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[
 #: Where one may start: a row of a list of requirements, or a string.
 _ROW = re.compile(rf"^\s*(?:-\s*)?{_REQUIREMENT.pattern}", re.MULTILINE)
 _STRING = re.compile(rf"[\"']{_REQUIREMENT.pattern}")
+#: A row that includes another list, or names one of constraints [pip's documentation, "Requirements File Format"].
+_INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)", re.MULTILINE)
+_INCLUDES = 3  # lists that include one another
 #: A row of an environment of conda, where the package has two names and one `=` means equal.
 _CONDA = re.compile(r"^\s*-\s*(?:[\w.-]+::)?(?:py)?torch\s*(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
 _BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d+)(?:\.(\d+))?")
@@ -114,8 +117,11 @@ def _read(path: str) -> str:
     return text if "torch" in text else ""
 
 
-def _specifiers(path: str) -> Iterator[str]:
-    """What a packaging file says of the versions of torch, one text a mention."""
+def _specifiers(path: str, depth: int = 0) -> Iterator[str]:
+    """What a packaging file says of the versions of torch, one text a mention.
+
+    A list of requirements says what the lists that it includes say, too, and the constraints that it names.
+    """
     text = _read(path)
     if not text:
         return
@@ -127,6 +133,8 @@ def _specifiers(path: str) -> Iterator[str]:
         yield from _CONDA.findall(text)
     else:
         yield from _ROW.findall(text)
+        for name in _INCLUDED.findall(text) if depth < _INCLUDES else ():
+            yield from _specifiers(os.path.normpath(os.path.join(os.path.dirname(path), name)), depth + 1)
 
 
 def _document(text: str) -> Any:

@@ -191,6 +191,15 @@ def test_name_that_only_an_older_torch_had_is_no_error_where_the_project_pins_su
     assert "DEV302" not in run(*options).out
 
 
+def test_requirements_say_what_those_say_that_they_include(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "constraints.txt").write_text("torch==2.10.0\n")
+    (tmp_path / "tests" / "requirements.txt").write_text("-c ../constraints.txt\n\ntorch\n")
+    found = Requirements().of(str(tmp_path / "tests"))
+    assert found is not None
+    assert (found.lowest, found.newest) == ((2, 10), (2, 10))
+
+
 @pytest.mark.parametrize(("torch", "found"), [("torch==1.6.0", 0), ("torch>=1.6", 2)])
 def test_what_a_pinned_torch_takes_from_anywhere_is_no_error(run: Run, torch: str, found: int) -> None:
     Path("requirements.txt").write_text(torch)

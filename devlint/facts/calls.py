@@ -448,7 +448,10 @@ class Calls(Devices):
         name = qualname.rsplit(".", 1)[-1]
         if name not in _COLLECTIVES or "group" in arguments.keywords or not self.assume or self.host:
             return
-        if "gloo" in self.source.text or "cuda" in self.guards.fails or "accelerator" in self.guards.fails:
+        text = self.source.text
+        if "gloo" in text or ("new_group(" in text and "nccl" in text):
+            return  # groups of its own are for the cards, and the default one is not
+        if "cuda" in self.guards.fails or "accelerator" in self.guards.fails:
             return
         for operand in self.tensors(arguments):
             if operand.value.made and operand.value.device == CPU:

@@ -786,6 +786,9 @@ class Flow(Timing):
                 self.bind(handler.name, NOTHING)
             if handler.type is not None and any(getattr(n, "id", "") in _LACKS for n in ast.walk(handler.type)):
                 self.guards = Guards(guards.holds, guards.fails, guards.tests, True)
+                self.substitutes |= {
+                    id(n) for n in handler.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+                }
             self.block(handler.body)
             self.guards = guards
             end = join_states(end, self.state)

@@ -891,7 +891,8 @@ class Functions(UnreadCalls):
             for type in ("cuda", "gpu", "xpu", "mps", "npu"):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)
-        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, self.guards.excepts)
+        excepts = self.guards.excepts or id(node) in self.substitutes
+        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, excepts)
 
     def marked(self, decorator: ast.expr) -> str:
         """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""

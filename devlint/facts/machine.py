@@ -219,6 +219,7 @@ class Machine:
         self.counted: dict[
             Span, bool
         ] = {}  # tensors made here, by call: whether all that is written into them is numbers
+        self.substitutes: set[int] = set()  # functions that handlers define for versions without a name, by identity
         self.redefined: set[str] = set()  # names of functions that the module level defines more than once
         self.built: dict[str, list[Device]] = {}  # where the parts of a module of the file are when it is made
         self.empty_containers: dict[tuple[str, str], tuple[ast.stmt, ast.expr, ast.expr, Value]] = {}

@@ -76,6 +76,7 @@ LACKING = {
     "dict": "dict",
     "ndarray": "ndarray",
 }
+_OF_MODULES_TOO = frozenset({"requires_grad_", "backward"})  # modules, and engines around them, have these as well
 _DEVICE_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "mps", "npu"})
 _SAME_MODULE = frozenset(
     {
@@ -473,7 +474,8 @@ class Methods(Calls):
         own = self.scan.functions.get(id(self.function.node))
         calls = own.calls if own is not None else []
         methods = [c for c in calls if isinstance(c.func, ast.Attribute) and getattr(c.func.value, "id", "") == node.id]
-        if any(getattr(c.func, "attr", "") in TENSOR_ONLY and not fits_others(c) for c in methods):
+        names = {getattr(c.func, "attr", "") for c in methods if not fits_others(c)} - _OF_MODULES_TOO
+        if not TENSOR_ONLY.isdisjoint(names):
             return not any(isinstance(call.func, ast.Name) and call.func.id == node.id for call in calls)
         return _INPUT.fullmatch(node.id) is not None and any(
             is_model_call(call) and any(isinstance(a, ast.Name) and a.id == node.id for a in call.args)

@@ -72,7 +72,10 @@ class Operations(Machine):
                 return None  # a loader and a model that are both arguments: nothing says that the model moved
         if a.split is not None and b.split is not None and a.split[0] == b.split[0]:
             # told apart by one condition: they are where they are together
-            pairs = zip(a.split[1:], b.split[1:], strict=True)
+            pairs = list(zip(a.split[1:], b.split[1:], strict=True))
+            if any(is_surely_accelerator(x.device) and is_surely_accelerator(y.device) for x, y in pairs):
+                # both are moved where there is a card, so that nothing is assumed to be on one where there is none
+                pairs = [(x, y) for x, y in pairs if HOME not in (x.device, y.device)]
             return next((level for x, y in pairs if (level := self.conflict_of(x, y)) is not None), None)
         for one, other in ((a, b), (b, a)):
             if one.device == CPU and CPU_PLACE in other.device and other.device != CPU:
