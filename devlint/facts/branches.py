@@ -1,7 +1,7 @@
 """Branches: those that the project never takes, and those that are for the host alone.
 
-An option that no call of a helper turns on, a flag that is False for good, `if x.device.type == "cpu":`, and the arm
-where a function was given an array.
+An option that no call of a helper turns on, `if x.device.type == "cpu":`, and the arm where a function was given an array.
+Flags of objects are those of `flags`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, given, is_own_attribute, is_private
-from devlint.facts.events import Event, Meet
-from devlint.facts.flags import is_switched_off
+from devlint.facts.callers import Callers, given, is_private
+from devlint.facts.events import Meet
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.programs import is_cpu
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites
 
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
-_FLAG = re.compile(r"(not )?self\.(\w+)\Z")
 
 
 def holds(outer: ast.AST, inner: ast.AST) -> bool:
@@ -89,55 +87,6 @@ def is_made_of_array(sites: CallSites, event: Meet) -> bool:
         elif isinstance(node, ast.IfExp) and asks_for_array(ast.unparse(node.test)):
             arms.append(node.body)
     return bool(arms) and all(any(holds(arm, node) for arm in arms) for node in made)
-
-
-# -- flags that never change ------------------------------------------------------------------------------------------
-
-
-def is_ruled_out(sites: CallSites, event: Event) -> bool:
-    """Whether an event stands under a flag of its object that is a constant for good: `self.soft = False` in `__init__`.
-
-    Or one that no construction of the object turns on.
-    """
-    for test in event.under.tests:
-        match = _FLAG.match(test)
-        if match is None:
-            continue
-        known = constant_of(sites, event.function, match[2])
-        if known is not None and known == bool(match[1]):
-            return True
-    return is_switched_off(sites, event)
-
-
-def constant_of(sites: CallSites, function: str, name: str) -> bool | None:
-    """The truth of an attribute that a method's class sets to one constant, and that nothing else in the project sets."""
-    class_ = sites.class_of(function)
-    if class_ is None:
-        return None
-    found: set[bool] = set()
-    for node in walk(class_.node):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.expr) and is_own_attribute(target, name):
-                value = getattr(node, "value", None)
-                if not isinstance(node, (ast.Assign, ast.AnnAssign)) or not isinstance(value, ast.Constant):
-                    return None
-                found.add(bool(value.value))
-    if len(found) != 1 or any(is_set(looked.loaded.tree, name, class_.node) for looked in sites.files.mentioning(name)):
-        return None
-    return found.pop()
-
-
-def is_set(tree: ast.AST, name: str, class_: ast.ClassDef) -> bool:
-    """Whether code outside a class binds an attribute of something, or names it in a string."""
-    inside = {id(node) for node in walk(class_)}
-    return any(
-        isinstance(node.ctx, ast.Store) if isinstance(node, ast.Attribute) else True
-        for node in walk(tree)
-        if id(node) not in inside
-        if (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.Constant) and node.value == name)
-    )
 
 
 # -- options that nobody takes ----------------------------------------------------------------------------------------

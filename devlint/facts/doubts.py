@@ -19,10 +19,10 @@ from devlint.facts.branches import (
     is_made_of_array,
     is_never_taken,
     is_no_alternative,
-    is_ruled_out,
 )
 from devlint.facts.callers import chain, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
+from devlint.facts.flags import is_switched_off
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.on_purpose import is_copied_to_host, is_rehomed
@@ -58,7 +58,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
         return True
-    if isinstance(event, (Meet, Use)) and is_ruled_out(sites, event):
+    if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(_WITHOUT_CARD.match, event.under.tests)):
         return True
