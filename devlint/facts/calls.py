@@ -12,9 +12,9 @@ from devlint.facts import callers, distributions, guesses, ordering, randomness,
 from devlint.facts.api_calls import note_api
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import Devices
-from devlint.facts.events import Call, Create, Creation, Load, Operand, Use
+from devlint.facts.events import Call, Create, Creation, How, Load, Operand, Use
 from devlint.facts.frozen import replace
-from devlint.facts.operations import BATCH, CPU_PLACE, ENCODED, TURN, How, short
+from devlint.facts.operations import BATCH, CPU_PLACE, ENCODED, TURN, short
 from devlint.facts.parameters import knows_other_tensors, reads_like_device
 from devlint.facts.placed import classes_of, is_left_on_host
 from devlint.facts.uses import all_make_their_input

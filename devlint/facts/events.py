@@ -9,12 +9,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
 from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value
 from devlint.model import Origin, Span
 
+#: What kind of operation brings devices together, see `Meet`.
+How: TypeAlias = Literal[
+    "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept",
+    "buffer", "paths", "collective",
+]  # fmt: skip
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
 
 
@@ -157,21 +162,7 @@ class Meet(Event):
     `off.value.made` holds the factory calls that are to blame, if any; `off.value.attribute` an unregistered attribute.
     """
 
-    how: Literal[
-        "operator",
-        "function",
-        "method",
-        "inplace",
-        "module",
-        "index",
-        "out",
-        "copy",
-        "size",
-        "kept",
-        "buffer",
-        "paths",
-        "collective",
-    ]
+    how: How
     operation: str
     off: Operand
     other: Operand

@@ -10,10 +10,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from devlint.facts.classes import KEPT, Unregistered
-from devlint.facts.events import Creation, Meet, Move, Operand, Scope
+from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
@@ -44,21 +43,6 @@ HOST_BATCH = "its batches come from host memory"
 ENCODED = "tensors made in host memory here"
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
-How = Literal[
-    "operator",
-    "function",
-    "method",
-    "inplace",
-    "module",
-    "index",
-    "out",
-    "copy",
-    "size",
-    "kept",
-    "paths",
-    "collective",
-    "buffer",
-]
 
 
 class Operations(Machine):
