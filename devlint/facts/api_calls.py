@@ -18,7 +18,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
-    from devlint.facts.calls import Arguments
+    from devlint.facts.arguments import Arguments
     from devlint.facts.devices import Devices
     from devlint.knowledge import Version
 

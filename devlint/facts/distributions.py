@@ -17,7 +17,7 @@ from devlint.facts.values import CPU, NOTHING, UNKNOWN, Value, merge
 from devlint.model import Origin
 
 if TYPE_CHECKING:
-    from devlint.facts.calls import Arguments
+    from devlint.facts.arguments import Arguments
     from devlint.facts.operations import Operations
 
 #: The methods that compare a value with the parameters, elementwise.

@@ -9,14 +9,15 @@ from functools import cached_property
 from devlint.facts import guesses, handed
 from devlint.facts.adopted import AdoptedClass
 from devlint.facts.api_calls import note_api
+from devlint.facts.arguments import Arguments
 from devlint.facts.callers import is_static, last_name, lineage
-from devlint.facts.calls import FROM_DATA, TO_TENSOR, Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class
 from devlint.facts.devices import parse_device
 from devlint.facts.entry import is_gradient_of
 from devlint.facts.events import Creation, Guards
 from devlint.facts.expressions import literal
+from devlint.facts.factories import FROM_DATA
 from devlint.facts.frozen import replace
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.nodes import statements, walk
@@ -25,6 +26,7 @@ from devlint.facts.operations import CPU_PLACE
 from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.placed import placed_models
 from devlint.facts.signatures import lacks_arguments
+from devlint.facts.special_calls import TO_TENSOR
 from devlint.facts.unread_calls import UnreadCalls
 from devlint.facts.values import (
     COMPUTED,

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 from devlint.facts.adopted import AdoptedClass, Sources
-from devlint.facts.calls import READERS, Arguments
+from devlint.facts.arguments import Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.exports import PLACES
@@ -28,6 +28,7 @@ from devlint.facts.operations import symbol
 from devlint.facts.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.scan import Scan
 from devlint.facts.signatures import lacks_arguments
+from devlint.facts.sized_tensors import READERS
 from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given

@@ -18,14 +18,17 @@ from devlint.facts import (
     ordering,
     randomness,
 )
+from devlint.facts.arguments import Arguments
 from devlint.facts.callers import is_model_call, is_model_name, is_static, last_name
-from devlint.facts.calls import FILLED, STATE, Arguments, Calls, drawn, is_void
+from devlint.facts.calls import Calls
 from devlint.facts.classes import ClassFacts
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import CudaMethod, EventTimer, Move, Operand
+from devlint.facts.factories import FILLED, is_void
 from devlint.facts.frozen import replace
+from devlint.facts.host_reads import drawn
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH, CPU_PLACE, is_encoded, short, symbol
+from devlint.facts.operations import BATCH, CPU_PLACE, STATE, is_encoded, short, symbol
 from devlint.facts.parameters import TENSOR_ONLY, fits_others, knows_other_tensors, reads_like_device
 from devlint.facts.returned import as_returned
 from devlint.facts.scan import Scan

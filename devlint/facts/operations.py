@@ -42,6 +42,7 @@ HOST_BATCH = "its batches come from host memory"
 #: The text of the origin of what a tokenizer gives.
 ENCODED = "tensors made in host memory here"
 BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
+STATE = "state"  # type name of the tensors in a `state_dict`
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 
 

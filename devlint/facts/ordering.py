@@ -17,7 +17,7 @@ from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, m
 from devlint.model import Origin
 
 if TYPE_CHECKING:
-    from devlint.facts.calls import Arguments, Calls
+    from devlint.facts.arguments import Arguments, CallArguments
 
 _OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
 _MOVED = "<moved> "  # and that a module moved
@@ -27,7 +27,9 @@ _STATE_AT_ONCE = frozenset({"Adagrad"})
 _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
 
 
-def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arguments, optimizer: Value) -> Value:
+def note_optimizer(
+    machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments, optimizer: Value
+) -> Value:
     """An optimizer is made: remember whose parameters it has, where these have not been moved yet."""
     first = arguments.get("params", 0)
     if first is not None and machine.owner is not None and machine.in_init:
@@ -60,7 +62,7 @@ def note_optimizer(machine: Calls, node: ast.Call, qualname: str, arguments: Arg
     return optimizer
 
 
-def note_state(machine: Calls, node: ast.Call, optimizer: Value, method: str) -> None:
+def note_state(machine: CallArguments, node: ast.Call, optimizer: Value, method: str) -> None:
     """`optimizer.load_state_dict(...)`, `optimizer.step()`: state is put, or made, where the parameters are now."""
     made = {origin.span for origin in optimizer.because}
     env = machine.state.env
@@ -71,7 +73,7 @@ def note_state(machine: Calls, node: ast.Call, optimizer: Value, method: str) ->
             env[key] = replace(entry, because=(*entry.because[:3], origin))
 
 
-def note_move(machine: Calls, node: ast.Call, operand: Operand, target: Value | None) -> None:
+def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: Value | None) -> None:
     """A module, or what may be one, moves: emit `OptimizerOrder` when an optimizer has its parameters already."""
     path = machine.path(operand.node)
     if path is None or operand.value.kind not in _MAY_BE_MODULES:
@@ -116,11 +118,11 @@ def _prefixes(path: str) -> list[str]:
     return [".".join(parts[: end + 1]) for end in range(len(parts)) if parts[end] != "self" or end]
 
 
-def _body(machine: Calls) -> ast.AST | None:
+def _body(machine: CallArguments) -> ast.AST | None:
     return machine.function.node if machine.function is not None else machine.scan.tree
 
 
-def _modules(machine: Calls, node: ast.expr, call: ast.Call) -> list[str]:
+def _modules(machine: CallArguments, node: ast.expr, call: ast.Call) -> list[str]:
     """The modules whose parameters an expression holds: by itself, or through a name that was filled with them."""
     found = dict.fromkeys(_owners(machine, node))
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -141,7 +143,7 @@ def _modules(machine: Calls, node: ast.expr, call: ast.Call) -> list[str]:
     return list(found)
 
 
-def _owners(machine: Calls, node: ast.expr) -> Iterator[str]:
+def _owners(machine: CallArguments, node: ast.expr) -> Iterator[str]:
     """The paths of `X.parameters()` and `X.named_parameters()` in an expression."""
     for child in ast.walk(node):
         if isinstance(child, ast.Attribute) and child.attr in ("parameters", "named_parameters"):

@@ -27,7 +27,7 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 if TYPE_CHECKING:
-    from devlint.facts.calls import Arguments, Calls
+    from devlint.facts.arguments import Arguments, CallArguments
     from devlint.knowledge import Function as Record
 
 CHECKPOINT = "checkpoint"  # type name of what `torch.load` gives; its device is that of `map_location`
@@ -51,7 +51,7 @@ _SETTERS = {
 _GETTERS = {name.replace(".set_", ".get_"): type for name, type in _SETTERS.items()}
 
 
-def make_generator(machine: Calls, node: ast.Call, qualname: str, home: str, arguments: Arguments) -> Value:
+def make_generator(machine: CallArguments, node: ast.Call, qualname: str, home: str, arguments: Arguments) -> Value:
     """`torch.Generator(device)`: on the CPU without a device, whatever the default device is."""
     span = machine.span(node)
     device = arguments.get("device", 0)
@@ -65,7 +65,7 @@ def make_generator(machine: Calls, node: ast.Call, qualname: str, home: str, arg
     return Value("generator", place, type_name=home, because=(origin,))
 
 
-def call_generator(machine: Calls, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+def call_generator(machine: CallArguments, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
     """A method of a generator."""
     if name in ("manual_seed", "set_state"):
         if name == "set_state":
@@ -76,7 +76,9 @@ def call_generator(machine: Calls, node: ast.Call, operand: Operand, name: str, 
     return Value("number") if name in ("seed", "initial_seed") else NONE
 
 
-def note_draw(machine: Calls, node: ast.Call, record: Record, arguments: Arguments, operands: list[Operand]) -> None:
+def note_draw(
+    machine: CallArguments, node: ast.Call, record: Record, arguments: Arguments, operands: list[Operand]
+) -> None:
     """A random draw that is given a generator: emit `GeneratorMeet` when that is of another device type."""
     given = arguments.get("generator")
     if given is None or given[1].kind != "generator" or not given[1].device:
@@ -94,7 +96,7 @@ def note_draw(machine: Calls, node: ast.Call, record: Record, arguments: Argumen
     _meet(machine, node, record.qualname, machine.operand(*given), place, drawn)
 
 
-def note_sampling(machine: Calls, node: ast.Call, qualname: str, arguments: Arguments) -> None:
+def note_sampling(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> None:
     """A sampler, a shuffling loader or `random_split`: indices are drawn on the default device."""
     if qualname not in _SAMPLING or arguments.star:
         return
@@ -123,7 +125,7 @@ def note_sampling(machine: Calls, node: ast.Call, qualname: str, arguments: Argu
 
 
 def _meet(
-    machine: Calls, node: ast.Call, qualname: str, generator: Operand, place: Device, drawn: Operand | None
+    machine: CallArguments, node: ast.Call, qualname: str, generator: Operand, place: Device, drawn: Operand | None
 ) -> None:
     level = machine.conflict(generator.value.device, place)
     if place == CPU and generator.value.device == CPU:
@@ -152,7 +154,7 @@ def _types(device: Device) -> frozenset[str] | None:
 # -- random states --------------------------------------------------------------------------------------------------
 
 
-def loaded(machine: Calls, place: tuple[ast.expr, Value] | None) -> Value:
+def loaded(machine: CallArguments, place: tuple[ast.expr, Value] | None) -> Value:
     """What `torch.load(..., map_location=place)` gives: nothing is known of it but where its tensors are."""
     if place is None or place[1].kind not in ("device", "string"):
         return Value("unknown")
@@ -161,21 +163,21 @@ def loaded(machine: Calls, place: tuple[ast.expr, Value] | None) -> Value:
     return Value("unknown", device, type_name=CHECKPOINT, because=(origin,))
 
 
-def get_state(machine: Calls, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+def get_state(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
     """`torch.get_rng_state()`, `torch.cuda.get_rng_state()`: bytes in host memory."""
     type = _GETTERS[qualname]
     origin = Origin(machine.span(node), f"the random state of the {type.upper()}'s generator is read here")
     return Value("tensor", CPU, False, type_name=_STATE + type, because=(origin,))
 
 
-def set_state(machine: Calls, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+def set_state(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
     """`torch.set_rng_state(state)`, `torch.cuda.set_rng_state(state)`."""
     note_state(machine, node, qualname, _SETTERS[qualname], arguments.get("new_state", 0))
     return NONE
 
 
 def note_state(
-    machine: Calls, node: ast.Call, qualname: str, type: str | None, given: tuple[ast.expr, Value] | None
+    machine: CallArguments, node: ast.Call, qualname: str, type: str | None, given: tuple[ast.expr, Value] | None
 ) -> None:
     """A random state is set: it must be on the CPU, and one of that device type's generator."""
     if given is None:
@@ -206,7 +208,7 @@ def note_state(
     )  # fmt: skip
 
 
-def _from_checkpoint(machine: Calls, node: ast.expr) -> Value:
+def _from_checkpoint(machine: CallArguments, node: ast.expr) -> Value:
     """An item of a checkpoint: `checkpoint["rng"]`, `checkpoint.get("rng")`; an unknown value for anything else."""
     inner = node
     while True:
@@ -223,13 +225,13 @@ def _from_checkpoint(machine: Calls, node: ast.expr) -> Value:
     return Value("tensor", value.device, False, because=value.because)
 
 
-def seed_all(machine: Calls, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+def seed_all(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
     """`torch.manual_seed(0)` gives the CPU's default generator."""
     origin = Origin(machine.span(node), "`torch.manual_seed` gives the CPU's generator")
     return Value("generator", CPU, type_name="torch.Generator", because=(origin,))
 
 
-CALLS: dict[str, Callable[[Calls, ast.Call, str, Arguments], Value]] = {
+CALLS: dict[str, Callable[[CallArguments, ast.Call, str, Arguments], Value]] = {
     **dict.fromkeys(_GETTERS, get_state),
     **dict.fromkeys(_SETTERS, set_state),
     "torch.manual_seed": seed_all,

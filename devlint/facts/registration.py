@@ -7,8 +7,8 @@ from typing import TypeGuard
 
 from devlint.facts import aliases
 from devlint.facts.adopted import AdoptedClass
+from devlint.facts.arguments import Arguments
 from devlint.facts.callers import is_own_attribute, last_name
-from devlint.facts.calls import Arguments
 from devlint.facts.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.devices import OF_TENSOR
 from devlint.facts.events import Operand

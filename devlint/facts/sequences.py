@@ -13,13 +13,13 @@ from devlint.facts.events import Lengths
 from devlint.facts.values import CPU, HOME
 
 if TYPE_CHECKING:
-    from devlint.facts.calls import Arguments, Calls
+    from devlint.facts.arguments import Arguments, CallArguments
 
 #: The origin of an argument that is lengths by its name.
 _LENGTHS = re.compile(r"`(n|num|nb)_|`\w*(len|size|count|duration)", re.IGNORECASE)
 
 
-def note_lengths(machine: Calls, node: ast.Call, arguments: Arguments) -> None:
+def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -> None:
     """Emit `Lengths` when the lengths are a tensor that is, or may be, on an accelerator."""
     given = arguments.get("lengths", 1)
     if given is None or not given[1].is_tensor or machine.host:

@@ -7,7 +7,7 @@ import re
 from functools import partial
 
 from devlint.facts.adopted import AdoptedClass
-from devlint.facts.calls import Arguments
+from devlint.facts.arguments import Arguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import qualified
 from devlint.facts.events import NO_GUARDS, Clock, Guards

@@ -6,8 +6,8 @@ import ast
 import re
 
 from devlint.facts import guesses
+from devlint.facts.arguments import Arguments
 from devlint.facts.callers import is_model_name, last_name
-from devlint.facts.calls import Arguments
 from devlint.facts.objects import Objects
 from devlint.facts.operations import BATCH
 from devlint.facts.unseen_modules import is_part
