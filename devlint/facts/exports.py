@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.collect import collect_class, definitions
-from devlint.facts.methods import MOVES
+from devlint.facts.moves import MOVES
 from devlint.facts.names import Imports
 from devlint.facts.nodes import walk
 from devlint.facts.returned import Returned, may_return_host_data

@@ -13,10 +13,11 @@ from devlint.facts import attribute_lists, converted, guesses, rows, turns
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_api, note_truth
 from devlint.facts.callers import chain, last_name
+from devlint.facts.container_methods import ELEMENTS
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Clock, ColdTimer, Compare, Guards
 from devlint.facts.frozen import replace
-from devlint.facts.methods import ELEMENTS, Methods
+from devlint.facts.methods import Methods
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE, TURN, symbol
 from devlint.facts.values import (

@@ -9,7 +9,7 @@ from devlint.facts.callers import is_self_attribute
 from devlint.facts.classes import ClassFacts
 from devlint.facts.entry import Entry
 from devlint.facts.frozen import replace
-from devlint.facts.methods import MOVES
+from devlint.facts.moves import MOVES
 from devlint.facts.nodes import walk
 from devlint.facts.operations import symbol
 from devlint.facts.parameters import makes_tensor
