@@ -20,12 +20,11 @@ from devlint.facts.values import CPU, HOME, NO_TENSOR, Value
 from devlint.model import Origin
 
 if TYPE_CHECKING:
-    from devlint.facts.expressions import Expressions
     from devlint.facts.guards import Condition
-    from devlint.facts.machine import State
+    from devlint.facts.machine import Machine, State
 
 
-def settle(machine: Expressions, condition: Condition, then: State, otherwise: State) -> None:
+def settle(machine: Machine, condition: Condition, then: State, otherwise: State) -> None:
     """After both branches of an `if`: an argument that one of them made a tensor is a tensor after the other one."""
     for paths, made, kept in ((condition.no_tensor, then, otherwise), (condition.else_no_tensor, otherwise, then)):
         for path in paths:
@@ -36,7 +35,7 @@ def settle(machine: Expressions, condition: Condition, then: State, otherwise: S
                 kept.env[path] = found
 
 
-def ahead(machine: Expressions, paths: set[str], other: list[ast.stmt]) -> None:
+def ahead(machine: Machine, paths: set[str], other: list[ast.stmt]) -> None:
     """Before a branch where arguments are tensors: `x = x.float()`, where the other one is `x = torch.tensor(x)`."""
     for statement in other if paths else ():
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -50,7 +49,7 @@ def ahead(machine: Expressions, paths: set[str], other: list[ast.stmt]) -> None:
                 machine.state.env[target.id] = found
 
 
-def of_choice(machine: Expressions, node: ast.IfExp, condition: Condition, body: Value, orelse: Value) -> Value | None:
+def of_choice(machine: Machine, node: ast.IfExp, condition: Condition, body: Value, orelse: Value) -> Value | None:
     """The other side of a choice one side of which makes a tensor of an argument; None where it is no such choice."""
     for paths, made, kept, known in (
         (condition.no_tensor, body, node.orelse, orelse),
@@ -65,7 +64,7 @@ def is_new(value: Value | None) -> bool:
     return value is not None and value.kind == "tensor" and bool(value.made) and value.device == CPU
 
 
-def as_tensor(machine: Expressions, name: str, value: Value | None) -> Value | None:
+def as_tensor(machine: Machine, name: str, value: Value | None) -> Value | None:
     """A parameter of which nothing is known but that it is a tensor here; None for any other value."""
     function = machine.function
     if (
@@ -95,7 +94,7 @@ def as_tensor(machine: Expressions, name: str, value: Value | None) -> Value | N
     return replace(value or Value("tensor"), kind="tensor", device=HOME, type_name=None, because=(origin,))
 
 
-def note(machine: Expressions, name: str) -> None:
+def note(machine: Machine, name: str) -> None:
     """An array that the function makes a tensor of does not show that it is given arrays alone."""
     evidence = machine.evidence.get(id(machine.function.node)) if machine.function is not None else None
     if evidence is not None:

@@ -12,12 +12,13 @@ from devlint.facts.api_calls import note_truth
 from devlint.facts.callers import chain, is_self_attribute, last_name, moves
 from devlint.facts.devices import parse_device
 from devlint.facts.events import Guards
-from devlint.facts.expressions import OPERATORS, is_index
 from devlint.facts.frozen import replace
 from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import BATCH, CPU_PLACE, symbol
+from devlint.facts.operators import OPERATORS
 from devlint.facts.options import last_option
+from devlint.facts.subscripts import is_index
 from devlint.facts.timing import Timing, timing_magic
 from devlint.facts.values import (
     CPU,
