@@ -20,7 +20,7 @@ from devlint.model import Origin
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from devlint.facts.functions import Functions
+    from devlint.facts.entry import Entry
     from devlint.facts.machine import Function
 
 #: Values that are nowhere.
@@ -29,7 +29,7 @@ _PLACED = frozenset({"device", "module", "tensors", "object", "generator", "opti
 
 
 def received(
-    machine: Functions, value: Value, function: Function, node: ast.Call | None, bound: Mapping[str, Value]
+    machine: Entry, value: Value, function: Function, node: ast.Call | None, bound: Mapping[str, Value]
 ) -> Value:
     """What a call of a function gives: where that has no device to take, what it made is made by the call.
 
@@ -47,7 +47,7 @@ def received(
 
 
 def taken(
-    machine: Functions, value: Value, function: Function, node: ast.Call, options: tuple[str, ...], whole: bool
+    machine: Entry, value: Value, function: Function, node: ast.Call, options: tuple[str, ...], whole: bool
 ) -> Value:
     """A value, and what is in it, with the call in place of the factories of the function."""
     elements = value.elements
@@ -87,7 +87,7 @@ def is_given(creation: Creation, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name for n in parts)
 
 
-def device_parameters(machine: Functions, function: Function) -> tuple[str, ...]:
+def device_parameters(machine: Entry, function: Function) -> tuple[str, ...]:
     """The parameters of a function that are devices."""
     spec = function.node.args
     devices = machine.evidence_of(function).devices
@@ -95,7 +95,7 @@ def device_parameters(machine: Functions, function: Function) -> tuple[str, ...]
     return tuple(a.arg for a in every if a.arg in devices or reads_like_device(a.arg))
 
 
-def offers_device(machine: Functions, function: Function, bound: Mapping[str, Value], options: tuple[str, ...]) -> bool:
+def offers_device(machine: Entry, function: Function, bound: Mapping[str, Value], options: tuple[str, ...]) -> bool:
     """Whether a function, called so, has something that may be on an accelerator: an argument, its object, a global."""
     spec = function.node.args
     if spec.kwarg is not None:

@@ -21,7 +21,7 @@ from devlint.facts.classes import ClassFacts
 from devlint.facts.events import NO_GUARDS, Creation
 from devlint.facts.exports import PLACES
 from devlint.facts.frozen import replace
-from devlint.facts.functions import SIGNATURES, Functions, is_stub
+from devlint.facts.functions import Functions
 from devlint.facts.instances import Instance, of_token, token
 from devlint.facts.machine import Function, OutOfBudget, State, Summary
 from devlint.facts.operations import symbol
@@ -29,6 +29,7 @@ from devlint.facts.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.scan import Scan
 from devlint.facts.signatures import lacks_arguments
 from devlint.facts.sized_tensors import READERS
+from devlint.facts.summaries import SIGNATURES, is_stub
 from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
