@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from devlint.facts import machine
+from devlint.facts.flow import Flow
 
 ROOT = Path(__file__).parents[1]
 
@@ -131,6 +135,13 @@ def test_simulator_knows_neither_engine_nor_rules() -> None:
     files = [i for i in all_imports("devlint") if i.file.startswith("devlint/runtime/simulator/")]
     parts = {i.module.split(".")[1] for i in files if i.module.startswith("devlint.")}
     assert parts <= allowed
+
+
+def test_modules_of_the_interpreter_build_on_each_other_in_the_order_that_the_first_one_names() -> None:
+    listed = re.findall(r"^(?:\* .*: |  )(.*)$", machine.__doc__ or "", re.MULTILINE)
+    named = re.findall(r"\w+", " ".join(listed))
+    classes = [class_.__module__.rpartition(".")[2] for class_ in reversed(Flow.__mro__[:-1])]
+    assert classes == ["machine", *named]
 
 
 # What a run imports

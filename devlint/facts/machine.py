@@ -1,6 +1,15 @@
 """The state that the device analysis threads through a function, and what every part of it needs: names, spans, events.
 
-`Machine` is the base of the interpreter; `operations`, `calls`, `expressions` and `flow` add to it, each one subject.
+`Machine` is the base of the interpreter. Every module of these adds one subject to the class of the module before it:
+
+* where things are: operations, devices
+* calls of imported names: iteration, arguments, opaque_calls, host_reads, factories, sized_tensors, torch_functions,
+  torch_classes, special_calls, builtin_calls, calls
+* what objects have: attributes, moves, module_calls, tensor_methods, event_timers, container_methods, methods
+* expressions: subscripts, narrowing, operators, expressions
+* the file's own functions and classes: registration, entry, objects, unread_calls, function_runs, summaries, definitions,
+  own_classes, own_methods, functions, imported, timing
+* statements: assignments, conditionals, loops, flow
 """
 
 from __future__ import annotations
