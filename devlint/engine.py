@@ -24,12 +24,14 @@ from devlint.model import (
     UNKNOWN_CODE,
     UNREADABLE_FILE,
     UNUSED_SUPPRESSION,
+    Certainty,
     Diagnostic,
     FileResult,
     Finding,
     Origin,
     Position,
     Related,
+    Severity,
     Span,
     TextFix,
 )
@@ -169,6 +171,7 @@ class Linter:
         if self.settings.changes_diagnostics:
             result.diagnostics = [self._as_set(each) for each in result.diagnostics]
             result.suppressed = [self._as_set(each) for each in result.suppressed]
+        result.diagnostics = [each for each in result.diagnostics if self.settings.reports(each)]
         return result
 
     def _as_set(self, diagnostic: Diagnostic) -> Diagnostic:
@@ -274,7 +277,7 @@ class _Check:
                 shown = facts.holds(event)
                 if shown is not None:
                     finding = replace(finding, because=(*finding.because, *shown)) if shown else finding
-                    self.add(rule, finding, self.fix(finding, tree, facts))
+                    self.add(rule, finding, self.fix(finding, tree, facts), event.certainty)
                 elif self.linter.explains:
                     note = self.diagnostic(
                         rule, finding.span, f"{finding.message}: every call that says where hands it host data"
@@ -306,10 +309,16 @@ class _Check:
         note = self.diagnostic(rule, event.span, left.reason + line)
         self.left_alone.setdefault((rule.meta.code, event.span), note)
 
-    def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None) -> None:
+    def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None, certainty: Certainty) -> None:
         related = tuple(related for origin in finding.because for related in self.related(origin))
-        diagnostic = replace(self.diagnostic(rule, finding.span, finding.message), fix=fix, related=related)
-        self.found.setdefault((rule.meta.code, finding.span), diagnostic)
+        diagnostic = self.diagnostic(rule, finding.span, finding.message)
+        severity = diagnostic.severity
+        if certainty == "assume" and severity is Severity.ERROR:
+            severity = Severity.WARNING
+        diagnostic = replace(diagnostic, severity=severity, fix=fix, related=related, certainty=certainty)
+        known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
+        if known.certainty == "assume" and certainty == "certain":
+            self.found[(rule.meta.code, finding.span)] = diagnostic  # what needs no assumption says more
 
     def diagnostic(self, rule: Rule[Any], span: Span, message: str) -> Diagnostic:
         meta, position = rule.meta, self.source.position

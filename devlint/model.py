@@ -43,8 +43,14 @@ class Severity(str, enum.Enum):
     WARNING = "warning"
     INFO = "info"
 
+    @property
+    def rank(self) -> int:
+        """0 for the gravest."""
+        return list(Severity).index(self)
 
-Level = Literal["certain", "assume", "certain / assume"]
+
+Certainty = Literal["certain", "assume"]  # of a finding: whether it rests on what `assume-accelerator` assumes
+Level = Literal["certain", "assume", "certain / assume"]  # what the findings of a rule can be
 FixWhen = Literal["always", "sometimes", "hint", "never"]
 
 
@@ -189,7 +195,9 @@ class Diagnostic:
     """A finding as it is reported: with rule, file, positions and the concrete fix.
 
     `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
-    the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift.
+    the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift. `certainty`:
+    "assume" where the finding rests on the assumption that arguments, parameters and buffers may be on an accelerator; it
+    is a warning then, even if the rule's findings are errors.
     """
 
     path: str
@@ -204,6 +212,7 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     cell: int | None = None
     context: str = ""
+    certainty: Certainty = "certain"
 
 
 @dataclass(slots=True)

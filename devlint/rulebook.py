@@ -109,20 +109,21 @@ class Rulebook:
                 assume_accelerator=config.assume_accelerator,
                 functions=config.functions,
                 severities=severities,
+                min_severity=Severity(least),
                 fix_changes=self._fix_changes(config, metas),
             )
             known = self._common[id(config)] = (config, settings)
         return known[1]
 
     def _severities(self, config: Config, metas: Sequence[RuleMeta]) -> tuple[tuple[str, Severity], ...]:
-        """The severities that the configuration changes, by code; the most specific selector decides."""
+        """The severities that the configuration gives, by code; the most specific selector decides."""
         for selector, _ in config.severity:
             check_selectors([selector], metas, _where(config, "severity"))
         rows = []
         for meta in metas:
             named = [(specificity(selector, meta), value) for selector, value in config.severity]
             rank, value = max(named, default=(-1, ""))
-            if rank >= 0 and value != meta.severity.value:
+            if rank >= 0:
                 rows.append((meta.code, Severity(value)))
         return tuple(rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from devlint.model import UNREADABLE_FILE, Safety, Severity
+from devlint.model import UNREADABLE_FILE, Diagnostic, Safety, Severity
 
 
 class MovingFunction(NamedTuple):
@@ -30,7 +30,8 @@ class Settings:
     torch_newest: tuple[int, int] | None = None
     assume_accelerator: bool = True
     functions: tuple[tuple[str, MovingFunction], ...] = ()  # by qualified name
-    severities: tuple[tuple[str, Severity], ...] = ()  # by code, where they differ from the rule's own
+    severities: tuple[tuple[str, Severity], ...] = ()  # by code, where somebody set them
+    min_severity: Severity = Severity.INFO  # the lowest that is reported
     fix_changes: tuple[tuple[str, str], ...] = ()  # by code: `withhold`, `promote` (unsafe to safe), `demote`
 
     def selects(self, code: str, name: str, opt_in: bool) -> bool:
@@ -50,13 +51,17 @@ class Settings:
         """Whether a file that cannot be read is a finding: unless that very rule is ignored."""
         return UNREADABLE_FILE.code not in self.ignore and UNREADABLE_FILE.name not in self.ignore
 
+    def reports(self, diagnostic: Diagnostic) -> bool:
+        """Whether a finding is grave enough; a file that cannot be read always is."""
+        return diagnostic.code == UNREADABLE_FILE.code or diagnostic.severity.rank <= self.min_severity.rank
+
     @property
     def changes_diagnostics(self) -> bool:
         """Whether severities or fixes differ from what the rules say."""
         return bool(self.severities or self.fix_changes)
 
     def severity(self, code: str, own: Severity) -> Severity:
-        """The severity of a rule whose own is `own`."""
+        """The severity of a finding whose own is `own`."""
         return dict(self.severities).get(code, own)
 
     def safety(self, code: str, own: Safety) -> Safety:

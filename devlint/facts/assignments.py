@@ -10,11 +10,24 @@ from devlint.facts import guards as conditions
 from devlint.facts.callers import chain, is_self_attribute
 from devlint.facts.devices import parse_device
 from devlint.facts.frozen import replace
-from devlint.facts.operations import BATCH, CPU_PLACE, symbol
+from devlint.facts.operations import CPU_PLACE, symbol
 from devlint.facts.operators import OPERATORS
 from devlint.facts.subscripts import is_index
 from devlint.facts.timing import Timing, timing_magic
-from devlint.facts.values import CPU, GUESS, MAYBE_CPU, NOTHING, UNKNOWN, Device, Symbol, Value, describe, extent, merge
+from devlint.facts.values import (
+    BATCH,
+    CPU,
+    GUESS,
+    MAYBE_CPU,
+    NOTHING,
+    UNKNOWN,
+    Device,
+    Symbol,
+    Value,
+    describe,
+    extent,
+    merge,
+)
 from devlint.model import Origin
 
 

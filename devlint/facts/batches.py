@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.callers import last_name, moves
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH, HOST_BATCH
+from devlint.facts.operations import HOST_BATCH
 from devlint.facts.parameters import reads_like_device
-from devlint.facts.values import ACCELERATORS, CPU, NOTHING, NUMBER, Value
+from devlint.facts.values import ACCELERATORS, BATCH, CPU, NOTHING, NUMBER, Value
 from devlint.model import Origin
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from devlint.facts.callers import is_static, last_name
 from devlint.facts.classes import ClassFacts
 from devlint.facts.frozen import replace
 from devlint.facts.machine import Function
-from devlint.facts.operations import BATCH, CPU_PLACE, HOST_BATCH, symbol
+from devlint.facts.operations import CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
 from devlint.facts.registration import Registration
 from devlint.facts.scan import FunctionScan
 from devlint.facts.torch_classes import FAMILY_KIND
 from devlint.facts.values import (
+    BATCH,
     CPU,
     HOME,
     NOTHING,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
-from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value
-from devlint.model import Origin, Span
+from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value, is_assumed
+from devlint.model import Certainty, Origin, Span
 
 #: What kind of operation brings devices together, see `Meet`.
 How: TypeAlias = Literal[
@@ -115,6 +115,12 @@ class Event:
     scope: Scope = field(repr=False)
     function: str
 
+    @property
+    def certainty(self) -> Certainty:
+        """ "certain" where the code alone says so; "assume" where it rests on arguments, parameters, buffers or objects
+        that only the default assumption puts on an accelerator."""
+        return "certain"
+
 
 @dataclass(frozen=True, slots=True)
 class Create(Event):
@@ -172,6 +178,10 @@ class Meet(Event):
     branch: Span | None = None  # the move of one of both operands in a branch that does not move the other one
     bound: Span | None = None  # `off` is a part of a host's batch: the assignment that gave it its name
 
+    @property
+    def certainty(self) -> Certainty:
+        return _certainty(self.level, self.off.value, self.other.value)
+
 
 @dataclass(frozen=True, slots=True)
 class Use(Event):
@@ -187,6 +197,10 @@ class Use(Event):
     level: Conflict
     detached: bool
     also_arrays: bool = False
+
+    @property
+    def certainty(self) -> Certainty:
+        return _certainty(self.level, self.operand.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +387,10 @@ class GeneratorMeet(Event):
     drawn: Operand | None
     level: Conflict
 
+    @property
+    def certainty(self) -> Certainty:
+        return "assume" if self.level == "assume" and is_assumed(self.place) else "certain"
+
 
 @dataclass(frozen=True, slots=True)
 class OptimizerOrder(Event):
@@ -398,6 +416,10 @@ class Lengths(Event):
 
     lengths: Operand
     level: Conflict
+
+    @property
+    def certainty(self) -> Certainty:
+        return _certainty(self.level, self.lengths.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,6 +631,10 @@ class WorkerDevice(Event):
 
     place: Literal["__getitem__", "collate", "fork"]
     text: str
+
+
+def _certainty(level: Conflict, *values: Value) -> Certainty:
+    return "assume" if level == "assume" and any(value.is_assumed for value in values) else "certain"
 
 
 def device_of(value: Value | None) -> Device:

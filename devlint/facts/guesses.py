@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.operations import BATCH
 from devlint.facts.parameters import TENSOR_ONLY
-from devlint.facts.values import GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
+from devlint.facts.values import BATCH, GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:

@@ -11,7 +11,16 @@ from devlint.facts.arguments import Arguments
 from devlint.facts.events import Operand, Use
 from devlint.facts.opaque_calls import BY_MODEL, OpaqueCalls
 from devlint.facts.operations import CPU_PLACE, STATE
-from devlint.facts.values import COMPUTED, GUESS, HOME, Conflict, Value, is_surely_accelerator, may_be_accelerator
+from devlint.facts.values import (
+    COMPUTED,
+    GUESS,
+    HOME,
+    Conflict,
+    Value,
+    is_assumed,
+    is_surely_accelerator,
+    may_be_accelerator,
+)
 
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
@@ -50,7 +59,9 @@ class HostReads(OpaqueCalls):
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
-        if level == "assume" and (not self.assume or not self.may_be_read_wrongly(operand.value, consumer)):
+        if level == "assume" and is_assumed(device) and not self.assume:
+            return
+        if level == "assume" and not self.may_be_read_wrongly(operand.value, consumer):
             return
         self.emit(
             Use(

@@ -7,8 +7,8 @@ import ast
 from devlint.facts import guesses
 from devlint.facts.devices import Devices
 from devlint.facts.frozen import replace
-from devlint.facts.operations import BATCH, TURN
-from devlint.facts.values import NOTHING, NUMBER, TENSOR_KINDS, Value, merge
+from devlint.facts.operations import TURN
+from devlint.facts.values import BATCH, NOTHING, NUMBER, TENSOR_KINDS, Value, merge
 from devlint.model import Origin
 
 #: Factories whose results have one dimension: what a loop takes from them has none.

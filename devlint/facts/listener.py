@@ -10,9 +10,9 @@ from devlint.facts.callers import TO_HOST, chain, is_own_attribute, last_name, m
 from devlint.facts.flow import Flow
 from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
-from devlint.facts.operations import BATCH, CPU_PLACE
+from devlint.facts.operations import CPU_PLACE
 from devlint.facts.results import is_made_on_host
-from devlint.facts.values import CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
+from devlint.facts.values import BATCH, CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
 _HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})

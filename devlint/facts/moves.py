@@ -11,10 +11,10 @@ from devlint.facts.attributes import Attributes
 from devlint.facts.callers import is_model_call, is_model_name
 from devlint.facts.events import CudaMethod, Move, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.operations import BATCH
 from devlint.facts.parameters import TENSOR_ONLY, fits_others, reads_like_device
 from devlint.facts.values import (
     ACCELERATORS,
+    BATCH,
     CPU,
     NOTHING,
     UNKNOWN,

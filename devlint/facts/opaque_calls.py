@@ -8,11 +8,11 @@ from devlint.facts import callers, guesses
 from devlint.facts.arguments import Arguments, CallArguments
 from devlint.facts.classes import ClassFacts
 from devlint.facts.frozen import replace
-from devlint.facts.operations import BATCH, ENCODED
+from devlint.facts.operations import ENCODED
 from devlint.facts.parameters import knows_other_tensors
 from devlint.facts.placed import classes_of, is_left_on_host
 from devlint.facts.uses import all_make_their_input
-from devlint.facts.values import COMPUTED, CPU, HOME, NOTHING, UNKNOWN, Value, may_be_accelerator
+from devlint.facts.values import BATCH, COMPUTED, CPU, HOME, NOTHING, UNKNOWN, Value, may_be_accelerator
 
 BY_MODEL = "given by a model, which may be on an accelerator"
 

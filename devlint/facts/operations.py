@@ -17,6 +17,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
 from devlint.facts.values import (
+    BATCH,
     COMPUTED,
     CPU,
     GUESS,
@@ -30,6 +31,7 @@ from devlint.facts.values import (
     Value,
     conflict,
     describe,
+    is_assumed,
     is_surely_accelerator,
     may_be_accelerator,
 )
@@ -41,7 +43,6 @@ TURN = "turn"
 HOST_BATCH = "its batches come from host memory"
 #: The text of the origin of what a tokenizer gives.
 ENCODED = "tensors made in host memory here"
-BATCH = "batch of an argument"  # type name of what a loader that is an argument yields
 STATE = "state"  # type name of the tensors in a `state_dict`
 _NAMES_ACCELERATOR = re.compile(r"(?i)cuda|gpu|xpu|accelerator")
 
@@ -93,7 +94,7 @@ class Operations(Machine):
                 if isinstance(place, Place) and place.type in fails:
                     return None
         if found == "assume":
-            if not self.assume and (HOME in (a, b) or is_of_object(a) or is_of_object(b)):
+            if not self.assume and (is_assumed(a) or is_assumed(b)):
                 return None
             if "cuda" in fails:
                 return None
@@ -356,11 +357,6 @@ def is_put_beside_guess(off: Operand, other: Value) -> bool:
     if not other.because or other.because[0].text != COMPUTED or CPU_PLACE not in off.value.device:
         return False
     return any(isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "cpu" for n in ast.walk(off.node))
-
-
-def is_of_object(device: Device) -> bool:
-    """Whether a device is that of an object of which nothing else is known: `cameras.device`."""
-    return any(isinstance(p, Symbol) and p.name.endswith(".device") for p in device)
 
 
 def is_one_accelerator(device: Device) -> bool:

@@ -9,9 +9,9 @@ from devlint.facts import guesses
 from devlint.facts.arguments import Arguments
 from devlint.facts.callers import is_model_name, last_name
 from devlint.facts.objects import Objects
-from devlint.facts.operations import BATCH
 from devlint.facts.unseen_modules import is_part
 from devlint.facts.values import (
+    BATCH,
     CPU,
     HOME,
     Value,

@@ -37,6 +37,8 @@ Kind = Literal[
 GUESS: Final = "computed"
 #: The text of the origin of such a value.
 COMPUTED: Final = "computed from tensors here"
+#: Type name of what a loader yields that is an argument.
+BATCH: Final = "batch of an argument"
 #: Type name of what a condition tells to be no tensor.
 NO_TENSOR: Final = "no tensor"
 #: Type name of a list whose elements are known, but not how often and where each one is in it.
@@ -103,6 +105,17 @@ def may_be_accelerator(device: Device) -> bool:
 
 def is_surely_accelerator(device: Device) -> bool:
     return bool(device) and all(isinstance(p, Place) and p.type in ACCELERATORS for p in device)
+
+
+def is_of_object(device: Device) -> bool:
+    """Whether a device is that of an object of which nothing else is known: `cameras.device`."""
+    return any(isinstance(p, Symbol) and p.name.endswith(".device") for p in device)
+
+
+def is_assumed(device: Device) -> bool:
+    """Whether only the default assumption says that this may be an accelerator: the device of arguments, parameters and
+    buffers, or of an object. False for what the code moves to a device that it chooses."""
+    return not device.isdisjoint(HOME) or is_of_object(device)
 
 
 Conflict = Literal["certain", "assume"]
@@ -190,6 +203,12 @@ class Value:
     @property
     def is_tensor(self) -> bool:
         return self.kind in TENSOR_KINDS
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether its device rests on an assumption: that of `is_assumed`, that an unknown loader's batches are in host
+        memory, or that an unknown function computes where its arguments are."""
+        return is_assumed(self.device) or self.type_name in (BATCH, GUESS)
 
     def with_device(self, device: Device, *because: Origin) -> Value:
         return replace(self, device=device, because=because or self.because)

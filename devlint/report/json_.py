@@ -32,6 +32,7 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
         "code": diagnostic.code,
         "name": diagnostic.name,
         "severity": diagnostic.severity.value,
+        "certainty": diagnostic.certainty,
         "message": diagnostic.message,
         "filename": diagnostic.path,
         "cell": diagnostic.cell,
