@@ -165,3 +165,41 @@ def test_more_rules_can_be_ignored() -> None:
         assert main(["check"]) == 0
         assert main(["check", "--isolated", "--ignore", "DEV1,DEV2,DEV3,DEV4", "--extend-ignore", "DEV5"]) == 0
         assert main(["check", "--isolated", "--ignore", "DEV1,DEV2,DEV3,DEV4"]) == 1
+
+
+ASSUMED = "import torch\n\n\ndef shift(x: torch.Tensor) -> torch.Tensor:\n    return x + torch.arange(x.shape[-1])\n"
+CERTAIN = (
+    "import torch\n\n\ndef shift(x, device):\n    x = torch.as_tensor(x).to(device)\n    return x @ torch.eye(3)\n"
+)
+
+
+def certainties(*arguments: str) -> list[tuple[str, str]]:
+    found = rows("--select", "DEV102", *arguments)
+    return [(row["certainty"], row["severity"]) for row in found]
+
+
+def test_a_finding_that_rests_on_what_an_argument_may_be_says_so_and_is_a_warning() -> None:
+    Path("a.py").write_text(ASSUMED)
+    assert certainties() == [("assume", "warning")]
+
+
+def test_what_the_code_itself_moves_is_certain_and_an_error() -> None:
+    Path("a.py").write_text(CERTAIN)
+    assert certainties() == [("certain", "error")]
+
+
+def test_the_lowest_severity_may_leave_out_what_is_assumed() -> None:
+    Path("a.py").write_text(ASSUMED)
+    Path("b.py").write_text(CERTAIN)
+    assert certainties("--min-severity", "error") == [("certain", "error")]
+
+
+def test_a_severity_that_is_given_holds_for_what_is_assumed_too() -> None:
+    settings('severity = { DEV102 = "error" }\n')
+    Path("a.py").write_text(ASSUMED)
+    assert certainties() == [("assume", "error")]
+
+
+def test_the_last_lines_count_what_is_assumed() -> None:
+    Path("a.py").write_text(ASSUMED)
+    assert "1 of them rests on what an argument or a module may be on" in run("--select", "DEV102")[1]

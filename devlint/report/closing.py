@@ -25,6 +25,10 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
     files = len({problem.path for _, problem in problems})
     detail = f" ({fixed} fixed, {len(problems)} left)" if fixed else ""
     yield style.bold(f"Found {count(len(problems) + fixed, 'problem')} in {count(files, 'file')}{detail}.")
+    assumed = sum(1 for _, problem in problems if problem.certainty == "assume")
+    if assumed:
+        rest = "rests" if assumed == 1 else "rest"
+        yield f"{assumed} of them {rest} on what an argument or a module may be on (`assume-accelerator`); the others do not."
     safe = sum(1 for file, problem in problems if file.is_fixable(problem))
     unsafe = sum(
         1 for file, p in problems if p.fix is not None and p.fix.safety is Safety.UNSAFE and not file.is_fixable(p)

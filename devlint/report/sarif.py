@@ -84,6 +84,7 @@ def _result(diagnostic: Diagnostic, key: Key, file: FileReport, index: dict[str,
         "ruleIndex": index.get(diagnostic.code, -1),
         "level": _LEVELS[diagnostic.severity],
         "message": {"text": message(diagnostic)},
+        "properties": {"certainty": diagnostic.certainty},
         "locations": [place],
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(path, key)}:{key.ordinal + 1}"},
     }

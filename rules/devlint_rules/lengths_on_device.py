@@ -47,7 +47,7 @@ class LengthsOnDevice(Rule[Lengths]):
         name="lengths-on-device",
         summary="`pack_padded_sequence` gets its lengths from an accelerator",
         since="0.1.0",
-        level="assume",
+        level="certain / assume",
         severity=Severity.ERROR,
         fix="sometimes",
         words=("pack_padded_sequence",),

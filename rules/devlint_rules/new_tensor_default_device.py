@@ -40,7 +40,7 @@ helpers that take none. There is no fix next to `**kwargs`, across a comment, or
 then it is a hint.
 
 ## Known limits
-Assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
+Mostly assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
 tensor meets is not known to be a tensor, and after `torch.set_default_device` or inside `with torch.device(...)`.
 """
 
@@ -72,7 +72,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
         name="new-tensor-default-device",
         summary="a tensor made without a device meets tensors that may be on an accelerator",
         since="0.1.0",
-        level="assume",
+        level="certain / assume",
         severity=Severity.ERROR,
         fix="sometimes",
         words=("torch",),

@@ -195,6 +195,7 @@ def test_json_rows_have_every_key() -> None:
             "code": "DEV501",
             "name": "create-then-move",
             "severity": "warning",
+            "certainty": "certain",
             "message": "tensor is made on the CPU, then copied to `cuda`",
             "filename": "a.py",
             "cell": None,
