@@ -15,6 +15,7 @@ from devlint import knowledge
 from devlint.facts.callers import chain
 from devlint.facts.events import ApiCall, Compare, Operand
 from devlint.facts.frozen import replace
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
@@ -186,9 +187,8 @@ def _may_be_index(machine: Devices, name: str) -> bool:
     for function in (machine.function, machine.functions.get(machine.name.rpartition(".")[0])):
         if function is None or isinstance(function.node, ast.Lambda):
             continue
-        spec = function.node.args
-        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
-            if argument.arg == name:
-                annotation = argument.annotation
-                return annotation is not None and _MAY_BE_INDEX.search(machine.text(annotation)) is not None
+        argument = parameter_of(function.node.args, name)
+        if argument is not None:
+            annotation = argument.annotation
+            return annotation is not None and _MAY_BE_INDEX.search(machine.text(annotation)) is not None
     return False

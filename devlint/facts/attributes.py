@@ -13,6 +13,7 @@ from devlint.facts.devices import OF_TENSOR
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.operations import symbol
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, UNKNOWN, Place, Symbol, Value
 from devlint.model import Origin
 
@@ -81,7 +82,8 @@ class Attributes(Calls):
         spec = self.function.node.args if self.function is not None else None
         if spec is None or not isinstance(node, ast.Name):
             return False
-        said = next((a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == node.id), None)
+        argument = parameter_of(spec, node.id)
+        said = argument.annotation if argument is not None else None
         qualname = self.qualify(said) if isinstance(said, (ast.Name, ast.Attribute)) else None
         return qualname is not None and "." in qualname and not qualname.startswith(("torch.", "typing.", "."))
 

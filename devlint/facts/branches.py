@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING
 from devlint.facts.callers import Callers, given, is_private
 from devlint.facts.events import Meet
 from devlint.facts.machine import Function
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import holds, walk
 from devlint.facts.programs import is_cpu
 from devlint.facts.scan import Site
-from devlint.facts.signatures import default_of
+from devlint.facts.signatures import default_of, parameter_of
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites
 
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
-
-
-def holds(outer: ast.AST, inner: ast.AST) -> bool:
-    return any(node is inner for node in walk(outer))
 
 
 # -- for the host -----------------------------------------------------------------------------------------------------
@@ -151,10 +147,9 @@ def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
 
 def is_off(arguments: ast.arguments, name: str) -> bool:
     """Whether a parameter is False or None where a call does not say: by default, or as it has no default."""
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     default = default_of(arguments, name)
     if default is None:
-        return any(a.arg == name for a in every)
+        return parameter_of(arguments, name) is not None
     return isinstance(default, ast.Constant) and default.value in (False, None)
 
 

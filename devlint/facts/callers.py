@@ -17,6 +17,7 @@ from devlint.facts.machine import Function
 from devlint.facts.nodes import children, statements, walk
 from devlint.facts.parameters import is_tensor_annotation
 from devlint.facts.scan import FunctionScan, Scan, Site
+from devlint.facts.signatures import parameter_of, positional_names
 
 #: Methods that Python or torch call on the host by contract.
 _HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
@@ -350,9 +351,7 @@ class Callers:
             isinstance(c, ast.Call) and getattr(c.func, "attr", "") in TO_HOST for c in chain(argument)
         ):
             return False
-        spec = caller.node.args
-        own = {a.arg: a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
-        found = own.get(start.id)
+        found = parameter_of(caller.node.args, start.id)
         if found is None or start.id in ("self", "cls") or caller.bound.get(start.id):
             return False
         class_ = self.classes.get(caller.owner.name) if caller.owner is not None else None
@@ -363,8 +362,7 @@ class Callers:
     @staticmethod
     def position(function: Function, parameter: str) -> int:
         """The place of a parameter among the positional arguments of a call; -1 for a keyword-only one."""
-        spec = function.node.args
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        names = positional_names(function.node.args)
         if names[:1] == ["self"] or names[:1] == ["cls"]:
             names = names[1:]
         return names.index(parameter) if parameter in names else -1

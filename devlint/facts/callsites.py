@@ -24,7 +24,7 @@ from devlint.facts.flow import Flow
 from devlint.facts.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
 from devlint.facts.machine import Function
 from devlint.facts.neighbours import CANDIDATES, Looked, Make, Neighbours
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import encloses, walk
 from devlint.facts.parameters import Evidence
 from devlint.facts.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.project import Loaded, Reach
@@ -418,9 +418,3 @@ def is_moved_later(site: Site, argument: ast.expr) -> bool:
             ]
             names |= {t.id for t in targets if isinstance(t, ast.Name)}
     return not names.isdisjoint(moved_after(around, site.call))
-
-
-def encloses(outer: ast.AST, inner: ast.AST) -> bool:
-    """Whether a node's rows are within those of another."""
-    first, last = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
-    return bool(first <= getattr(inner, "lineno", -1) <= last)

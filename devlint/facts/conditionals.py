@@ -15,6 +15,7 @@ from devlint.facts.machine import State, join_states
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE, symbol
 from devlint.facts.options import last_option
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import CPU, NONE, NOTHING, Value, either, is_surely_accelerator, may_be_accelerator
 
 
@@ -189,8 +190,7 @@ class Conditionals(Assignments):
 
     def is_parameter(self, name: str) -> bool:
         """Whether a name is a parameter of the function that is run."""
-        spec = self.function.node.args if self.function is not None else None
-        return spec is not None and any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+        return self.function is not None and parameter_of(self.function.node.args, name) is not None
 
     def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
         """A variable that got a device in one branch and another in the other is a chosen device."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import CONVERSIONS, is_tensor_annotation
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import CPU, HOME, NO_TENSOR, Value
 from devlint.model import Origin
 
@@ -81,8 +82,7 @@ def as_tensor(machine: Machine, name: str, value: Value | None) -> Value | None:
         return None  # what else shows that it may be a tensor says the same
     if value is not None and (value.kind != "unknown" or value.device or value.type_name not in (None, NO_TENSOR)):
         return None
-    spec = function.node.args
-    argument = next((a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == name), None)
+    argument = parameter_of(function.node.args, name)
     if argument is None:
         return None
     annotated = is_tensor_annotation(argument.annotation, machine.imports.names)

@@ -14,6 +14,7 @@ from devlint.facts.callers import TO_HOST, chain
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import knows_other_tensors
 from devlint.facts.placed import is_left_on_host
+from devlint.facts.signatures import named_parameters
 from devlint.facts.values import CPU, HOME, Value
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ def given(machine: Methods) -> set[str]:
     function = machine.function
     if function is None:
         return set()
-    spec = function.node.args
-    names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+    names = {a.arg for a in named_parameters(function.node.args)}
     own = machine.scan.functions.get(id(function.node))
     for loop in own.assigns if own is not None else ():
         if isinstance(loop, (ast.For, ast.comprehension)):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.branches import (
     asks_for_array,
-    holds,
     is_made_for_host,
     is_made_of_array,
     is_never_taken,
@@ -24,9 +23,10 @@ from devlint.facts.callers import chain, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.flags import is_switched_off
 from devlint.facts.machine import Function
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import holds, walk
 from devlint.facts.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.results import is_shown, returns_host_data
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import CPU, HOME
 from devlint.project_files import is_installable
 
@@ -157,8 +157,8 @@ def is_of_own_class(sites: CallSites, event: Use) -> bool:
     spec = getattr(function, "args", None)
     if not isinstance(node, ast.Name) or not isinstance(spec, ast.arguments):
         return False
-    parameters = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
-    said = next((a.annotation for a in parameters if a.arg == node.id), None)
+    parameter = parameter_of(spec, node.id)
+    said = parameter.annotation if parameter is not None else None
     names = (
         {last_name(n) for n in walk(said) if isinstance(n, (ast.Name, ast.Attribute))} if said is not None else set()
     )

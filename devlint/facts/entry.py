@@ -16,6 +16,7 @@ from devlint.facts.operations import CPU_PLACE, HOST_BATCH, symbol
 from devlint.facts.parameters import Evidence, is_tensor_annotation
 from devlint.facts.registration import Registration
 from devlint.facts.scan import FunctionScan
+from devlint.facts.signatures import named_parameters
 from devlint.facts.torch_classes import FAMILY_KIND
 from devlint.facts.values import (
     BATCH,
@@ -75,7 +76,7 @@ class Entry(Registration):
         node = function.node
         assert not isinstance(node, ast.Lambda)
         spec = node.args
-        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+        every = named_parameters(spec)
         owner = function.owner
         is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
         static = is_static(node)

@@ -15,10 +15,10 @@ from devlint.facts.callers import Callers, given, is_own_attribute, is_private, 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.events import Event, Meet
 from devlint.facts.machine import Function
-from devlint.facts.nodes import children, walk
+from devlint.facts.nodes import children, holds, walk
 from devlint.facts.project import is_imported
 from devlint.facts.scan import Site
-from devlint.facts.signatures import Plain, default_of
+from devlint.facts.signatures import Plain, default_of, parameter_of
 from devlint.facts.unmoved import below_super, names_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def is_called_in_vain(sites: CallSites, home: Looked, class_: ClassFacts, name: 
                     continue
             if owner is not class_.node or not is_own_attribute(node, name) or id(node) not in called:
                 return False
-            inside = next((m for m in class_.methods.values() if any(n is node for n in walk(m))), None)
+            inside = next((m for m in class_.methods.values() if holds(m, node)), None)
             if inside is None:
                 return False
             if not is_dead(sites, home, class_, inside, node):
@@ -274,8 +274,7 @@ def given_at(call: ast.Call, name: str, position: int, default: ast.expr | None)
 
 def is_kept_parameter(function: Plain, name: str) -> bool:
     """Whether a name is a parameter of a function that nothing in it binds anew."""
-    spec = function.args
-    if not any(a.arg == name for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)):
+    if parameter_of(function.args, name) is None:
         return False
     names = (n for n in walk(function) if isinstance(n, (ast.Name, ast.arg)))
     bound = [n for n in names if isinstance(n, ast.arg) or not isinstance(n.ctx, ast.Load)]

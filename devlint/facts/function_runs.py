@@ -10,7 +10,7 @@ from devlint.facts.events import Creation, Guards
 from devlint.facts.factories import FROM_DATA
 from devlint.facts.frozen import replace
 from devlint.facts.machine import Function, State
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import holds, walk
 from devlint.facts.operations import CPU_PLACE
 from devlint.facts.unread_calls import UnreadCalls
 from devlint.facts.values import CPU, HOME, NONE, NOTHING, SOMEWHERE, Device, Place, Value, merge
@@ -142,7 +142,7 @@ class FunctionRuns(UnreadCalls):
         if evidence is not None:
             tensors |= evidence.tensors | evidence.annotated
         for node in walk(function.node):
-            if isinstance(node, (ast.If, ast.IfExp)) and place in walk(node) and place not in walk(node.test):
+            if isinstance(node, (ast.If, ast.IfExp)) and holds(node, place) and not holds(node.test, place):
                 if any(isinstance(n, ast.Name) and n.id in tensors for n in walk(node.test)):
                     return True
         return False

@@ -11,6 +11,7 @@ from devlint.facts.callers import last_name
 from devlint.facts.frozen import replace
 from devlint.facts.machine import Function
 from devlint.facts.own_methods import OwnMethods
+from devlint.facts.signatures import positional_names
 from devlint.facts.special_calls import TO_TENSOR
 from devlint.facts.summaries import DEPTH
 from devlint.facts.values import COMPUTED, CPU, NOTHING, Value
@@ -86,7 +87,7 @@ class Functions(OwnMethods):
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""
         spec = node.args
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        names = positional_names(spec)
         plain = not (spec.vararg or spec.kwarg or spec.kwonlyargs or spec.defaults)
         if home is not self.function or not plain or len(names) != len(arguments.values) or arguments.keywords:
             return None

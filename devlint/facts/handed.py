@@ -14,6 +14,7 @@ from devlint.facts.events import Creation, Handed
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.parameters import reads_like_device
+from devlint.facts.signatures import named_parameters
 from devlint.facts.values import CPU, GUESS, Value
 from devlint.model import Origin
 
@@ -89,10 +90,8 @@ def is_given(creation: Creation, name: str) -> bool:
 
 def device_parameters(machine: Entry, function: Function) -> tuple[str, ...]:
     """The parameters of a function that are devices."""
-    spec = function.node.args
     devices = machine.evidence_of(function).devices
-    every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
-    return tuple(a.arg for a in every if a.arg in devices or reads_like_device(a.arg))
+    return tuple(a.arg for a in named_parameters(function.node.args) if a.arg in devices or reads_like_device(a.arg))
 
 
 def offers_device(machine: Entry, function: Function, bound: Mapping[str, Value], options: tuple[str, ...]) -> bool:
@@ -107,7 +106,7 @@ def offers_device(machine: Entry, function: Function, bound: Mapping[str, Value]
     own = machine.scan.functions.get(id(function.node))
     asked = {a.value.id for a in own.attributes if isinstance(a.value, ast.Name)} if own is not None else set()
     is_method = function.owner is not None and "." not in function.name[len(function.owner.name) + 1 :]
-    for index, argument in enumerate((*spec.posonlyargs, *spec.args, *spec.kwonlyargs)):
+    for index, argument in enumerate(named_parameters(spec)):
         name = argument.arg
         if name in options or (is_method and not index):
             continue

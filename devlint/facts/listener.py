@@ -12,6 +12,7 @@ from devlint.facts.machine import Function
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE
 from devlint.facts.results import is_made_on_host
+from devlint.facts.signatures import named_parameters
 from devlint.facts.values import BATCH, CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -155,5 +156,4 @@ def is_made_of(node: ast.expr, name: str) -> bool:
 
 
 def parameters(function: Function) -> set[str]:
-    spec = function.node.args
-    return {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}
+    return {a.arg for a in named_parameters(function.node.args)} - {"self", "cls"}

@@ -72,3 +72,14 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 pending += filter(None, part)
             elif isinstance(part, ast.AST):
                 pending.append(part)
+
+
+def holds(outer: ast.AST, inner: ast.AST) -> bool:
+    """Whether a node is another one or stands somewhere below it."""
+    return any(node is inner for node in walk(outer))
+
+
+def encloses(outer: ast.AST, inner: ast.AST) -> bool:
+    """Whether a node starts on one of the rows of another."""
+    first, last = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
+    return bool(first <= getattr(inner, "lineno", -1) <= last)

@@ -12,6 +12,7 @@ from devlint.facts.events import Clock, ColdTimer, Compare
 from devlint.facts.frozen import replace
 from devlint.facts.narrowing import Narrowing
 from devlint.facts.operations import CPU_PLACE, symbol
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, grown, merge
 from devlint.model import Origin
 
@@ -146,12 +147,11 @@ class Operators(Narrowing):
             node = node.func if isinstance(node, ast.Call) else node.value
         if not isinstance(node, ast.Name) or self.function is None or not self.assume or self.host:
             return None
-        spec = self.function.node.args
-        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
-            if argument.arg == node.id and self.state.env.get(node.id) is NOTHING and argument.arg != "self":
-                origin = Origin(self.span(argument), f"`{node.id}` is an argument, which may be on an accelerator")
-                return Value("tensor", HOME, None, because=(origin,))
-        return None
+        argument = parameter_of(self.function.node.args, node.id)
+        if argument is None or node.id == "self" or self.state.env.get(node.id) is not NOTHING:
+            return None
+        origin = Origin(self.span(argument), f"`{node.id}` is an argument, which may be on an accelerator")
+        return Value("tensor", HOME, None, because=(origin,))
 
     def unary(self, node: ast.UnaryOp) -> Value:
         value = self.evaluate(node.operand)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
 from devlint.facts.frozen import replace
+from devlint.facts.nodes import holds
 from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -180,7 +181,7 @@ def _may_swap(path: str, body: ast.AST, creation: Creation, move: ast.Call) -> b
             if not isinstance(block, list):
                 continue
             simple = [s for s in block if isinstance(s, (ast.Expr, ast.Assign))]
-            makers = [s for s in simple if any(n is creation.node for n in ast.walk(s.value))]
+            makers = [s for s in simple if holds(s.value, creation.node)]
             movers = [s for s in simple if s.value is move]
             if makers and movers and makers[0].lineno < movers[0].lineno:
                 root = path.split(".", 1)[0]

@@ -12,6 +12,7 @@ from typing import TypeVar
 from devlint.facts.events import NO_GUARDS, Guards, Scope
 from devlint.facts.flow import Flow
 from devlint.facts.nodes import children
+from devlint.facts.signatures import named_parameters
 from devlint.model import Origin, Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -209,8 +210,7 @@ class Outline:
 
 def parameters(function: FunctionNode) -> set[str]:
     spec = function.args
-    every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *filter(None, (spec.vararg, spec.kwarg))]
-    return {a.arg for a in every}
+    return {a.arg for a in (*named_parameters(spec), *filter(None, (spec.vararg, spec.kwarg)))}
 
 
 def own_nodes(scope: ast.AST, through_functions: bool = False) -> Iterator[ast.AST]:

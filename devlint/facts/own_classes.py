@@ -15,6 +15,7 @@ from devlint.facts.devices import parse_device
 from devlint.facts.expressions import literal
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import statements, walk
+from devlint.facts.signatures import positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
 from devlint.model import Origin, Span
 
@@ -113,7 +114,7 @@ class OwnClasses(Definitions):
             return value
         spec = found[1].args
         _, arguments, default = made
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        names = positional_names(spec)
         constants = {
             **dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)),
             **{a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None},

@@ -12,6 +12,7 @@ from devlint.facts import documented
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.scan import FunctionScan
+from devlint.facts.signatures import default_of, named_parameters
 from devlint.facts.values import GUESS, Value
 
 #: Attributes that a tensor has and an ndarray, a module, a list or a number has not [torch.Tensor's documentation].
@@ -172,7 +173,7 @@ class Evidence:
         self.parted: set[str] = set()  # of which a part is moved: `batch["image"].to(device)`
         self.used_as_tensors: set[str] = set()  # names of any kind that are used as only tensors can be
         arguments = node.args
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        every = named_parameters(arguments)
         self.parameters = {a.arg for a in every}
         noted = [(a.arg, a.annotation) for a in every if a.annotation is not None]
         annotated = {name for name, note in noted if not says_container(note)}
@@ -430,12 +431,8 @@ def names_in(node: ast.expr) -> Iterable[str]:
 
 def none_by_default(arguments: ast.arguments, name: str) -> bool:
     """Whether a parameter's default is None."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    pairs = [
-        *zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    return any(a.arg == name and isinstance(d, ast.Constant) and d.value is None for a, d in pairs)
+    default = default_of(arguments, name)
+    return isinstance(default, ast.Constant) and default.value is None
 
 
 def root_name(node: ast.expr) -> str:

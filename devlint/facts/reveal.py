@@ -10,7 +10,9 @@ from devlint.errors import SourceError
 from devlint.facts.analysis import interpret
 from devlint.facts.flow import Flow
 from devlint.facts.machine import SourceLike
+from devlint.facts.nodes import encloses
 from devlint.facts.project import Project
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import TENSOR_KINDS, Value, merge
 from devlint.model import Origin, Span
 from devlint.settings import Settings
@@ -93,17 +95,10 @@ def why_unknown(node: ast.expr, value: Value, flow: Flow) -> str:
         return "one side is unknown"
     if isinstance(node, ast.Name):
         for function in flow.functions.values():
-            spec = function.node.args
-            for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
-                if argument.arg == node.id and _inside(node, function.node):
-                    return f"`{node.id}` is an argument, and nothing shows that it is a tensor"
+            if parameter_of(function.node.args, node.id) is not None and encloses(function.node, node):
+                return f"`{node.id}` is an argument, and nothing shows that it is a tensor"
         return f"`{node.id}` comes from something unknown, or is on different devices by the path taken"
     return f"nothing binds `{flow.text(node)}` to something known"
-
-
-def _inside(node: ast.AST, function: ast.AST) -> bool:
-    first, last = getattr(function, "lineno", 0), getattr(function, "end_lineno", 0)
-    return bool(first <= getattr(node, "lineno", 0) <= last)
 
 
 def row_of(origin: Origin, source: Source) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from devlint.facts.callers import chain
 from devlint.facts.nodes import walk
+from devlint.facts.signatures import named_parameters
 from devlint.facts.values import Symbol, Value
 
 HOPS = 4  # names that stand for one another
@@ -17,7 +18,7 @@ def roots(function: ast.AST, node: ast.expr, value: Value) -> list[str]:
     spec = getattr(function, "args", None)
     if not isinstance(spec, ast.arguments):
         return []
-    parameters = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}
+    parameters = {a.arg for a in named_parameters(spec)} - {"self", "cls"}
     named = {place.name.split(".", 1)[0] for place in value.device if isinstance(place, Symbol) and "." in place.name}
     return sorted(parameters.intersection({*named, *starts(function, node)}))
 

@@ -9,6 +9,21 @@ from typing import TypeAlias
 Plain: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def positional_names(arguments: ast.arguments) -> list[str]:
+    """The names of the parameters that a call may give by position."""
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+
+
+def named_parameters(arguments: ast.arguments) -> list[ast.arg]:
+    """All parameters but `*args` and `**kwargs`, in the order in which they are written."""
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def parameter_of(arguments: ast.arguments, name: str) -> ast.arg | None:
+    """The parameter of a name, `*args` and `**kwargs` left out; None where there is none."""
+    return next((a for a in named_parameters(arguments) if a.arg == name), None)
+
+
 def default_of(arguments: ast.arguments, name: str) -> ast.expr | None:
     """The default of a parameter; None where it has none."""
     plain = [*arguments.posonlyargs, *arguments.args]
@@ -27,7 +42,7 @@ def lacks_arguments(node: Plain, call: ast.Call, first: int, named: Collection[s
     if marks or starred:
         return False
     spec = node.args
-    plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    plain = positional_names(spec)
     needed = plain[: len(plain) - len(spec.defaults)][first + len(call.args) :]
     needed += [a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
     return not {*named, *(k.arg for k in call.keywords)}.issuperset(needed)

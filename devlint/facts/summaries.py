@@ -10,7 +10,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.function_runs import FunctionRuns
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.parameters import is_tensor_annotation
-from devlint.facts.signatures import lacks_arguments
+from devlint.facts.signatures import lacks_arguments, named_parameters, positional_names
 from devlint.facts.values import COMPUTED, NOTHING, UNKNOWN, Place, Symbol, Value, merge
 
 DEPTH = 4  # calls of the file's own functions followed into each other
@@ -140,8 +140,7 @@ class Summaries(FunctionRuns):
         start = (home or self).span(function.node).start
         if not names_scope(value, start):
             return value
-        spec = function.node.args
-        names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+        names = {a.arg for a in named_parameters(function.node.args)}
         given: dict[str, str] | None = None
 
         def here(place: Place | Symbol) -> Place | Symbol | None:
@@ -185,8 +184,7 @@ class Summaries(FunctionRuns):
                     self.move_in_place(path, summary.moved[name])
 
     def argument_nodes(self, function: Function, node: ast.Call, on_self: bool) -> list[tuple[str, ast.expr]]:
-        spec = function.node.args
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)][on_self:]
+        names = positional_names(function.node.args)[on_self:]
         pairs = list(zip(names, node.args, strict=False))
         return pairs + [(k.arg, k.value) for k in node.keywords if k.arg is not None]
 
@@ -211,7 +209,7 @@ class Summaries(FunctionRuns):
         self, function: Function, arguments: list[Value], keywords: dict[str, Value]
     ) -> dict[str, Value]:
         spec = function.node.args
-        names = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+        names = positional_names(spec)
         bound: dict[str, Value] = dict(zip(names, arguments, strict=False))
         if spec.vararg is not None:
             bound[spec.vararg.arg] = Value("tuple", elements=tuple(arguments[len(names) :]))

@@ -14,6 +14,7 @@ from devlint.facts.callers import chain, is_self_attribute, last_name, lineage, 
 from devlint.facts.classes import ClassFacts
 from devlint.facts.nodes import walk
 from devlint.facts.scan import Site
+from devlint.facts.signatures import positional_names
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites
@@ -137,7 +138,7 @@ def is_kept_by(sites: CallSites, call: ast.Call, key: int | str, depth: int) -> 
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name
     ]
     for node in found:
-        plain = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+        plain = positional_names(node.args)
         if isinstance(key, int):
             if plain[:1] == ["self"]:
                 plain = plain[1:]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from devlint.facts.callers import chain, is_static, last_name
 from devlint.facts.classes import ClassFacts
 from devlint.facts.nodes import walk
-from devlint.facts.signatures import Plain, default_of
+from devlint.facts.signatures import Plain, default_of, parameter_of, positional_names
 from devlint.facts.values import Value
 
 DEPTH = 3  # methods that call each other
@@ -86,8 +86,7 @@ def is_plain_value(class_: ClassFacts, method: Plain, node: ast.expr, name: str)
     if isinstance(node, ast.Dict):
         return all(is_plain_value(class_, method, each, "") for each in node.values)
     if isinstance(node, ast.Name):
-        spec = method.args
-        given = next((a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == node.id), None)
+        given = parameter_of(method.args, node.id)
         if given is not None:
             said = given.annotation
             return (isinstance(said, ast.Name) and said.id in ("int", "float", "str", "bool")) or is_number(
@@ -118,8 +117,7 @@ def reads_state(class_: ClassFacts, node: Plain, depth: int = 0) -> bool:
     """Whether a method reads what may be a tensor or a module of its object, or hands the object on."""
     if is_static(node):
         return False
-    spec = node.args
-    plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    plain = positional_names(node.args)
     if not plain or depth > DEPTH or node.decorator_list:
         return True
     own = {id(n.value): n for n in walk(node) if isinstance(n, ast.Attribute)}

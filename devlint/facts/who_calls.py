@@ -15,6 +15,7 @@ from devlint.facts.neighbours import CANDIDATES, Looked, Neighbours
 from devlint.facts.nodes import walk
 from devlint.facts.project import is_imported
 from devlint.facts.scan import Site
+from devlint.facts.signatures import positional_names
 
 
 class WhoCalls:
@@ -199,4 +200,4 @@ class WhoCalls:
 def plain_names(node: ast.AST) -> list[str]:
     """The names of a function's parameters that may be given by position."""
     spec = getattr(node, "args", None)
-    return [a.arg for a in (*spec.posonlyargs, *spec.args)] if isinstance(spec, ast.arguments) else []
+    return positional_names(spec) if isinstance(spec, ast.arguments) else []
