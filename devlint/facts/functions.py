@@ -107,7 +107,7 @@ class Functions(OwnMethods):
             mapped = self.call_map(node, arguments)
             if mapped is not None:
                 return mapped
-        return super().call_builtin(node, name, arguments)
+        return OwnMethods.call_builtin(self, node, name, arguments)
 
     def call_map(self, node: ast.Call, arguments: Arguments) -> Value | None:
         """`q, k, v = map(lambda t: rearrange(t, pattern), (q, k, v))`: what the function gives for each; None: not known."""

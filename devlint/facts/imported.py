@@ -111,7 +111,7 @@ class Imported(Functions):
     ) -> Value:
         owner = function.owner
         if not isinstance(owner, AdoptedClass):
-            return super().call_function(function, arguments, keywords, node, on_self)
+            return Functions.call_function(self, function, arguments, keywords, node, on_self)
         home, original = owner.home, owner.original
         if isinstance(function.node, ast.Lambda) or home is None or original is None:
             return NOTHING

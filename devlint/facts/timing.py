@@ -99,7 +99,7 @@ class Timing(Imported):
                         self.wait()
                     place = step.watch.start if home is self else node
                     self.bind(key, Value("clock", reading=self.current_reading(place, step.watch.clock)))
-        return super().call_on(node, receiver, function, arguments)
+        return Imported.call_on(self, node, receiver, function, arguments)
 
     def read(self, node: ast.expr, watch: Stopwatch, first: Reading, home: Imported) -> None:
         """The second reading of a stopwatch, which the code reaches at `node`."""
@@ -134,7 +134,7 @@ class Timing(Imported):
     def call_namespace(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         if qualname in _REPEATERS and arguments.values:
             self.repeated(node, qualname, arguments.nodes[0], arguments.values[0])
-        return super().call_namespace(node, qualname, arguments)
+        return Imported.call_namespace(self, node, qualname, arguments)
 
     def timed_by_magic(self, node: ast.AnnAssign, magic: str) -> None:
         """`%timeit` runs an expression, or an assignment that is not kept, between two readings."""
