@@ -93,9 +93,12 @@ class CallSites:
         shown: list[Origin] = []
         given = is_argument = False
         for origin in operand.value.because:
-            is_module = operand.value.kind == "module"
-            places = self._checked.assumed_modules if is_module else self._checked.assumed
-            assumed = places.get(origin.span) if origin.path is None else None
+            if origin.path is not None:
+                continue
+            # what is read from a module that is an argument is where the module is
+            module = self._checked.assumed_modules.get(origin.span)
+            is_module = module is not None
+            assumed = module or self._checked.assumed.get(origin.span)
             if assumed is None:
                 continue
             is_argument = True

@@ -151,6 +151,8 @@ class Registration(Expressions):
         made = value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False
         if not made or self.in_init or self.host or not self.assume or not owner.is_module:
             return
+        if any(creation.function == "torch.from_numpy" for creation in value.made):
+            return  # what is packed with numpy is packed on the host, before the module moves
         level = self.conflict(CPU, HOME)
         if level is None:
             return

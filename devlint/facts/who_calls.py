@@ -162,7 +162,7 @@ class WhoCalls:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 found |= set(map(last_name, targets))
             elif isinstance(node, ast.arg) and node.annotation is not None:
-                if self.names(looked, node.annotation, path, class_name):
+                if any(self.names(looked, part, path, class_name) for part in classes_in(node.annotation)):
                     found.add(node.arg)
         return with_aliases(looked.loaded.tree, found - {""})
 
@@ -195,6 +195,11 @@ class WhoCalls:
             path,
             name,
         )
+
+
+def classes_in(annotation: ast.expr) -> list[ast.expr]:
+    """The names in an annotation that may be classes: both of `Depth | Canny`, that of `Optional[Depth]`."""
+    return [node for node in walk(annotation) if isinstance(node, (ast.Name, ast.Attribute))]
 
 
 def plain_names(node: ast.AST) -> list[str]:

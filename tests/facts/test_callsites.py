@@ -550,3 +550,42 @@ def test_further_names_of_a_function_are_called_for_it(checked: Checked) -> None
             return checksum(row.ids)
     """
     assert codes(checked({"tools.py": tools})) == []
+
+
+SHIFT = """
+    import torch
+    class Shift:
+        def __call__(self, x: torch.Tensor):
+            return x + torch.zeros(3)
+"""
+
+
+@pytest.mark.parametrize("annotation", ["Shift", "Shift | Scale", "Optional[Shift]", "Union[Scale, Shift]"])
+def test_an_object_is_called_by_an_annotated_name(checked: Checked, annotation: str) -> None:
+    caller = f"""
+        import numpy as np, torch
+        from typing import Optional, Union
+        from tools import Shift
+        def prepare(change: {annotation}, path):
+            return change(torch.from_numpy(np.load(path)))
+    """
+    assert codes(checked({"tools.py": SHIFT})) == ["DEV102"]
+    assert codes(checked({"tools.py": SHIFT, "sample.py": caller})) == []
+
+
+def test_parameters_of_a_module_that_calls_hand_over_unmoved_are_on_the_host(checked: Checked) -> None:
+    perturb = """
+        import torch
+        def perturb(network, noise):
+            for n, p in zip(noise, network.parameters()):
+                p.data += torch.FloatTensor(n)
+    """
+    caller = """
+        import torch
+        from tools import perturb
+        def worker(noise):
+            actor = torch.nn.Linear(3, 1)
+            perturb(actor, noise)
+    """
+    assert codes(checked({"tools.py": perturb})) == ["DEV102"]
+    assert codes(checked({"tools.py": perturb, "workers.py": caller})) == []
