@@ -163,6 +163,18 @@ class CallSites:
         """A function of the checked file by its qualified name there."""
         return self._checked.functions.get(name)
 
+    def function_at(self, start: int) -> Function | None:
+        """The function of the checked file that begins at a place, which tells the symbols of its variables apart."""
+        known = self._checked.functions.values()
+        return next((each for each in known if self._checked.span(each.node).start == start), None)
+
+    def functions_around(self, start: int) -> Iterator[Function]:
+        """The functions of the checked file in which a place is."""
+        for each in self._checked.functions.values():
+            span = self._checked.span(each.node)
+            if span.start <= start < span.end:
+                yield each
+
     def function_given(self, origin: Origin) -> Function | None:
         """The function of the checked file whose parameter, a module, an origin speaks of."""
         assumed = self._checked.assumed_modules.get(origin.span) if origin.path is None else None

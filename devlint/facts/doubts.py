@@ -22,6 +22,8 @@ from devlint.facts.branches import (
 from devlint.facts.callers import chain, last_name, moved_after, moves
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.flags import is_switched_off
+from devlint.facts.given_devices import is_given_cpu
+from devlint.facts.hooked import is_hooked
 from devlint.facts.machine import Function
 from devlint.facts.nodes import holds, walk
 from devlint.facts.on_purpose import is_copied_to_host, is_rehomed
@@ -48,13 +50,19 @@ _LEGACY = "torch.Tensor"
 
 def refuted(sites: CallSites, event: Event) -> bool:
     """Whether the project shows that what an event says does not happen."""
-    if isinstance(event, Meet) and event.off.value.kind == "module" and is_prepared(sites, event):
+    if (
+        isinstance(event, Meet)
+        and event.off.value.kind == "module"
+        and (is_prepared(sites, event) or is_hooked(sites, event))
+    ):
         return True
     if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
+        return True
+    if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
         return True
     if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
         return True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from devlint.facts import grown_lists
 from devlint.facts import guards as conditions
 from devlint.facts.api_calls import note_truth
+from devlint.facts.callers import last_name
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
 from devlint.facts.loops import Loops
@@ -18,6 +20,9 @@ from devlint.facts.values import CPU, NONE, NOTHING, UNKNOWN, Value
 #: Errors of a version without a name: what handles them is for that version.
 _LACKS = frozenset({"AttributeError", "ImportError", "ModuleNotFoundError"})
 _ENDS = {("sys", "exit"), ("os", "_exit"), ("pytest", "skip"), ("pytest", "exit"), ("parser", "error")}
+#: Names of context managers in which modules are made without memory, or on another device than the CPU:
+#: `init_empty_weights` [accelerate/big_modeling.py], `zero.Init`, `OnDevice` [deepspeed].
+_PLACES = re.compile(r"(^|_)(empty|meta|device)(_|$)|^(Init|OnDevice)$")
 
 
 class Flow(Loops):
@@ -130,7 +135,7 @@ class Flow(Loops):
         self.state.card, self.state.default = card, default
 
     def enter(self, node: ast.expr, value: Value) -> None:
-        """A context manager takes effect: `torch.device(...)`, `torch.cuda.device(i)`."""
+        """A context manager takes effect: `torch.device(...)`, `torch.cuda.device(i)`, `init_empty_weights()`."""
         if value.kind == "device":
             self.state.default = value if value.device != CPU else None
             return
@@ -140,8 +145,16 @@ class Flow(Loops):
                 number = self.evaluate(node.args[0]).constant if node.args else None
                 self.state.card = number if isinstance(number, int) and not isinstance(number, bool) else None
                 return
-        if value.kind in ("unknown", "none") and ".device(" in self.text(node):
+        unknown = value.kind in ("unknown", "none") and ".device(" in self.text(node)
+        if unknown or _PLACES.search(last_name(chosen(node))) is not None:
             self.state.default = Value("device")
+
+
+def chosen(node: ast.expr) -> ast.expr:
+    """What a context manager is made by: `init_empty_weights` of `init_empty_weights(include_buffers=True)`."""
+    while isinstance(node, (ast.Call, ast.IfExp)):
+        node = node.func if isinstance(node, ast.Call) else node.body
+    return node
 
 
 def ends_the_run(function: ast.expr) -> bool:
