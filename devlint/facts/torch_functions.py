@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from devlint.facts import guesses, randomness
@@ -51,6 +51,9 @@ _SIZED = frozenset(
 _PLACED = frozenset({"device_map", "device", "load_in_8bit", "load_in_4bit", "quantization_config", "tp_plan"})
 #: What gives a tensor the shape in its arguments.
 _SHAPED = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
+#: Parameters that are numbers in every operator that has them, where no tensor is wanted; a 0-dim tensor is read as one.
+#: [native_functions.yaml: `Scalar`, `float`]
+NUMBERS = frozenset({"alpha", "beta", "delta", "eps", "fill_value", "lambd", "negative_slope", "threshold", "value"})
 _BOUNDS = frozenset({"clamp", "clip", "clamp_", "clip_"})
 #: What is differentiated, and its gradients: they are where it is [torch/csrc/autograd/engine.cpp, validate_outputs].
 _ROOTS = {
@@ -111,6 +114,8 @@ class TorchFunctions(SizedTensors):
         ):
             # a number beside it makes a 0-dim bound a number too [torch's argument parser: clamp(Tensor, Number, Number)]
             operands = [o for i, o in enumerate(operands) if i == 0 or o.value.zero_dim is False]
+        numbers = set(map(id, given_as_numbers(record, arguments)))
+        operands = [o for i, o in enumerate(operands) if i == written or id(o.node) not in numbers]
         mixing = record.mixing
         if mixing is None and written is not None and out is not None:
             mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
@@ -218,6 +223,19 @@ class TorchFunctions(SizedTensors):
             origin = self.origin(node, "created here")
             return Value("module", self.default_device().device, because=(origin,), ident=origin.span)
         return Value(kind, UNKNOWN, zero_dim)
+
+
+def given_as_numbers(record: Record, arguments: Arguments) -> Iterator[ast.expr]:
+    """The arguments of a call that the operator takes for numbers, see `NUMBERS`."""
+    wanted = NUMBERS.difference(record.params[i] for i in record.tensor_params)
+    for name, (node, _) in arguments.keywords.items():
+        if name in wanted:
+            yield node
+    if not wanted.isdisjoint(record.params[:1]):
+        return  # a deprecated order of the arguments: `addmm(beta, input, alpha, mat1, mat2)`
+    for name, node in zip(record.params, arguments.nodes, strict=False):
+        if name in wanted:
+            yield node
 
 
 def reduces_first(qualname: str, arguments: Arguments) -> bool:

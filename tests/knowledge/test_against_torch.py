@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from devlint import knowledge
+from devlint.facts.torch_functions import NUMBERS
 from devlint.knowledge import Version
 
 torch = pytest.importorskip("torch")
@@ -55,6 +56,27 @@ def resolved(qualname: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return None if module is None else getattr(module, name, None)
+
+
+def test_parameters_that_are_numbers_are_so_in_every_operator() -> None:
+    plain = {"number", "float", "int", "Optional[number]", "Optional[float]", "Optional[int]"}
+    schemas = [s for s in torch._C._jit_get_all_schemas() if s.name.startswith("aten::") and "_" not in s.name[:7]]
+    tensors = {
+        (schema.name, argument.name)
+        for schema in schemas
+        for argument in schema.arguments
+        if argument.name in NUMBERS and str(argument.type) not in plain
+    }
+    # a tensor of one value, which is read; one that is no number there
+    read = {
+        "aten::fill",
+        "aten::fill_",
+        "aten::index_fill",
+        "aten::index_fill_",
+        "aten::masked_fill",
+        "aten::masked_fill_",
+    }
+    assert {name for name, _ in tensors} <= read | {"aten::scaled_dot_product_attention", "aten::hash"}, tensors
 
 
 CORE = [
