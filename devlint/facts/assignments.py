@@ -329,6 +329,10 @@ class Assignments(Timing):
         if value.device == CPU and current.kind == "unknown" and isinstance(target, ast.Attribute):
             self.assign_target(target, NOTHING, None)  # where it was before decides
             return
+        if value.is_tensor and value.device == CPU and current.kind == "unknown":
+            if self.may_leave(self.operand(node.value, value)):
+                self.assign_target(target, NOTHING, None)
+                return
         if value.is_tensor or current.kind == "number":
             # `total = 0; total += loss`: from the first time on it is a tensor
             kept = False if value.zero_dim is False else None  # broadcasting takes no dimension away

@@ -8,7 +8,7 @@ from devlint.facts import guards as conditions
 from devlint.facts import guesses
 from devlint.facts.api_calls import note_truth
 from devlint.facts.container_methods import ELEMENTS
-from devlint.facts.events import Clock, ColdTimer, Compare
+from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.narrowing import Narrowing
 from devlint.facts.operations import CPU_PLACE, symbol
@@ -102,9 +102,8 @@ class Operators(Narrowing):
                         both = [self.operand(left_node, given), self.operand(right_node, right)]
                     self.meet(node, both, "operator", "@", "exact")
                     return self.combine(both)
-            # a 0-dim tensor, as an item is, beside an unknown value may be broadcast to its size, and may leave its device
             only = tensors[0]
-            yields = other.kind == "unknown" and (only.value.zero_dim is True or self.is_item(only.node, only.value))
+            yields = other.kind == "unknown" and self.may_leave(only)
             value = self.combine(tensors, None if yields else only.value.zero_dim)
             if yields and CPU_PLACE in value.device:
                 value = replace(value, device=UNKNOWN, made=())
@@ -113,6 +112,15 @@ class Operators(Narrowing):
         value = self.combine(tensors)
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
+
+    def may_leave(self, operand: Operand) -> bool:
+        """Whether a tensor of the CPU may be broadcast to what it is combined with, and leave its device: it is 0-dim, as
+        an item is, or made of what may be a number.
+        """
+        value = operand.value
+        if value.zero_dim is True or self.is_item(operand.node, value):
+            return True
+        return value.zero_dim is None and any(creation.zero_dim is None for creation in value.made)
 
     def elapsed(self, node: ast.expr, stop: Value, start: Value) -> None:
         """`stop - start`, both clock readings: is device work between them that nobody waited for?"""
