@@ -1,8 +1,8 @@
 """The versions of torch that a project asks for, from its own packaging files.
 
-Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry), `setup.cfg`, `setup.py`
-(strings that read like a requirement), `requirements.txt` and conda's `environment.yml`. The search ends at the root of the
-repository.
+Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry; an extra where the
+dependencies do not name torch), `setup.cfg`, `setup.py` (strings that read like a requirement), `requirements.txt`, conda's
+`environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`. The search ends at the root of the repository.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ _LARGEST = 1_000_000  # bytes
 #: Folders beside an installed package, and the extras and groups that are for what stands there.
 _BESIDE = re.compile(
     r"(examples?|bench(mark)?s?|benchmarking|tests?|docs?|tutorials?|notebooks|demos?|dev)\Z", re.IGNORECASE
+)
+#: Lists of requirements for one kind of machine, of which an installation takes one.
+_VARIANT = re.compile(
+    r"requirements?[-_.](?!(?:dev|lint|format|style|type|ci)\b)(?P<kind>[\w.-]+)\.txt\Z", re.IGNORECASE
 )
 #: A requirement as PEP 508 writes it, from the name on: extras, then the versions up to a marker or the end.
 _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[\w.*+-]+\s*,?\s*)+)")
@@ -95,14 +99,33 @@ def required_in(directory: str) -> Required | None:
     """What the packaging files of one directory say; the first that has a bound decides."""
     for name in _FILES:
         path = os.path.join(directory, name)
-        said = list(_specifiers(path))
-        lowest = min(filter(None, map(lowest_in, said)), default=None)
-        newest = [newest_in(each) for each in said]
-        found = Required(lowest, max(filter(None, newest)) if newest and all(newest) else None)
+        found = _required(list(_specifiers(path)))
         if any(found):
-            beside = map(lowest_in, _of_groups(path)) if path.endswith(".toml") else ()
+            beside = map(lowest_in, _of_groups(_document(_read(path)), beside=True)) if path.endswith(".toml") else ()
             return found._replace(beside=max(filter(None, beside), default=None))
-    return None
+    found = _required([each for path in _variants(directory) for each in _specifiers(path)])
+    return found if any(found) else None
+
+
+def _required(said: list[str]) -> Required:
+    """What several mentions of torch admit together."""
+    newest = [newest_in(each) for each in said]
+    return Required(
+        min(filter(None, map(lowest_in, said)), default=None),
+        max(filter(None, newest)) if newest and all(newest) else None,
+    )
+
+
+def _variants(directory: str) -> list[str]:
+    """The lists of requirements in a directory that are for one kind of machine each."""
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    matches = ((name, _VARIANT.match(name)) for name in names)
+    return [
+        os.path.join(directory, n) for n, match in matches if match is not None and not _BESIDE.match(match["kind"])
+    ]
 
 
 def _read(path: str) -> str:
@@ -147,14 +170,16 @@ def _document(text: str) -> Any:
         return {}
 
 
-def _of_groups(path: str) -> Iterator[str]:
-    """What the extras and dependency groups for examples, benchmarks, tests or documents say [PEP 621, PEP 735]."""
-    document = _document(_read(path))
+def _of_groups(document: Any, beside: bool) -> Iterator[str]:
+    """What the extras and dependency groups for examples, benchmarks, tests or documents say, or else the others.
+
+    [PEP 621, PEP 735]
+    """
     project = document.get("project", {})
     extras = project.get("optional-dependencies", {}) if isinstance(project, dict) else {}
     for groups in (extras, document.get("dependency-groups", {})):
         for name, listed in groups.items() if isinstance(groups, dict) else ():
-            if _BESIDE.match(name) and isinstance(listed, list):
+            if (_BESIDE.match(name) is not None) is beside and isinstance(listed, list):
                 for each in listed:
                     if isinstance(each, str):
                         yield from _ROW.findall(each)
@@ -162,6 +187,11 @@ def _of_groups(path: str) -> Iterator[str]:
 
 def _of_pyproject(text: str) -> Iterator[str]:
     document = _document(text)
+    said = list(_of_dependencies(document))
+    yield from said or _of_groups(document, beside=False)
+
+
+def _of_dependencies(document: Any) -> Iterator[str]:
     project = document.get("project", {})
     listed = project.get("dependencies", []) if isinstance(project, dict) else []
     for each in listed if isinstance(listed, list) else []:

@@ -72,6 +72,9 @@ def test_upper_bound_of_specifiers(specifiers: str, newest: tuple[int, int] | No
         ("requirements/base.txt", "torch >= 2.4\n"),
         ("environment.yml", "dependencies:\n  - python=3.8\n  - pytorch=2.4.0=py3.8_cuda11.1_0\n"),
         ("environment.yaml", "dependencies:\n  - pytorch::pytorch>=2.4\n"),
+        ("pyproject.toml", '[project]\ndependencies = []\n[project.optional-dependencies]\ntorch = ["torch==2.4.0"]\n'),
+        ("requirements_cuda.txt", "torch==2.4.0\n"),
+        ("requirements-gpu.txt", "torch==2.4.0\n"),
     ],
 )
 def test_packaging_file_states_the_lowest_torch(tmp_path: Path, name: str, text: str) -> None:
@@ -88,12 +91,21 @@ def test_packaging_file_states_the_lowest_torch(tmp_path: Path, name: str, text:
         ("pyproject.toml", "dependencies = [torch>=2.4\n"),
         ("setup.py", 'setup(install_requires=["torchvision>=0.19"])\n'),
         ("requirements.txt", "torchvision>=0.19\ntorch\npytorch-lightning>=2.0\n"),
+        ("requirements-dev.txt", "torch==2.4.0\n"),
+        ("requirements_docs.txt", "torch==2.4.0\n"),
+        ("pyproject.toml", '[project]\ndependencies = []\n[project.optional-dependencies]\ntests = ["torch==2.4.0"]\n'),
     ],
 )
 def test_project_that_states_no_lower_bound(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / name).write_text(text)
     assert Requirements().of(str(tmp_path)) is None
+
+
+def test_lists_for_kinds_of_machines_count_together(tmp_path: Path) -> None:
+    (tmp_path / "requirements_cuda.txt").write_text("torch==2.7.0\n")
+    (tmp_path / "requirements_cpu.txt").write_text("torch>=2.4,<2.6\n")
+    assert Requirements().of(str(tmp_path)) == Required((2, 4), (2, 7))
 
 
 def test_nearest_file_counts_and_the_search_ends_at_the_root_of_the_repository(tmp_path: Path) -> None:
