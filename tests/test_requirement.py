@@ -250,6 +250,9 @@ def test_names_for_an_xpu_come_with_its_vendors_extension_where_torch_has_none(r
     assert "DEV304" not in run(*options).out
     Path("a.py").write_text(textwrap.dedent(XPU).replace('device.type == "xpu"', "device.index is None"))
     assert "DEV304" in run(*options).out
+    asked = "from accelerate.utils import is_xpu_available\nif is_xpu_available():\n"
+    Path("a.py").write_text(f"import torch\n{asked}    torch.xpu.manual_seed(0)\n")
+    assert "DEV304" not in run(*options).out
 
 
 def test_one_file_that_has_no_upper_bound_leaves_the_newest_open(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ _AVAILABLE = {
     "torch.accelerator.current_accelerator": "accelerator",
 }
 
+#: How libraries name the same question: `accelerate.utils.is_xpu_available`, `transformers.utils.is_torch_mps_available`.
+_ASKS = re.compile(r"\bis_(?:torch_)?(\w+)_available$")
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available.
@@ -120,6 +122,10 @@ def read(
             condition.when.add("cuda")
         elif not (test.args or test.keywords or (name or "").startswith(("torch.", "builtins."))):
             _flag(condition, evaluate(test))  # a function that gives the answer: `if on_card():`
+            asked = _ASKS.search(name) if name is not None and not condition.when else None
+            if asked is not None and asked[1] in ACCELERATORS:
+                condition.when.add(asked[1])
+                condition.unless_not.add(asked[1])
         return condition
     if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
         condition.when.add(test.attr[3:])
