@@ -16,6 +16,7 @@ from devlint.facts.collect import Definition, collect_class, definitions, settle
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.flow import Flow
 from devlint.facts.frozen import replace
+from devlint.facts.given_modules import given_modules
 from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
 from devlint.facts.names import Imports, collect_imports
 from devlint.facts.nodes import statements, walk
@@ -383,7 +384,8 @@ def _registers(flow: Flow) -> None:
     for class_ in own_classes(flow):
         if not class_.is_module:
             continue
-        for name, entry in (*class_.unregistered.items(), *unseen_modules(flow, class_)):
+        found = (*class_.unregistered.items(), *unseen_modules(flow, class_), *given_modules(flow, class_))
+        for name, entry in found:
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):

@@ -88,7 +88,12 @@ def is_network(flow: Flow, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     qualname = flow.qualify(node.func) if isinstance(node.func, (ast.Name, ast.Attribute)) else None
-    if qualname is None or "." not in qualname or _NETWORK.match(qualname.rpartition(".")[2]) is None:
+    return qualname is not None and "." in qualname and looks_like_network(flow, qualname)
+
+
+def looks_like_network(flow: Flow, qualname: str) -> bool:
+    """Whether a qualified name is called like a network, and of a class that cannot be read."""
+    if _NETWORK.match(qualname.rpartition(".")[2]) is None:
         return False
     unknown = knowledge.cls(qualname) is None and flow.find(qualname) is None
     return unknown and qualname.partition(".")[0] not in _OTHERS

@@ -3,6 +3,8 @@
 ## What it flags
 An attribute of an `nn.Module` that is a list, a tuple, a dict or a comprehension of modules or of parameters, also
 when it is filled by `append` or by item assignment after it was made empty, or in a local variable or a method before.
+A container that the constructor is given counts where its annotation says modules (`parts: Sequence[Encoder]`) and
+methods call its items.
 Classes whose files are not there count where they are called like networks (`WideResNet`) and methods call the items.
 
 ## Why it matters
@@ -90,12 +92,16 @@ class UnregisteredModule(Rule[Register]):
         return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.because + event.uses)))
 
     def _fix(self, event: Register, site: Site) -> Fix:
-        is_dict = isinstance(event.value.node, ast.Dict | ast.DictComp)
+        is_dict = event.container == "dict"
         kind = "Module" if event.what == "modules" else "Parameter"
         holder = site.spell(f"torch.nn.{kind}{'Dict' if is_dict else 'List'}")
         title = f"Hold them in `{holder}`"
         value = site.at(event.value.span)
-        if not isinstance(value, cst.BaseExpression) or site.has_comment(value) or not self._fits(event.value.node):
+        if not isinstance(value, cst.BaseExpression) or site.has_comment(value):
+            return Fix(title, Safety.HINT)
+        if isinstance(value, cst.Call) and is_copy(event.value.node):
+            return Fix(title, Safety.UNSAFE, (Edit(value.func, site.expression(holder)),))
+        if not self._fits(event.value.node):
             return Fix(title, Safety.HINT)
         arguments = [cst.Arg(shared.as_argument(value))] if not self._is_empty(event.value.node) else []
         return Fix(title, Safety.UNSAFE, (Edit(value, cst.Call(site.expression(holder), args=arguments)),))
@@ -107,13 +113,20 @@ class UnregisteredModule(Rule[Register]):
         inner = node.elts if isinstance(node, ast.List | ast.Tuple) else [getattr(node, "elt", None)]
         if any(isinstance(part, ast.List | ast.Tuple | ast.ListComp) for part in inner):
             return False  # the inner ones would have to be registered, too
-        return isinstance(node, ast.List | ast.ListComp | ast.Tuple | ast.Name)
+        return isinstance(node, ast.List | ast.ListComp | ast.Tuple | ast.Name | ast.BoolOp)
 
     def _is_empty(self, node: ast.expr) -> bool:
         """Whether the container is made empty, and filled later."""
         if isinstance(node, ast.List):
             return not node.elts
         return isinstance(node, ast.Dict) and not node.keys
+
+
+def is_copy(node: ast.expr) -> bool:
+    """Whether this is a plain copy of a container that has a name: `list(parts)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or len(node.args) != 1:
+        return False
+    return node.func.id in ("list", "tuple", "dict") and isinstance(node.args[0], ast.Name)
 
 
 def hides(node: ast.expr) -> bool:
