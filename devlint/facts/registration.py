@@ -17,6 +17,7 @@ from devlint.facts.expressions import Expressions
 from devlint.facts.frozen import replace
 from devlint.facts.nodes import walk
 from devlint.facts.operations import CPU_PLACE
+from devlint.facts.optional_moves import is_optional_move
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -96,6 +97,11 @@ class Registration(Expressions):
             # where the tensors are that the module is made with
             owner.set_attribute(name, replace(value, device=UNKNOWN))
             return
+        entry = owner.unregistered.get(name)
+        init = self.function.node if self.function is not None else None
+        if entry is not None and value.moved and is_optional_move(init, statement, name):
+            entry.reassigned = True
+            return  # where the device is not given it is what it was
         what = holds(value)
         if value.is_tensor or (value.kind == "distribution" and value.made):
             if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
