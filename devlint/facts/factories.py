@@ -140,12 +140,6 @@ class Factories(HostReads):
         return result
 
 
-def is_void(creation: Creation) -> bool:
-    """Whether a tensor is made with nothing in any dimension, which joins no other: `torch.empty(0, 0)`."""
-    sizes = creation.node.args
-    return len(sizes) > 1 and all(isinstance(size, ast.Constant) and size.value == 0 for size in sizes)
-
-
 def writes_elsewhere(arguments: Arguments) -> bool:
     """Whether `out=` is given: the result is that tensor, wherever it is."""
     out = arguments.get("out")

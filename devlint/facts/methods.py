@@ -10,12 +10,12 @@ from devlint.facts.arguments import Arguments
 from devlint.facts.callers import last_name
 from devlint.facts.container_methods import ContainerMethods
 from devlint.facts.events import Operand
-from devlint.facts.factories import is_void
 from devlint.facts.frozen import replace
 from devlint.facts.host_reads import drawn
 from devlint.facts.moves import MOVES
 from devlint.facts.operations import symbol
 from devlint.facts.parameters import reads_like_device
+from devlint.facts.placeholders import is_void
 from devlint.facts.tensor_methods import SYNCING
 from devlint.facts.values import CPU, HOME, NONE, NOTHING, NUMBER, Value
 

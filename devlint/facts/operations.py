@@ -16,6 +16,7 @@ from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
 from devlint.facts.machine import Machine
 from devlint.facts.nodes import walk
+from devlint.facts.placeholders import is_placeholder
 from devlint.facts.values import (
     BATCH,
     COMPUTED,
@@ -153,6 +154,8 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
+                if how == "module" and is_placeholder(off.value):
+                    continue
                 if is_put_beside_guess(off, other.value) or is_at(a, b) or is_at(b, a):
                     continue
                 if level == "assume" and off.value.kind == "module" and off.value.moved:

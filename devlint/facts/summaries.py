@@ -10,6 +10,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.function_runs import FunctionRuns
 from devlint.facts.machine import Function, Machine, State, Summary, root
 from devlint.facts.parameters import is_tensor_annotation
+from devlint.facts.placeholders import handed_over
 from devlint.facts.signatures import lacks_arguments, named_parameters, positional_names
 from devlint.facts.values import COMPUTED, NOTHING, UNKNOWN, Place, Symbol, Value, merge
 
@@ -222,7 +223,7 @@ class Summaries(FunctionRuns):
         for argument, keyword_default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
             if argument.arg not in bound and keyword_default is not None:
                 bound[argument.arg] = self.default_value(keyword_default)
-        return bound
+        return {name: handed_over(value) for name, value in bound.items()}
 
     def default_value(self, node: ast.expr) -> Value:
         """A default was evaluated at the `def`: only what cannot change since is known at the call."""
