@@ -19,7 +19,7 @@ from devlint.facts.branches import is_never_given
 from devlint.facts.callers import Callers, chain, given, is_private, last_name, lineage, moved_after, moves
 from devlint.facts.classes import ClassFacts
 from devlint.facts.doubts import needs_caller, refuted
-from devlint.facts.events import Event, Meet, Operand, Register, Use
+from devlint.facts.events import Event, Meet, Move, Operand, Register, Use
 from devlint.facts.flow import Flow
 from devlint.facts.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
 from devlint.facts.machine import Function
@@ -32,8 +32,9 @@ from devlint.facts.returned import returned
 from devlint.facts.roots import roots
 from devlint.facts.scan import FunctionScan, Site
 from devlint.facts.unmoved import is_never_moved
+from devlint.facts.values import may_be_accelerator
 from devlint.facts.who_calls import WhoCalls
-from devlint.model import Origin
+from devlint.model import Origin, Span
 
 DEPTH = 3  # functions that pass an argument on to the next
 AGAIN = Said("unknown", name="again")  # a function that calls itself adds nothing
@@ -162,6 +163,18 @@ class CallSites:
     def function(self, name: str) -> Function | None:
         """A function of the checked file by its qualified name there."""
         return self._checked.functions.get(name)
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node of the checked file is."""
+        return self._checked.span(node)
+
+    def is_moved_too(self, event: Meet) -> bool:
+        """Whether the function that a new tensor leaves moves the tensor, or a copy of it, to an accelerator beside that."""
+        made = set(event.off.value.made)
+        moves = (e for e in self._checked.events.values() if isinstance(e, Move) and e.function == event.function)
+        return any(
+            not made.isdisjoint(move.receiver.value.made) and may_be_accelerator(move.result.device) for move in moves
+        )
 
     def function_at(self, start: int) -> Function | None:
         """The function of the checked file that begins at a place, which tells the symbols of its variables apart."""

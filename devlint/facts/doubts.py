@@ -27,7 +27,7 @@ from devlint.facts.hooked import is_hooked
 from devlint.facts.machine import Function
 from devlint.facts.nodes import holds, walk
 from devlint.facts.on_purpose import is_copied_to_host, is_rehomed
-from devlint.facts.results import is_shown, returns_host_data
+from devlint.facts.results import index_in_result, is_moved, is_shown, returns_host_data
 from devlint.facts.signatures import parameter_of
 from devlint.facts.values import CPU, HOME
 from devlint.project_files import is_installable
@@ -260,11 +260,18 @@ def is_combined(outer: ast.expr, inner: ast.AST) -> bool:
 
 
 def stays_on_host(sites: CallSites, event: Meet) -> bool:
-    """Whether a tensor that leaves its function on the CPU belongs there: as the other results do, or for its callers."""
+    """Whether a tensor that leaves its function on the CPU belongs there: as the other results do, or for its callers.
+
+    Or where the function, or all its callers, move it themselves.
+    """
     body, function = sites.body(event.function), sites.function(event.function)
-    if body is not None and returns_host_data(body, sites.imports):
+    if body is not None and (returns_host_data(body, sites.imports) or sites.is_moved_too(event)):
         return True
-    return function is not None and is_shown(sites, function)
+    if function is None:
+        return False
+    left = event.because[1].span if len(event.because) > 1 else None
+    index = index_in_result(function.node, lambda node: sites.span(node) == left)
+    return is_shown(sites, function) or is_moved(sites, function, index)
 
 
 # -- another default device -------------------------------------------------------------------------------------------

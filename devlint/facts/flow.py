@@ -72,8 +72,10 @@ class Flow(Loops):
         if value.is_tensor:
             self.leave(node, value, "returned")
         elif isinstance(value.elements, tuple) and value.kind in ("tuple", "list"):
-            for element in value.elements:
-                self.leave(node, element, "returned")
+            written = node.elts if isinstance(node, (ast.Tuple, ast.List)) else []
+            nodes = written if len(written) == len(value.elements) else [node] * len(value.elements)
+            for part, element in zip(nodes, value.elements, strict=True):
+                self.leave(part, element, "returned")
 
     def raise_(self, node: ast.Raise) -> None:
         if node.exc is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import HOST_LIBRARIES, TO_HOST, chain
+from devlint.facts.callers import HOST_LIBRARIES, TO_HOST, chain, moved_after, moves
 from devlint.facts.nodes import children, walk
 from devlint.facts.parameters import makes_tensor
 from devlint.facts.returned import own_nodes
@@ -73,6 +73,44 @@ def is_shown(sites: CallSites, function: Function, copied: bool = True) -> bool:
             return False
         found = True
     return found
+
+
+def is_moved(sites: CallSites, function: Function, index: int | None) -> bool:
+    """Whether every call of a function moves what it gives, at once or by the name that it gets, and there are some.
+
+    `index`: the element of a tuple that is meant; None for the whole.
+    """
+    found = False
+    for looked, site in sites.calls(function):
+        scope = site.caller.node if site.caller is not None else looked.loaded.tree
+        if not moves_result(scope, site.call, index):
+            return False
+        found = True
+    return found
+
+
+def moves_result(scope: ast.AST, call: ast.Call, index: int | None) -> bool:
+    """Whether `start(n).to(device)` is written, or `a, b = start(n)` and below it `a, b = a.to(device), b.to(device)`."""
+    later: set[str] | None = None
+    for node in walk(scope):
+        if isinstance(node, ast.Call) and moves(node) and getattr(node.func, "value", None) is call:
+            return True
+        if isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1:
+            target = node.targets[0]
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
+            if index is not None and isinstance(target, ast.Tuple):
+                parts = parts[index : index + 1] if not any(isinstance(p, ast.Starred) for p in parts) else []
+            names = [part.id for part in parts if isinstance(part, ast.Name)]
+            later = moved_after(scope, call) if later is None else later
+            return bool(parts) and len(names) == len(parts) and later.issuperset(names)
+    return False
+
+
+def index_in_result(function: ast.AST, is_place: Callable[[ast.expr], bool]) -> int | None:
+    """Which element of the tuple that a function returns has a place; None where it is the whole, or not one alone."""
+    tuples = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    found = {index for each in tuples for index, element in enumerate(each.elts) if is_place(element)}
+    return found.pop() if len(found) == 1 else None
 
 
 def takes_to_host(scope: ast.AST, site: Site, names: Mapping[str, str], copied: bool = True) -> bool:
