@@ -87,6 +87,7 @@ class Flow(Loops):
         self.evaluate(node.test)
         note_truth(self, node.test)
         self.guards = self.under(condition)
+        self.place(condition.on_cpu, condition.has_device)
 
     def try_(self, node: ast.Try) -> None:
         entry, guards = self.state.copy(), self.guards

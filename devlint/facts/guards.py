@@ -34,6 +34,8 @@ _AVAILABLE = {
 
 #: How libraries name the same question: `accelerate.utils.is_xpu_available`, `transformers.utils.is_torch_mps_available`.
 _ASKS = re.compile(r"\bis_(?:torch_)?(\w+)_available$")
+#: The classes of tensors of the CPU by dtype: no tensor elsewhere is an instance [torch/csrc/tensor/python_tensor.cpp].
+_LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor\Z")
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available.
@@ -106,6 +108,8 @@ def read(
             named = {qualify(t) for t in (types.elts if isinstance(types, ast.Tuple) else [types]) if t is not None}
             if not named or named <= {"torch.Tensor", "torch.autograd.Variable"}:
                 condition.else_no_tensor.add(path)
+            elif all(n is not None and _LEGACY.match(n) is not None for n in named):
+                condition.on_cpu.add(path)
             elif not any(n is None or n.startswith("torch.") or "Tensor" in n for n in named):
                 condition.no_tensor.add(path)
             return condition
