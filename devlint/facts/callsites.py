@@ -178,12 +178,17 @@ class CallSites:
 
     def function_at(self, start: int) -> Function | None:
         """The function of the checked file that begins at a place, which tells the symbols of its variables apart."""
-        known = self._checked.functions.values()
-        return next((each for each in known if self._checked.span(each.node).start == start), None)
+        return next((each for each in self._own_functions if self._checked.span(each.node).start == start), None)
+
+    @cached_property
+    def _own_functions(self) -> list[Function]:
+        """The functions that stand in the checked file: those of imported classes are known beside them."""
+        own = self._own.scan.functions
+        return [each for each in self._checked.functions.values() if id(each.node) in own]
 
     def functions_around(self, start: int) -> Iterator[Function]:
         """The functions of the checked file in which a place is."""
-        for each in self._checked.functions.values():
+        for each in self._own_functions:
             span = self._checked.span(each.node)
             if span.start <= start < span.end:
                 yield each

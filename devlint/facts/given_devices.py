@@ -18,7 +18,7 @@ from devlint.facts.machine import Function
 from devlint.facts.nodes import BLOCKS, children, walk
 from devlint.facts.scan import Site
 from devlint.facts.signatures import default_of
-from devlint.facts.values import CPU, Symbol
+from devlint.facts.values import CPU, HOME, Symbol
 
 if TYPE_CHECKING:
     from devlint.facts.callsites import CallSites
@@ -37,7 +37,8 @@ def is_given_cpu(sites: CallSites, event: Meet | Use) -> bool:
 
 def is_cpu_symbol(sites: CallSites, symbol: Symbol) -> bool:
     home = sites.files.look(sites.path)
-    function = sites.function_at(symbol.scope) if symbol.name.isidentifier() else None
+    is_variable = symbol.name.isidentifier() and symbol not in HOME
+    function = sites.function_at(symbol.scope) if is_variable else None
     return home is not None and function is not None and is_cpu_parameter(sites, home, function, symbol.name, 0)
 
 

@@ -589,3 +589,17 @@ def test_parameters_of_a_module_that_calls_hand_over_unmoved_are_on_the_host(che
     """
     assert codes(checked({"tools.py": perturb})) == ["DEV102"]
     assert codes(checked({"tools.py": perturb, "workers.py": caller})) == []
+
+
+def test_methods_of_a_longer_file_do_not_stand_in_the_checked_one(checked: Checked) -> None:
+    base = (
+        "import torch\nclass Base(torch.nn.Module):\n" + "    #\n" * 100 + "    def far(self, x):\n        return x\n"
+    )
+    tools = """
+        import torch
+        from base import Base
+        class Grid(Base):
+            def near(self, x: torch.Tensor):
+                return self.far(x) + torch.ones(9)
+    """
+    assert codes(checked({"base.py": base, "tools.py": tools})) == ["DEV102"]
