@@ -176,6 +176,18 @@ class CallSites:
             not made.isdisjoint(move.receiver.value.made) and may_be_accelerator(move.result.device) for move in moves
         )
 
+    def named(self, name: str) -> Iterator[ast.AST]:
+        """The functions of the project that the checked file calls by a name: `has_new`, `compat.has_new`."""
+        own = self.function(name)
+        if own is not None:
+            yield own.node
+        start, _, rest = name.partition(".")
+        target = self.imports.get(start)
+        found = self.files.reach.find(self.path, f"{target}.{rest}".rstrip(".")) if target is not None else None
+        function = found.function if found is not None and found.kind == "function" else None
+        if function is not None:
+            yield function.node
+
     def function_at(self, start: int) -> Function | None:
         """The function of the checked file that begins at a place, which tells the symbols of its variables apart."""
         return next((each for each in self._own_functions if self._checked.span(each.node).start == start), None)

@@ -27,6 +27,7 @@ from devlint.facts.hooked import is_hooked
 from devlint.facts.machine import Function
 from devlint.facts.nodes import holds, walk
 from devlint.facts.on_purpose import is_copied_to_host, is_rehomed
+from devlint.facts.predicates import is_tried_by_predicate
 from devlint.facts.results import index_in_result, is_moved, is_shown, returns_host_data
 from devlint.facts.signatures import parameter_of
 from devlint.facts.values import CPU, HOME
@@ -86,7 +87,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
-        if made and default_is_set(sites, legacy=set(made) == {_LEGACY}):
+        is_new = event.off.value.kind == "module" and event.off.value.ident is not None and not event.off.value.moved
+        if (made or is_new) and default_is_set(sites, legacy=set(made) == {_LEGACY}):
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
@@ -96,6 +98,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
     if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
         return default_is_set(sites, legacy=True)
+    if isinstance(event, ApiCall) and event.exists is False:
+        return is_tried_by_predicate(sites, event)
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
         return is_set_by_subclass(sites, event.node, event.function)
     return False
@@ -297,9 +301,15 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
 
 
 def beside(sites: CallSites) -> Iterator[Looked]:
-    """The files of its own folder that the checked file imports: in a folder of tests, where nothing is searched."""
+    """The files of its own folder that the checked file imports: in a folder of tests, where nothing is searched.
+
+    Also by their names alone, as a script finds them, where the folder is a package.
+    """
     folder = os.path.dirname(sites.path)
-    for path in sorted(set(imported_files(sites, sites.path)))[:BESIDE]:
+    names = {target.split(".", 1)[0] for target in sites.imports.values()}
+    here = {os.path.join(folder, f"{name}.py") for name in names if name.isidentifier()}
+    found = {*imported_files(sites, sites.path), *filter(sites.files.reach.exists, here - {sites.path})}
+    for path in sorted(found)[:BESIDE]:
         looked = sites.files.look(path) if os.path.dirname(path) == folder else None
         if looked is not None:
             yield looked

@@ -47,6 +47,27 @@ def test_default_that_the_package_sets_when_it_is_imported_counts(checked: Check
     assert codes(checked({**files, "pack/__init__.py": "", "pack/net.py": NET}, "pack/net.py")) == ["DEV102"]
 
 
+def test_default_that_a_helper_of_a_test_sets_counts_for_modules(checked: Checked) -> None:
+    test = """
+        import unittest
+        import torch
+        from torch import nn
+        from utils import common_init
+        class TestCells(unittest.TestCase):
+            def setUp(self):
+                common_init(self)
+            def test_cell(self):
+                cell = nn.Linear(2, 2)
+                cell(torch.ones(3, 2, device="cuda"))
+    """
+    setter = "import torch\ndef common_init(case):\n    torch.set_default_tensor_type(torch.cuda.FloatTensor)\n"
+    files = {"tests/test_cells.py": test, "tests/utils.py": setter}
+    assert codes(checked(files, "tests/test_cells.py")) == []
+    assert codes(checked({**files, "tests/__init__.py": ""}, "tests/test_cells.py")) == []
+    other = "def common_init(case):\n    case.size = 2\n"
+    assert codes(checked({"tests/test_cells.py": test, "tests/utils.py": other}, "tests/test_cells.py")) == ["DEV103"]
+
+
 def test_default_that_another_program_sets_does_not_count(checked: Checked) -> None:
     script = "import torch\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\n"
     assert codes(checked({"net.py": NET, "other.py": script}, "net.py")) == ["DEV102"]
