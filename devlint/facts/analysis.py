@@ -390,6 +390,8 @@ def _registers(flow: Flow) -> None:
                 continue
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):
                 continue
+            if entry.what == "modules" and are_moved_in_turn(class_, name):
+                continue
             if entry.what == "tensor" and entry.value.zero_dim is None and is_item(entry.value_node):
                 continue
             if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
@@ -430,6 +432,19 @@ def is_looked_after(class_: ClassFacts, name: str) -> bool:
     """Whether the class, or a base of it, handles the parts in `self.name` itself where modules are moved or listed."""
     methods = (m for each in lineage(class_) for n, m in each.methods.items() if n in _HANDLING)
     return any(is_own_attribute(n, name) for method in methods for n in walk(method) if isinstance(n, ast.expr))
+
+
+def are_moved_in_turn(class_: ClassFacts, name: str) -> bool:
+    """Whether a method goes through the parts in `self.name` and moves each where it is used: `part.to(x)(x)`."""
+    for method_name, method in class_.methods.items():
+        for loop in statements(method) if method_name != "__init__" else ():
+            if not isinstance(loop, ast.For) or not any(is_own_attribute(n, name) for n in walk(loop.iter)):
+                continue
+            parts = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+            called = (n.func for n in walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+            if any(f.attr in ("to", "cuda") and isinstance(f.value, ast.Name) and f.value.id in parts for f in called):
+                return True
+    return False
 
 
 def is_placed_anew(class_: ClassFacts, name: str) -> bool:

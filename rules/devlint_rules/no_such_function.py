@@ -39,6 +39,12 @@ from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Se
 from devlint_rules._api import asks_version, hangs_on_import, is_called, is_written_out
 from devlint_rules._calls import path_to
 
+#: What every module of torch for a kind of device has: `torch.cuda.device_count`.
+_OF_DEVICE_MODULES = (
+    "is_available|device_count|current_device|set_device|get_device_properties|synchronize|current_stream|Stream|Event|"
+    "manual_seed|manual_seed_all|empty_cache|memory_allocated|get_rng_state|set_rng_state"
+)
+
 
 class NoSuchFunction(Rule[ApiCall]):
     meta = RuleMeta(
@@ -65,7 +71,7 @@ class NoSuchFunction(Rule[ApiCall]):
             "intel_extension" in facts.text or name.endswith("Tensor") or "autocast" in name
         ):
             return False  # a package of its vendor, or a build for it, adds more
-        return not _is_added(name, facts)
+        return not _is_added(name, facts) and not _is_device_module(event.qualname, facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if (not event.is_call and is_called(event, site)) or not is_written_out(event, site):
@@ -85,6 +91,11 @@ def _is_text(site: Site) -> bool:
     if site.facts.imports.get("annotations") != "__future__.annotations":
         return False
     return any(isinstance(node, cst.Annotation) for node in path_to(site, site.node))
+
+
+def _is_device_module(qualname: str, facts: Facts) -> bool:
+    """Whether the file uses a name as torch's module for a kind of device, which a vendor's plug-in brings: `torch.supa`."""
+    return len(set(re.findall(rf"\b{re.escape(qualname)}\.({_OF_DEVICE_MODULES})\b", facts.text))) > 1
 
 
 def _is_added(name: str, facts: Facts) -> bool:
