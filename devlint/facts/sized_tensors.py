@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts import guesses
 from devlint.facts.arguments import Arguments
-from devlint.facts.events import Operand
+from devlint.facts.events import Creation, Operand
 from devlint.facts.factories import FILLED, FROM_DATA, Factories
 from devlint.facts.frozen import replace
 from devlint.facts.operations import CPU_PLACE
@@ -58,10 +58,8 @@ class SizedTensors(Factories):
                 continue
             if self.counted.get(creation.span) or (creation.span in self.itemized and not self.in_forward):
                 continue  # a table of numbers that the host computes, or fills item by item for who moves it
-            if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in creation.node.keywords):
-                dtype = next(k.value for k in creation.node.keywords if k.arg == "dtype")
-                if self.text(dtype).rsplit(".", 1)[-1] in _INTEGERS:
-                    continue
+            if dtype_of(creation).rsplit(".", 1)[-1] in _INTEGERS:
+                continue
             level = self.conflict(CPU, other.value.device)
             if level is not None:
                 off = self.operand(creation.place, replace(value, made=(creation,)))
@@ -132,7 +130,7 @@ class SizedTensors(Factories):
             or _FOR_HOST.search(new.text.lower()) is not None
         ):
             return
-        if any(k.arg == "dtype" and "float" not in self.text(k.value) for k in new.value.made[0].node.keywords):
+        if "float" not in (dtype_of(new.value.made[0]) or "float"):
             return
         beside = [
             o for o in operands if o.value.device == HOME and o.value.kind == "tensor" and o.value.type_name is None
@@ -146,3 +144,8 @@ class SizedTensors(Factories):
             return False
         is_own = isinstance(function.value, ast.Name) and function.value.id == "self"
         return is_own and self.owner.method(function.attr) is None
+
+
+def dtype_of(creation: Creation) -> str:
+    """The dtype that a factory call is given, as code; its file may be that of a caller. Empty without one."""
+    return next((ast.unparse(k.value) for k in creation.node.keywords if k.arg == "dtype"), "")

@@ -603,3 +603,17 @@ def test_methods_of_a_longer_file_do_not_stand_in_the_checked_one(checked: Check
                 return self.far(x) + torch.ones(9)
     """
     assert codes(checked({"base.py": base, "tools.py": tools})) == ["DEV102"]
+
+
+def test_a_new_tensor_is_read_in_the_file_that_makes_it(checked: Checked) -> None:
+    overlap = """
+        import torch
+        from kernels import cost
+        def overlap(a: torch.Tensor, b: torch.Tensor):
+            return cost(a, b)
+    """
+    tools = "\n" * 50 + (
+        "import torch\nfrom overlap import overlap\ndef show(b):\n"
+        "    a = torch.ones(3, dtype=torch.float32)\n    return overlap(a, b.cuda())\n"
+    )
+    assert checked({"overlap.py": overlap, "tools.py": tools}).crashes == []
