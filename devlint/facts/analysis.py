@@ -337,7 +337,8 @@ def _under_callers(function: Function) -> Guards:
     holds = first.holds.intersection(*(g.holds for g in others))
     fails = first.fails.intersection(*(g.fails for g in others))
     tests = tuple(test for test in first.tests if all(test in g.tests for g in others))
-    return Guards(holds, fails, tests, all(g.excepts for g in function.callers))
+    caught = frozenset().union(*(g.caught for g in function.callers))
+    return Guards(holds, fails, tests, caught if all(g.caught for g in function.callers) else frozenset())
 
 
 def _join_over_subclasses(flow: Flow) -> None:

@@ -15,6 +15,7 @@ from devlint import knowledge
 from devlint.facts.callers import chain
 from devlint.facts.events import ApiCall, Compare, Operand
 from devlint.facts.frozen import replace
+from devlint.facts.handlers import EVERYTHING
 from devlint.facts.signatures import parameter_of
 from devlint.facts.values import ACCELERATORS
 
@@ -142,7 +143,7 @@ def note_api(
     *_, root = chain(function)
     name = root.id if isinstance(root, ast.Name) else ""
     if (root is function and name in machine.imports.tried) or name in machine.imports.several:
-        under = replace(under, excepts=True)  # the program can do without the name, or has it from elsewhere
+        under = replace(under, caught=EVERYTHING)  # the program can do without the name, or has it from elsewhere
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(

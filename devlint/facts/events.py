@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
+from devlint.facts.handlers import takes
 from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value, is_assumed
 from devlint.model import Certainty, Origin, Span
 
@@ -30,20 +31,24 @@ class Guards:
     `holds`: device types known to be available there ("cuda" under `if torch.cuda.is_available()`, `x.is_cuda`,
     `device.type == "cuda"`, "accelerator" under `torch.accelerator.is_available()`). `fails`: types known not to be.
     `tests`: the source of every enclosing condition, outermost first, negated ones with a leading "not ".
-    `excepts`: the place is in a `try` that catches an error.
+    `caught`: the names of the errors that a `try` around the place catches, see `catches`.
     """
 
     holds: frozenset[str] = frozenset()
     fails: frozenset[str] = frozenset()
     tests: tuple[str, ...] = ()
-    excepts: bool = False
+    caught: frozenset[str] = frozenset()
+
+    def catches(self, *errors: str) -> bool:
+        """Whether the place is in a `try` with a handler of one of these errors of Python: `catches("RuntimeError")`."""
+        return any(takes(name, error) for name in self.caught for error in errors)
 
     def both(self, other: Guards) -> Guards:
         """What holds where the conditions of both hold."""
         if self is other or other == NO_GUARDS:
             return self
         tests = (*self.tests, *(test for test in other.tests if test not in self.tests))
-        return Guards(self.holds | other.holds, self.fails | other.fails, tests, self.excepts or other.excepts)
+        return Guards(self.holds | other.holds, self.fails | other.fails, tests, self.caught | other.caught)
 
     def allow(self, type: str) -> bool:
         """Whether code for that device type stands under a guard for it."""

@@ -13,6 +13,7 @@ from devlint.facts.api_calls import note_truth
 from devlint.facts.callers import last_name
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
+from devlint.facts.handlers import EVERYTHING, caught
 from devlint.facts.loops import Loops
 from devlint.facts.machine import join_states
 from devlint.facts.values import CPU, NONE, NOTHING, UNKNOWN, Value
@@ -91,7 +92,7 @@ class Flow(Loops):
 
     def try_(self, node: ast.Try) -> None:
         entry, guards = self.state.copy(), self.guards
-        self.guards = Guards(guards.holds, guards.fails, guards.tests, True)
+        self.guards = Guards(guards.holds, guards.fails, guards.tests, guards.caught | caught(node))
         self.block(node.body)
         self.guards = guards
         self.block(node.orelse)
@@ -108,7 +109,7 @@ class Flow(Loops):
             if handler.name:
                 self.bind(handler.name, NOTHING)
             if handler.type is not None and any(getattr(n, "id", "") in _LACKS for n in ast.walk(handler.type)):
-                self.guards = Guards(guards.holds, guards.fails, guards.tests, True)
+                self.guards = Guards(guards.holds, guards.fails, guards.tests, EVERYTHING)
                 self.substitutes |= {
                     id(n) for n in handler.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
                 }

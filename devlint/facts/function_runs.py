@@ -9,6 +9,7 @@ from functools import cached_property
 from devlint.facts.events import Creation, Guards
 from devlint.facts.factories import FROM_DATA
 from devlint.facts.frozen import replace
+from devlint.facts.handlers import EVERYTHING
 from devlint.facts.machine import Function, State
 from devlint.facts.nodes import holds, walk
 from devlint.facts.operations import CPU_PLACE
@@ -160,8 +161,8 @@ class FunctionRuns(UnreadCalls):
             for type in ("cuda", "gpu", "xpu", "mps", "npu"):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)
-        excepts = self.guards.excepts or id(node) in self.substitutes
-        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, excepts)
+        caught = EVERYTHING if id(node) in self.substitutes else self.guards.caught
+        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, caught)
 
     def marked(self, decorator: ast.expr) -> str:
         """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""

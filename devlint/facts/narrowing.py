@@ -184,7 +184,7 @@ class Narrowing(Subscripts):
         """The guards inside a branch where the condition holds."""
         guards = self.guards
         holds, fails = guards.holds | condition.when, guards.fails | condition.when_not
-        return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.excepts)
+        return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.caught)
 
 
 def _only_availability(condition: conditions.Condition) -> bool:

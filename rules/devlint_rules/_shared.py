@@ -261,7 +261,7 @@ def safety(meet: Meet) -> Safety:
     caught.
     """
     assumed = meet.level == "assume" and meet.other.value.device == HOME
-    return Safety.UNSAFE if assumed or meet.under.excepts else Safety.SAFE
+    return Safety.UNSAFE if assumed or meet.under.catches("RuntimeError") else Safety.SAFE
 
 
 def move_fix(meet: Meet, site: Site) -> Fix | None:

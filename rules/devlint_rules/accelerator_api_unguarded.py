@@ -71,7 +71,11 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
 
 def _raises_without(event: ApiCall) -> bool:
     """Whether the call raises without an accelerator."""
-    if event.type != "accelerator" or not (event.raises and event.is_call) or event.under.excepts:
+    if (
+        event.type != "accelerator"
+        or not (event.raises and event.is_call)
+        or event.under.catches("RuntimeError", "AssertionError", "AttributeError")
+    ):
         return False
     given = event.arguments.get("0")
     is_none = given is not None and given.value.kind == "none"  # nothing happens for None, nor before it is entered

@@ -108,7 +108,11 @@ class CudaApiUnguarded(Rule[ApiCall]):
 
 def _raises_without(event: ApiCall) -> bool:
     """Whether the call raises without the accelerator, and no other rule reports it."""
-    if not (event.raises and event.is_call) or event.type in ("", "accelerator") or event.under.excepts:
+    if (
+        not (event.raises and event.is_call)
+        or event.type in ("", "accelerator")
+        or event.under.catches("RuntimeError", "AssertionError", "AttributeError", "ImportError")
+    ):
         return False
     if is_legacy_type(event.qualname) or event.deprecated is not None:
         return False

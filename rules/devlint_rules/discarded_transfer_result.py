@@ -61,7 +61,7 @@ class DiscardedTransferResult(Rule[Move]):
         value = event.receiver.value
         if event.used_later is None and is_displayed(event, facts):
             return False
-        if not event.discarded or event.target is None or event.under.excepts:
+        if not event.discarded or event.target is None or event.under.catches("RuntimeError"):
             return False
         if len(value.device) == 1 and value.device == event.target.device != CPU:
             return False  # it is there already
@@ -88,7 +88,7 @@ class DiscardedTransferResult(Rule[Move]):
         target = site.expression(receiver.text)
         if not isinstance(target, cst.Name | cst.Attribute):
             return hint
-        crashes = event.used_later is not None and not event.under.excepts
+        crashes = event.used_later is not None and not event.under.catches("RuntimeError")
         assigned = cst.Assign([cst.AssignTarget(target)], node)
         return Fix(title, Safety.SAFE if crashes else Safety.UNSAFE, (Edit(statement, assigned),))
 

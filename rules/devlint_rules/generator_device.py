@@ -77,7 +77,7 @@ class GeneratorDevice(Rule[GeneratorMeet]):
     event = GeneratorMeet
 
     def suspects(self, event: GeneratorMeet, facts: Facts) -> bool:
-        return not event.under.excepts
+        return not event.under.catches("RuntimeError")
 
     def judge(self, event: GeneratorMeet, site: Site) -> Finding | None:
         message, fix = self._message(event), self._fix(event, site)

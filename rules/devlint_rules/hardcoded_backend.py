@@ -93,7 +93,7 @@ class HardcodedBackend(Rule[ApiCall]):
 
 def _names_nccl(event: ApiCall, facts: Facts) -> bool:
     """Whether a process group is made with NCCL by name, in a file whose device varies."""
-    if not event.qualname.endswith(".init_process_group") or event.under.excepts:
+    if not event.qualname.endswith(".init_process_group") or event.under.catches("RuntimeError", "ValueError"):
         return False
     given = argument(event, "backend", 0)
     if given is None or not given.text.strip("rb").startswith(("'", '"')):

@@ -84,7 +84,7 @@ class IndexDeviceMismatch(Rule[Meet]):
         node = site.at(index.span)
         if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
             return None
-        safety = Safety.UNSAFE if event.under.excepts else Safety.SAFE
+        safety = Safety.UNSAFE if event.under.catches("RuntimeError") else Safety.SAFE
         if tensor.value.device == CPU:
             return Fix(f"Move {shared.name(index)} to the CPU", safety, (Edit(node, shared.chain(node, "cpu")),))
         device = shared.device_of(tensor, event.scope, site.facts, event.span)

@@ -146,10 +146,14 @@ class LegacyCudaType(Rule[Event]):
 def _names_type(event: Event) -> bool:
     """Whether a tensor type of CUDA is named: called or read, moved to, or compared with."""
     if isinstance(event, ApiCall):
-        return is_legacy_type(event.qualname) and not event.under.excepts
+        return is_legacy_type(event.qualname) and not event.under.catches("RuntimeError", "TypeError", "AttributeError")
     if isinstance(event, Move) and event.method == "type":
         text = _given_text(event)
-        return text is not None and is_legacy_type(text) and not event.under.excepts
+        return (
+            text is not None
+            and is_legacy_type(text)
+            and not event.under.catches("RuntimeError", "TypeError", "AttributeError")
+        )
     # a test of float tensors asks where they are
     return isinstance(event, TypeTest) and dtype_of(event.type_name) in _ASKED_DTYPES
 

@@ -56,7 +56,7 @@ class LengthsOnDevice(Rule[Lengths]):
 
     def suspects(self, event: Lengths, facts: Facts) -> bool:
         # up to torch 1.6 it took lengths from anywhere [pytorch/pytorch issue 47637]
-        return not event.under.excepts and (facts.torch_newest is None or facts.torch_newest >= (1, 7))
+        return not event.under.catches("RuntimeError") and (facts.torch_newest is None or facts.torch_newest >= (1, 7))
 
     def judge(self, event: Lengths, site: Site) -> Finding | None:
         lengths = event.lengths

@@ -60,7 +60,7 @@ class NoSuchFunction(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        if event.exists is not False or event.under.excepts or not facts.covers_torch:
+        if event.exists is not False or event.under.catches("AttributeError", "ImportError") or not facts.covers_torch:
             return False
         name = event.qualname.rpartition(".")[2]
         if asks_version(event) or any(name.lower() in test.lower() for test in event.under.tests):

@@ -88,7 +88,7 @@ class NoSuchMethod(Rule[Call]):
     event = Call
 
     def suspects(self, event: Call, facts: Facts) -> bool:
-        if event.exists is not False or event.receiver is None or event.under.excepts:
+        if event.exists is not False or event.receiver is None or event.under.catches("AttributeError"):
             return False
         member = event.qualname.rpartition(".")[2]
         if not event.is_call and re.search(rf"\.{member}\s*=[^=]", facts.text) is not None:

@@ -78,7 +78,9 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
 
     def suspects(self, event: OptimizerOrder, facts: Facts) -> bool:
         to_xla = any(isinstance(place, Place) and place.type == "xla" for place in event.target.device)
-        return (event.loaded or event.stepped or event.state_at_once or to_xla) and not event.under.excepts
+        return (event.loaded or event.stepped or event.state_at_once or to_xla) and not event.under.catches(
+            "RuntimeError"
+        )
 
     def judge(self, event: OptimizerOrder, site: Site) -> Finding | None:
         maker = event.optimizer.function.rpartition(".")[2]

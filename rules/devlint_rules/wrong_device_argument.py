@@ -89,7 +89,7 @@ class WrongDeviceArgument(Rule[Event]):
             return _flag(event) is not None
         if isinstance(event, Call):
             return is_move_to_itself(event)
-        if not isinstance(event, ApiCall) or not event.is_call or event.under.excepts:
+        if not isinstance(event, ApiCall) or not event.is_call or event.under.catches("RuntimeError", "TypeError"):
             return False
         what = self._what(event)
         # under another default tensor type the legacy constructors are those of that type's device

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import pytest
+
 from devlint.facts.analysis import analyse
 from devlint.facts.events import (
     Call,
@@ -270,9 +272,21 @@ def test_a_condition_that_leaves_holds_for_the_rest() -> None:
     assert create.under.allow("cuda")
 
 
-def test_a_place_in_a_try_says_so() -> None:
-    create = function("try:", "    y = torch.zeros(3)", "except RuntimeError:", "    pass").one(Create)
-    assert create.under.excepts
+@pytest.mark.parametrize("types", [" RuntimeError", " (KeyError, Exception)", "", " ProjectError"])
+def test_a_place_in_a_try_says_what_is_caught(types: str) -> None:
+    create = function("try:", "    y = torch.zeros(3)", f"except{types}:", "    pass").one(Create)
+    assert create.under.catches("RuntimeError")
+
+
+@pytest.mark.parametrize("types", ["ValueError", "(KeyError, ImportError)", "torch.cuda.OutOfMemoryError"])
+def test_a_handler_of_other_errors_is_no_guard(types: str) -> None:
+    create = function("try:", "    y = torch.zeros(3)", f"except {types}:", "    pass").one(Create)
+    assert not create.under.catches("RuntimeError")
+
+
+def test_a_try_without_handlers_is_no_guard() -> None:
+    create = function("try:", "    y = torch.zeros(3)", "finally:", "    pass").one(Create)
+    assert not create.under.catches("RuntimeError")
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
