@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devlint import knowledge
-from devlint.facts import aliases, distributions, guesses
+from devlint.facts import aliases, distributions, guesses, uncalled
 from devlint.facts.callers import is_model_name, last_name
 from devlint.facts.calls import Calls
 from devlint.facts.classes import ClassFacts
@@ -103,6 +103,8 @@ class Attributes(Calls):
             return Value("bool")
         if name == "dtype":
             return Value("dtype")
+        if name in uncalled.METHODS:
+            return NOTHING
         if base.kind == "tensors":
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number

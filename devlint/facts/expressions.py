@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from devlint.facts import attribute_lists, guesses, rows
+from devlint.facts import attribute_lists, guesses, rows, uncalled
 from devlint.facts.api_calls import note_api
 from devlint.facts.callers import chain
 from devlint.facts.container_methods import ELEMENTS
@@ -105,6 +105,8 @@ class Expressions(Operators):
                 found = self.function.closure.get(path) or self.globals.get(path)
             if found is not None:
                 return self.used_attribute(path, attribute_lists.filled(self, path, found))
+        if node.value.__class__ is ast.Attribute:
+            uncalled.note(self, node)
         base = self.evaluate(node.value)
         if base.kind == "namespace":
             qualname = f"{base.type_name}.{node.attr}"
@@ -251,6 +253,8 @@ class Expressions(Operators):
             path = self.path(function)
             callee = self.lookup(path) if path is not None and (self.owner or "." in path) else None
             if callee is None:
+                if function.value.__class__ is ast.Attribute:
+                    uncalled.note(self, function, is_called=True)
                 receiver = self.evaluate(function.value)
                 if receiver.kind == "namespace":
                     qualname = f"{receiver.type_name}.{function.attr}"

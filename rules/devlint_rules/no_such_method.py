@@ -4,7 +4,7 @@
 `.to`, `.cuda`, `.cpu` and the like on optimizers, schedulers, data loaders, datasets, gradient scalers,
 generators, distributions, lists, tuples, dicts and arrays, and `module.device`, which `nn.Module`
 does not have. Only where the object is proved to be one of these, and its class in the file
-defines no such name.
+defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`).
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call:
@@ -24,7 +24,8 @@ Use instead:
     optimizer = torch.optim.Adam(model.parameters())
 
 ## Fix safety
-Safe where nothing must move: the call is dropped, which raised on every machine. Only a hint
+Safe where nothing must move: the call is dropped, which raised on every machine; and where a method was
+not called. Only a hint
 where something must be moved in another way (the items of a list, the parameters of a distribution).
 
 ## Known limits
@@ -90,7 +91,9 @@ class NoSuchMethod(Rule[Call]):
     def suspects(self, event: Call, facts: Facts) -> bool:
         if event.exists is not False or event.receiver is None or event.under.catches("AttributeError"):
             return False
-        member = event.qualname.rpartition(".")[2]
+        family, _, member = event.qualname.rpartition(".")
+        if family == "method":
+            return True
         if not event.is_call and re.search(rf"\.{member}\s*=[^=]", facts.text) is not None:
             return False  # the file sets it on some object
         if member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
@@ -102,11 +105,27 @@ class NoSuchMethod(Rule[Call]):
         assert event.receiver is not None
         member = event.qualname.rpartition(".")[2]
         kind = event.receiver.value.kind
+        if kind == "function":
+            return self._uncalled(event, site, member)
         name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
         what = "method" if event.is_call else "attribute"
         message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: {instead}"
         because = event.because or event.receiver.value.because
         return Finding(event.span, message, self._fix(event, site, kind, member, instead), because)
+
+    def _uncalled(self, event: Call, site: Site, member: str) -> Finding:
+        """`x.cpu.numpy()`: what is read is an attribute of what the method returns."""
+        assert event.receiver is not None
+        method = shared.name(event.receiver)
+        message = f"{method} is a method, which has no attribute `{member}`: call it"
+        title = f"Call {method}"
+        node = site.at(event.receiver.span)
+        if not isinstance(node, cst.Attribute) or node.attr.value not in ("cpu", "detach"):
+            # `x.cuda()` runs with CUDA alone: where to is another question
+            return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
+        called = node.with_changes(lpar=(), rpar=())
+        fix = Fix(title, Safety.SAFE, (Edit(node, cst.Call(called, lpar=node.lpar, rpar=node.rpar)),))
+        return Finding(event.span, message, fix, event.because)
 
     def _fix(self, event: Call, site: Site, kind: str, member: str, instead: str) -> Fix:
         call = site.node
