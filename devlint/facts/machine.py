@@ -287,6 +287,8 @@ class Machine:
     # -- names -----------------------------------------------------------------------------------------------------
 
     def namespace(self, qualname: str) -> Value:
+        if qualname == "torch.torch":
+            qualname = "torch"  # the package is an attribute of itself
         value = self._namespaces.get(qualname)
         if value is None:
             value = self._namespaces[qualname] = Value("namespace", type_name=qualname)
