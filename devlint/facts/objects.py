@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.callers import is_self_attribute
+from devlint.facts.callers import is_self_attribute, last_name
 from devlint.facts.classes import ClassFacts
 from devlint.facts.entry import Entry
 from devlint.facts.frozen import replace
 from devlint.facts.moves import MOVES
-from devlint.facts.nodes import walk
+from devlint.facts.nodes import statements, walk
 from devlint.facts.operations import symbol
 from devlint.facts.parameters import makes_tensor
 from devlint.facts.registration import is_made_here, reads
@@ -69,6 +69,8 @@ class Objects(Entry):
                     known = class_.attributes.get(child.attr)
                     if known is not None and known.kind == "buffer" and id(child) in made_of_themselves(method):
                         continue  # `self.step = self.step + 1`
+                    if known is not None and known.kind == "parameter" and id(child) in grown_parameters(method):
+                        continue
                     spoiled.add(child.attr)
         if kept:
             spoiled |= kept & self.set_from_outside()
@@ -190,6 +192,27 @@ def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[in
                 for part in target.elts if isinstance(target, ast.Tuple) else [target]:
                     if isinstance(part, ast.Attribute) and is_self_attribute(part) and reads(child.value, part.attr):
                         found.add(id(part))
+    return found
+
+
+def grown_parameters(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
+    """The parameters of `self` that a method replaces by new ones made of what they held, by identity of the target.
+
+    `self.weight = nn.Parameter(torch.cat([self.weight, rows]))`, also by way of one variable.
+    """
+    found: set[int] = set()
+    assigned = [n for n in statements(method) if isinstance(n, ast.Assign) and len(n.targets) == 1]
+    values = {n.targets[0].id: n.value for n in assigned if isinstance(n.targets[0], ast.Name)}
+    for node in assigned:
+        target, made = node.targets[0], node.value
+        if not isinstance(target, ast.Attribute) or not is_self_attribute(target) or not isinstance(made, ast.Call):
+            continue
+        if last_name(made.func) != "Parameter" or not made.args:
+            continue
+        given = made.args[0]
+        given = values.get(given.id, given) if isinstance(given, ast.Name) else given
+        if reads(given, target.attr) and not may_move(given):
+            found.add(id(target))
     return found
 
 
