@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from devlint.facts import batches, grown_lists, guesses, reads
+from devlint.facts import annotated_locals, batches, grown_lists, guesses, reads
 from devlint.facts import guards as conditions
 from devlint.facts.callers import chain, is_self_attribute
 from devlint.facts.devices import parse_device
@@ -87,7 +87,8 @@ class Assignments(Timing):
         if magic is not None:
             self.timed_by_magic(node, magic)
         elif node.value is not None:
-            self.assign_target(node.target, self.evaluate(node.value), node.value, node)
+            value = annotated_locals.stated(self, node, self.evaluate(node.value))
+            self.assign_target(node.target, value, node.value, node)
 
     def is_made_of_itself(self, name: str, source: ast.expr | None) -> bool:
         """Whether a name that holds one tensor is bound to what an imported function makes of it: `x = repeat(x, 3)`."""
