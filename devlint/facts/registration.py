@@ -342,9 +342,11 @@ def is_below_self(node: ast.expr) -> bool:
 
 
 def written_out(node: ast.expr) -> list[ast.expr]:
-    """The items of a list, tuple or dictionary as they are written, `self` left out; none of anything else."""
+    """The items of a list, tuple or dictionary as they are written, those of lists in it too, `self` left out; none of
+    anything else."""
     parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
-    return [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
+    found = [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
+    return [item for part in found for item in (written_out(part) or [part])]
 
 
 def reads(node: ast.expr, name: str) -> bool:
