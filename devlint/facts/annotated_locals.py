@@ -9,6 +9,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.parameters import is_tensor_annotation
+from devlint.facts.signatures import parameter_of
 from devlint.facts.values import HOME, Value
 from devlint.model import Origin
 
@@ -32,8 +33,7 @@ def stated(machine: Machine, node: ast.AnnAssign, value: Value) -> Value:
         or not is_tensor_annotation(node.annotation, machine.imports.names)
     ):
         return value
-    spec = function.node.args
-    if root.id not in {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)} - {"self", "cls"}:
+    if root.id in ("self", "cls") or parameter_of(function.node.args, root.id) is None:
         return value
     evidence = machine.evidence.get(id(function.node))
     if not machine.callers.is_plausible(function, False) or evidence is None or root.id in evidence.parted:

@@ -15,6 +15,7 @@ from devlint.facts.callers import is_own_attribute
 from devlint.facts.classes import ClassFacts, Container, Unregistered
 from devlint.facts.moves import MOVES
 from devlint.facts.nodes import statements, walk
+from devlint.facts.signatures import named_parameters, positional_names
 from devlint.facts.unseen_modules import called, looks_like_network
 from devlint.facts.values import Value
 
@@ -41,8 +42,7 @@ _OF_MODULES = frozenset({"parameters", "named_parameters", "state_dict", "load_s
 def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregistered]]:
     """The attributes of a module that keep the modules of an argument in a plain container."""
     init = class_.methods.get("__init__")
-    spec = init.args if init is not None else None
-    arguments = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if spec is not None else ()
+    arguments = named_parameters(init.args) if init is not None else []
     noted = {a.arg: a for a in arguments if a.annotation is not None}
     if init is None or not noted or any(called(call) in _REGISTERING for call in flow.scan.calls_in(init)):
         return
@@ -227,7 +227,7 @@ def is_registered_by_callers(flow: Flow, class_: ClassFacts, name: str) -> bool:
     """Whether a call of the file makes an object of the class with parts of another module, or with a `ModuleList`."""
     for site in flow.scan.calls.get(class_.name, ()):
         init = class_.methods["__init__"]
-        names = [a.arg for a in (*init.args.posonlyargs, *init.args.args)][1:]
+        names = positional_names(init.args)[1:]
         place = names.index(name) if name in names else len(site.call.args)
         given = [*site.call.args[place : place + 1], *(k.value for k in site.call.keywords if k.arg == name)]
         for node in (n for each in given for n in walk(each)):
