@@ -34,7 +34,8 @@ _FILES = (
 _LARGEST = 1_000_000  # bytes
 #: Folders beside an installed package, and the extras and groups that are for what stands there.
 _BESIDE = re.compile(
-    r"(examples?|bench(mark)?s?|benchmarking|tests?|docs?|tutorials?|notebooks|demos?|dev)\Z", re.IGNORECASE
+    r"(examples?|bench(mark)?s?|benchmarking|tests?|fixtures|test_?data|docs?|tutorials?|notebooks|demos?|dev)\Z",
+    re.IGNORECASE,
 )
 #: Lists of requirements for one kind of machine, of which an installation takes one.
 _VARIANT = re.compile(

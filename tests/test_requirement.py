@@ -127,7 +127,7 @@ def test_files_beside_the_package_need_what_the_groups_for_them_ask_for(tmp_path
         '[project.optional-dependencies]\nxpu = ["torch>=2.8"]\ntests = ["torch>=2.3"]\n'
         '[dependency-groups]\nbench = ["torch>=2.7.0", "accelerate"]\n'
     )
-    for folder, lowest in (("package", (2, 2)), ("examples", (2, 7)), ("tests", (2, 7))):
+    for folder, lowest in (("package", (2, 2)), ("examples", (2, 7)), ("tests", (2, 7)), ("fixtures", (2, 7))):
         (tmp_path / folder / "inner").mkdir(parents=True)
         assert lowest_of(tmp_path / folder / "inner") == lowest
 
