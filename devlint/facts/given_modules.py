@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.callers import is_own_attribute
+from devlint.facts.callers import is_own_attribute, last_name
 from devlint.facts.classes import ClassFacts, Container, Unregistered
 from devlint.facts.moves import MOVES
 from devlint.facts.nodes import statements, walk
@@ -112,7 +112,7 @@ def items(node: ast.expr | None) -> tuple[Container, list[ast.expr]] | None:
 
 def items_of(node: ast.expr) -> tuple[Container, list[ast.expr]] | None:
     """`items` of an annotation without alternatives."""
-    container = _CONTAINERS.get(last(node.value)) if isinstance(node, ast.Subscript) else None
+    container = _CONTAINERS.get(last_name(node.value)) if isinstance(node, ast.Subscript) else None
     if container is None or not isinstance(node, ast.Subscript):
         return None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -128,14 +128,10 @@ def alternatives(node: ast.expr | None) -> list[ast.expr]:
         return []
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return alternatives(node.left) + alternatives(node.right)
-    if isinstance(node, ast.Subscript) and last(node.value) in ("Optional", "Union"):
+    if isinstance(node, ast.Subscript) and last_name(node.value) in ("Optional", "Union"):
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return [inner for part in parts for inner in alternatives(part)]
     return [node]
-
-
-def last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 class Items:
