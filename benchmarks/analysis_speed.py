@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 
 from devlint.facts.analysis import analyse
-from devlint.facts.project import Project
+from devlint.facts.project.project import Project
 from devlint.settings import Settings
 from devlint.source import decode, parse
 

@@ -45,7 +45,7 @@ from devlint.unused import judge as judge_comments
 if TYPE_CHECKING:
     import libcst as cst
 
-    from devlint.facts.project import Project
+    from devlint.facts.project.project import Project
     from devlint.file_state import FileState
 
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
@@ -197,7 +197,7 @@ class Linter:
     def project(self) -> Project | None:
         """The files of the project; None for an analysis of the caller's."""
         if self._project is None and self._analyse is None:
-            from devlint.facts.project import Project
+            from devlint.facts.project.project import Project
 
             self._project = Project()
         return self._project

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
-from devlint.facts import machine
-from devlint.facts.flow import Flow
+from devlint.facts.interpreter import machine
+from devlint.facts.interpreter.flow import Flow
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,6 +28,19 @@ LEVELS = (
     ("registry", "engine", "fix"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
+
+# The same within `devlint/facts`.
+LEVELS_OF_FACTS = (
+    ("frozen", "values"),
+    ("text",),
+    ("events", "result"),
+    ("idioms", "interpreter", "project"),
+    ("objections",),
+    ("calling",),
+    ("surveys",),
+    ("analysis",),
+    ("reveal",),
+)
 
 
 class Import(NamedTuple):
@@ -88,6 +101,18 @@ def upward(imports: list[Import]) -> list[str]:
 
 def test_parts_import_only_their_own_level_and_those_below() -> None:
     assert not upward(all_imports("devlint"))
+
+
+def test_parts_of_the_facts_import_only_their_own_level_and_those_below() -> None:
+    level = {part: level for level, parts in enumerate(LEVELS_OF_FACTS) for part in parts}
+    wrong = []
+    for found in all_imports("devlint/facts"):
+        own, (*package, target) = found.file.split("/")[2].removesuffix(".py"), found.module.split(".")[:3]
+        if package == ["devlint", "facts"] and target in level and own != "__init__" and found.at_run_time:
+            assert own in level, f"{found.file}: of no level"
+            if found.at_once and level[target] > level[own]:
+                wrong.append(f"{found.file}:{found.row} imports {found.module}")
+    assert not wrong
 
 
 def test_upward_import_is_seen() -> None:

@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _show(args: argparse.Namespace, terminal: Terminal) -> None:
-    from devlint.facts.project import Project
+    from devlint.facts.project.project import Project
     from devlint.facts.reveal import reveal, row_of
 
     path, row = _place(args.place)

@@ -10,23 +10,26 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from devlint.facts.callers import Callers, is_own_attribute, is_self_attribute, last_name, lineage, moves
-from devlint.facts.classes import ClassFacts
-from devlint.facts.collect import Definition, collect_class, definitions, settle
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
-from devlint.facts.flow import Flow
 from devlint.facts.frozen import replace
-from devlint.facts.given_modules import given_modules
-from devlint.facts.machine import Function, OutOfBudget, SourceLike, State
-from devlint.facts.names import Imports, collect_imports
-from devlint.facts.nodes import statements, walk
-from devlint.facts.parameters import makes_tensor
-from devlint.facts.programs import is_host_program
-from devlint.facts.project import Loaded, Project, Reach
+from devlint.facts.idioms.given_modules import given_modules
+from devlint.facts.idioms.unseen_modules import unseen_modules
+from devlint.facts.interpreter.flow import Flow
+from devlint.facts.interpreter.machine import OutOfBudget, SourceLike, State
+from devlint.facts.objections.programs import is_host_program
+from devlint.facts.project.project import Loaded, Project, Reach
 from devlint.facts.result import Facts
-from devlint.facts.scan import Scan, scan
-from devlint.facts.survey import survey
-from devlint.facts.unseen_modules import unseen_modules
+from devlint.facts.surveys.survey import survey
+from devlint.facts.text.callers import Callers
+from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.collect import Definition, collect_class, definitions, settle
+from devlint.facts.text.defined import Function
+from devlint.facts.text.names import Imports, collect_imports
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.parameters import makes_tensor
+from devlint.facts.text.references import is_own_attribute, is_self_attribute, last_name
+from devlint.facts.text.scan import Scan, scan
+from devlint.facts.text.signs import moves
 from devlint.facts.values import Value, merge
 from devlint.model import Origin
 from devlint.project_files import Search
@@ -34,8 +37,8 @@ from devlint.settings import Settings
 from devlint.source import Source
 
 if TYPE_CHECKING:
-    from devlint.facts.callsites import CallSites
-    from devlint.facts.listener import Listener
+    from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.calling.listener import Listener
 
 #: Steps that a function may take, as a multiple of its number of nodes, and at least this many.
 BUDGET_FACTOR = 60
@@ -128,7 +131,7 @@ class _Ask:
 
     def _call_sites(self) -> CallSites:
         if self._sites is None:
-            from devlint.facts.callsites import CallSites
+            from devlint.facts.calling.callsites import CallSites
 
             assert self._flow.reach is not None
             reach = Reach(self._project, partial(_visit, self._settings), self._flow.reach.read)
@@ -137,7 +140,7 @@ class _Ask:
 
 
 def _listener(settings: Settings, loaded: Loaded, reach: Reach) -> Listener:
-    from devlint.facts.listener import Listener
+    from devlint.facts.calling.listener import Listener
 
     flow = _muted(settings, loaded, Listener)
     assert isinstance(flow, Listener)

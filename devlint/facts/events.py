@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
-from devlint.facts.handlers import takes
+from devlint.facts.text.handlers import takes
 from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value, is_assumed
 from devlint.model import Certainty, Origin, Span
 

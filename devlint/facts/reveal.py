@@ -8,11 +8,11 @@ from pathlib import Path
 
 from devlint.errors import SourceError
 from devlint.facts.analysis import interpret
-from devlint.facts.flow import Flow
-from devlint.facts.machine import SourceLike
-from devlint.facts.nodes import encloses
-from devlint.facts.project import Project
-from devlint.facts.signatures import parameter_of
+from devlint.facts.interpreter.flow import Flow
+from devlint.facts.interpreter.machine import SourceLike
+from devlint.facts.project.project import Project
+from devlint.facts.text.nodes import encloses
+from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import TENSOR_KINDS, Value, merge
 from devlint.model import Origin, Span
 from devlint.settings import Settings

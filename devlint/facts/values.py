@@ -33,7 +33,7 @@ Kind = Literal[
     "clock",  # a reading of a host clock
 ]  # fmt: skip
 
-#: Type name of what an unknown function computed from tensors, see `devlint.facts.guesses`.
+#: Type name of what an unknown function computed from tensors, see `devlint.facts.idioms.guesses`.
 GUESS: Final = "computed"
 #: The text of the origin of such a value.
 COMPUTED: Final = "computed from tensors here"

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from devlint.facts.analysis import analyse
-from devlint.facts.api_calls import describe
 from devlint.facts.events import ApiCall, Compare
+from devlint.facts.idioms.api_calls import describe
 from devlint.settings import Settings
 from devlint.source import decode, parse
 

@@ -13,7 +13,7 @@ import pytest
 from devlint.facts import analysis
 from devlint.facts.analysis import analyse, interpret
 from devlint.facts.events import Meet
-from devlint.facts.flow import Flow
+from devlint.facts.interpreter.flow import Flow
 from devlint.facts.result import Facts
 from devlint.facts.values import UNKNOWN
 from devlint.settings import Settings

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from devlint.facts.documented import Says, meaning, of_function, read
+from devlint.facts.text.documented import Says, meaning, of_function, read
 
 
 @pytest.mark.parametrize(

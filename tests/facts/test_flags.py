@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from devlint.facts.project import Project, Reach
+from devlint.facts.project.project import Project, Reach
 from devlint.model import FileResult
 
 Checked = Callable[..., FileResult]

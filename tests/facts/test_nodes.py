@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 
-from devlint.facts import flow
-from devlint.facts.nodes import statements, walk
-from devlint.facts.scan import scan
+from devlint.facts.interpreter import flow
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.scan import scan
 
 TREE = ast.parse(inspect.getsource(flow))
 NESTED = ast.parse("""

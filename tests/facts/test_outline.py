@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from devlint.facts.flow import Flow
-from devlint.facts.names import collect_imports
-from devlint.facts.outline import Outline, argument, dotted, root_of, stored, touches
+from devlint.facts.interpreter.flow import Flow
 from devlint.facts.result import Facts
+from devlint.facts.surveys.outline import Outline, argument, dotted, root_of, stored, touches
+from devlint.facts.text.names import collect_imports
 from devlint.source import decode, parse
 
 

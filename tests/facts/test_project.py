@@ -11,8 +11,8 @@ import pytest
 
 from devlint.facts.analysis import analyse
 from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet, Register
-from devlint.facts.flow import Flow
-from devlint.facts.project import FILES, Project, Reach
+from devlint.facts.interpreter.flow import Flow
+from devlint.facts.project.project import FILES, Project, Reach
 from devlint.facts.result import Facts
 from devlint.facts.values import Value, describe
 from devlint.model import FileResult

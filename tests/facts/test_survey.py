@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from devlint.facts import survey
 from devlint.facts.analysis import analyse
+from devlint.facts.surveys import survey
 from devlint.settings import Settings
 from devlint.source import decode, parse
 from devlint.testing import read_fixture

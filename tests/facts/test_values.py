@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devlint.facts.devices import parse_device
 from devlint.facts.frozen import replace
+from devlint.facts.idioms.devices import parse_device
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,

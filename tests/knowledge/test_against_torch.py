@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from devlint import knowledge
-from devlint.facts.torch_functions import NUMBERS
+from devlint.facts.interpreter.torch_functions import NUMBERS
 from devlint.knowledge import Version
 
 torch = pytest.importorskip("torch")

@@ -1,0 +1,285 @@
+"""What a loop over data shows of where the data is: what it moves to a device came from the host, and its siblings too.
+
+for x, y in loader:          # nothing is known of `loader`
+    out = model(x.to(device))
+    loss = criterion(out, y)  # so `y` is on the host here
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.interpreter.operations import HOST_BATCH
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.parameters import reads_like_device
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signs import moves
+from devlint.facts.values import ACCELERATORS, BATCH, CPU, NOTHING, NUMBER, Value
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.facts.events import Operand
+    from devlint.facts.interpreter.machine import Machine
+
+#: What shows the progress of a loop, or cuts it short, and hands on what it is given.
+_WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_tqdm", "prange"})
+#: Words in the names of loaders and of their batches.
+_DATA = re.compile(r"load|data|batch|iter|sample|item|^dl|dl$|train|test|val|queue|stream")
+_LOADER = re.compile(r"load|^dl|dl$")
+_DEVICE = re.compile(r"device|cuda|gpu")
+#: Names of what counts turns or names things, which no loader makes a tensor of.
+_COUNTER = re.compile(
+    r"^(_|[ijkn]|it)$|(idx|(?<!edge_)index|step|iter|iteration|epoch|count|num|ids?|names?|paths?|files?|keys?)$"
+)
+#: Words in the names of what a model reads on the host: lengths, names, sizes.
+_FOR_HOST = re.compile(
+    r"len|size|shape|scale|factor|ratio|num|name|meta|info|path|file|text|tokens?_?types|epoch|step|(^|_)n(_|$)|(^|_)ids?$"
+)
+_MOVED_HERE = "is moved here"
+#: Names of how many of something there are.
+_COUNT = re.compile(r"(^|_)(count|num|n)\Z|^(num|n)_")
+
+
+def element_of_loop(machine: Machine, node: ast.For | ast.AsyncFor, element: Value) -> Value:
+    """What a loop over something unknown gives: batches of the host where its body moves a part of them, else `element`."""
+    found = _part(machine, node.iter, node.target, node.body, element)
+    return element if found is None else found
+
+
+def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast.stmt], element: Value) -> Value | None:
+    made = isinstance(iterated, ast.Call) and machine.qualify(iterated.func) == "torch.utils.data.DataLoader"
+    if isinstance(iterated, ast.Call) and iterated.args and not made:
+        name = iterated.func.id if isinstance(iterated.func, ast.Name) else getattr(iterated.func, "attr", "")
+        if name in _WRAPPERS:
+            return _part(machine, iterated.args[0], target, body, element)
+        parts = iterated.args if name == "zip" else iterated.args[:1] if name == "enumerate" else []
+        targets = target.elts if isinstance(target, ast.Tuple) else []
+        first = 1 if name == "enumerate" else 0
+        if not parts or len(targets) != len(parts) + first:
+            return None
+        known = element.elements if isinstance(element.elements, tuple) else (element,) * len(targets)
+        if len(known) != len(targets):
+            return None
+        found = [_part(machine, p, t, body, k) for p, t, k in zip(parts, targets[first:], known[first:], strict=True)]
+        if not any(found):
+            return None
+        given = [f if f is not None else k for f, k in zip(found, known[first:], strict=True)]
+        return Value("tuple", elements=(*((NUMBER,) * first), *given))
+    if not (made or isinstance(iterated, (ast.Name, ast.Attribute))) or element.kind != "unknown" or element.device:
+        return None
+    if made and _DEVICE.search(machine.text(iterated)) is not None:
+        return None
+    if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
+        return None
+    if isinstance(iterated, ast.Name) and _is_gathered(machine, iterated.id):
+        return None
+    batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
+    if batch is None:
+        return None
+    origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {_MOVED_HERE}")
+    return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
+    """What `x, edges, labels = self.load(graph)` gives: tensors of the host where a part of it is moved later.
+
+    None where nothing is moved, the call is told a device, or the parts are no batch by their names.
+    """
+    target, function = node.targets[0], machine.function
+    if len(node.targets) != 1 or not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call):
+        return None
+    own = machine.scan.functions.get(id(function.node)) if function is not None else None
+    if own is None or not machine.assume or machine.host:
+        return None
+    names = {part.id for part in target.elts if isinstance(part, ast.Name)}
+    moved = {
+        receiver.id
+        for call in own.calls
+        if isinstance(call.func, ast.Attribute) and (call.func.attr == "to" or call.func.attr in ACCELERATORS)
+        if isinstance(receiver := call.func.value, ast.Name) and receiver.id in names and call.lineno > node.lineno
+    }
+    left = [name for name in names - moved if own.bound.get(name) == 1]
+    if not moved or not left or _DEVICE.search(machine.text(node.value)) is not None:
+        return None
+    again = {t.id for a in own.assigns if isinstance(a, ast.Assign) for t in a.targets if isinstance(t, ast.Name)}
+    calls = [call for call in own.calls if isinstance(call.func, ast.Attribute) and moves(call)]
+    goes = {call.func.value.id for call in calls if isinstance(getattr(call.func, "value", None), ast.Name)}  # type: ignore[attr-defined]
+    if not moved & again & goes:
+        return None
+    origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {_MOVED_HERE}")
+    return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:
+    """Whether a name is a part of what a loader gives, the one that its loop does not move as it moves others.
+
+    `for i, (images, index) in enumerate(loader):` with `images.to(device)`, or a part of `images`, in its body.
+    """
+    if not isinstance(argument, ast.Name):
+        return False
+    bound = found = 0
+    for node in walk(scope):
+        if isinstance(node, ast.Name) and node.id == argument.id and isinstance(node.ctx, ast.Store):
+            bound += 1
+        if not isinstance(node, ast.For):
+            continue
+        iterated, target = node.iter, node.target
+        while (
+            isinstance(iterated, ast.Call) and last_name(iterated.func) in _WRAPPERS | {"enumerate"} and iterated.args
+        ):
+            if last_name(iterated.func) == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+                target = target.elts[1]
+            iterated = iterated.args[0]
+        parts = {n.id for n in target.elts if isinstance(n, ast.Name)} if isinstance(target, ast.Tuple) else set()
+        if argument.id not in parts or _LOADER.search(last_name(iterated).lower()) is None:
+            continue
+        moved = {name for name, call in _moves(node.body) if moves(call)}
+        derived = {
+            n.id
+            for each in walk(node)
+            if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name) and each.value.id in parts
+            for target_ in each.targets
+            for n in walk(target_)
+            if isinstance(n, ast.Name)
+        }
+        if argument.id in moved or not moved & (parts | derived):
+            return False
+        found += 1
+    return 0 < bound == found
+
+
+def is_left_behind(first: Operand | None, further: Operand) -> bool:
+    """Whether the first input of a model was moved, and a further one is a sibling of it that was not.
+
+    Not what is for the host by its name: lengths, names, places.
+    """
+    value = further.value
+    if first is None or not first.value.moved or value.type_name != BATCH or not value.because:
+        return False
+    plain = isinstance(further.node, ast.Name) and _FOR_HOST.search(further.text.lower()) is None
+    return plain and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
+
+
+def _is_gathered(machine: Machine, name: str) -> bool:
+    """Whether the file fills a list of that name itself: `pairs.append([spikes, label])`."""
+    receivers = (getattr(site.call.func, "value", None) for site in machine.scan.calls.get("append", ()))
+    return any(isinstance(receiver, ast.Name) and receiver.id == name for receiver in receivers)
+
+
+def _reads_like_data(iterated: ast.expr, target: ast.expr) -> bool:
+    """Whether a loop is over batches by its form, several parts at a time, or by its names."""
+    if not isinstance(target, ast.Name):
+        return True
+    name = iterated.id if isinstance(iterated, ast.Name) else getattr(iterated, "attr", "")
+    return _DATA.search(name.lower()) is not None or _DATA.search(target.id.lower()) is not None
+
+
+def _is_placed_by_its_loader(machine: Machine, iterated: ast.expr) -> bool:
+    """Whether a loader is made with something that knows the device: `collate_fn=batcher(device)`."""
+    path = machine.path(iterated)
+    loader = machine.lookup(path) if path is not None else None
+    if loader is None or loader.kind != "loader" or not loader.because or loader.because[0].path is not None:
+        return False
+    span = loader.because[0].span
+    return _DEVICE.search(machine.source.text[span.start : span.end]) is not None
+
+
+def _batch(target: ast.expr, moved: set[str]) -> ast.expr | None:
+    """The part of a loop's target that holds the batch: the name that is moved, or the tuple around it."""
+    if isinstance(target, ast.Name):
+        return target if target.id in moved else None
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    if any(isinstance(part, ast.Name) and part.id in moved for part in target.elts):
+        return target
+    return next((found for part in target.elts if (found := _batch(part, moved)) is not None), None)
+
+
+#: Names of batches that may move in place: those of `torch_geometric` do.
+_WHOLE = re.compile(r"data|batch|graph|^b?g$")
+
+
+def is_whole(name: str) -> bool:
+    """Whether a name reads like that of an object that holds a whole batch, or a graph."""
+    return _WHOLE.search(name.lower()) is not None
+
+
+def bindings(node: ast.Assign | ast.For | ast.comprehension, name: str) -> Iterator[bool]:
+    """For each time that an assignment or a loop binds a name, whether it is to a part of something."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target)):
+                yield isinstance(target, (ast.Tuple, ast.List))
+        return
+    target, iterated = node.target, node.iter
+    if not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target)):
+        return
+    called = iterated.func if isinstance(iterated, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr in ("items", "values"):
+        yield True
+    elif isinstance(called, ast.Name) and called.id in ("enumerate", "zip") and isinstance(target, ast.Tuple):
+        yield any(
+            isinstance(n, ast.Name) and n.id == name
+            for part in target.elts
+            if isinstance(part, (ast.Tuple, ast.List))
+            for n in ast.walk(part)
+        )
+    else:
+        yield isinstance(target, (ast.Tuple, ast.List))
+
+
+def _value_of(target: ast.expr, batch: ast.expr, whole: Value) -> Value:
+    """The value of the target, of which `batch` is a part; what counts the turns, or names things, is no tensor."""
+    if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in target.elts):
+        parts = [
+            whole if target is batch and not _counts(part) else _value_of(part, batch, whole) for part in target.elts
+        ]
+        return Value("tuple", elements=tuple(parts))
+    return whole if target is batch else NOTHING
+
+
+def _counts(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and _COUNTER.search(node.id) is not None
+
+
+def reads_like_count(node: ast.expr) -> bool:
+    """Whether an expression is a name that says how many: the part of what a module gives that is a number."""
+    return isinstance(node, ast.Name) and _COUNT.search(node.id) is not None
+
+
+def _moves(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
+    """The moves in a loop, with the name that what is moved is read from."""
+    stack: list[ast.AST] = list(reversed(body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            stack.extend(
+                reversed(list(ast.iter_child_nodes(node.value)))
+            )  # a move whose result is dropped: in place, perhaps
+            continue
+        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr != "to" and node.func.attr not in ACCELERATORS:
+            continue
+        root: ast.expr = node.func.value
+        while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        if isinstance(root, ast.Name):
+            yield root.id, node
+
+
+def _goes_somewhere(machine: Machine, call: ast.Call) -> bool:
+    """Whether a move names a device, as `.to(torch.float32)` does not."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ACCELERATORS:
+        return True
+    given = [k.value for k in call.keywords if k.arg == "device"] or call.args[:1]
+    if not given:
+        return False
+    name = given[0].id if isinstance(given[0], ast.Name) else getattr(given[0], "attr", "")
+    return reads_like_device(name) or machine.evaluate(given[0]).kind == "device"

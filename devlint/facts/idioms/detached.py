@@ -1,0 +1,72 @@
+"""`.numpy()` of what is not known but is detached first, or read from a model: only a tensor that may be on an accelerator.
+
+`state.probabilities().detach().numpy()`, `module.scale.data.numpy()`: nothing but a tensor of torch is detached, and who
+detaches it expects a gradient, so that it takes part in what a model computes. It must come from an argument.
+`net[-1].v.numpy()` with a `net` that was moved: what a part of it keeps was computed where it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from devlint.facts.idioms.placed import is_left_on_host
+from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import chain
+from devlint.facts.text.signatures import named_parameters
+from devlint.facts.text.signs import TO_HOST
+from devlint.facts.values import CPU, HOME, Value
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.methods import Methods
+
+
+def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
+    """Emit `Use` for `target.numpy()`, of whose receiver nothing is known otherwise."""
+    last = target.func if isinstance(target, ast.Call) else target
+    function = machine.function
+    if function is None or not machine.assume or not isinstance(last, ast.Attribute):
+        return
+    *parts, root = chain(target)
+    if any(isinstance(p, ast.Attribute) and p.attr in TO_HOST for p in parts) or not isinstance(root, ast.Name):
+        return
+    if knows_other_tensors(machine.imports.names) or function.name.rsplit(".", 1)[-1].startswith("test"):
+        return
+    if last.attr in ("detach", "data"):
+        if any(isinstance(p, ast.Call) and gets_host_tensor(machine, p) for p in parts):
+            return  # what it gives is there too, or it does not take that
+        if is_left_on_host(machine, target) or machine.makes_its_input(target):
+            return
+        if root.id in given(machine):  # what is made here was likely made on the host
+            origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
+            tensor = Value("tensor", HOME, None, because=(origin,))
+            machine.use(node, "numpy", machine.operand(target, tensor), last.attr == "detach")
+    elif last is target:
+        model = machine.evaluate(last.value)
+        if model.kind == "module" and model.moved and model.device and not model.type_name:
+            tensor = Value("tensor", model.device, None, because=model.because)
+            machine.use(node, "numpy", machine.operand(target, tensor), False)
+
+
+def gets_host_tensor(machine: Methods, call: ast.Call) -> bool:
+    """Whether a call is given a name whose tensors are on the CPU: `model(tokenizer(text, return_tensors="pt"))`."""
+    names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
+    values = [machine.state.env.get(name) for name in names]
+    return any(v is not None and v.is_tensor and v.device == CPU for v in values)
+
+
+def given(machine: Methods) -> set[str]:
+    """The names of the function under analysis that its callers give it, or that a loop binds to what they give."""
+    function = machine.function
+    if function is None:
+        return set()
+    names = {a.arg for a in named_parameters(function.node.args)}
+    own = machine.scan.functions.get(id(function.node))
+    for loop in own.assigns if own is not None else ():
+        if isinstance(loop, (ast.For, ast.comprehension)):
+            *_, root = chain(loop.iter)
+            roots = {n.id for n in walk(root) if isinstance(n, ast.Name)}
+            if roots & names:
+                names |= {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    return names

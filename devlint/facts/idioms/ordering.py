@@ -1,0 +1,195 @@
+"""In which order a model moves and its optimizer is made, or gets its state back.
+
+`torch.optim` asks to move the model first. Between the CPU and CUDA the parameters stay the same objects, so that only
+state that exists already is left behind: that of `load_state_dict`, and that which Adagrad makes at once
+[torch/optim/optimizer.py, torch/optim/adagrad.py]. Elsewhere (XLA, meta, FSDP) the optimizer keeps the old parameters.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import Creation, Operand, OptimizerOrder
+from devlint.facts.frozen import replace
+from devlint.facts.text.nodes import holds
+from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.arguments import Arguments, CallArguments
+
+_OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
+_MOVED = "<moved> "  # and that a module moved
+#: What explains an optimizer that has state, by the method that gave it.
+_STATE = {"load_state_dict": "and its state is put beside them here", "step": "and its state is made beside them here"}
+_STATE_AT_ONCE = frozenset({"Adagrad"})
+_MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
+
+
+def note_optimizer(
+    machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments, optimizer: Value
+) -> Value:
+    """An optimizer is made: remember whose parameters it has, where these have not been moved yet."""
+    first = arguments.get("params", 0)
+    if first is not None and machine.owner is not None and machine.in_init:
+        for child in ast.walk(first[0]):
+            if isinstance(child, ast.Attribute) and machine.path(child) == f"self.{child.attr}":
+                entry = machine.owner.unregistered.get(child.attr)
+                if entry is not None:
+                    entry.trained = True
+    if first is None or machine.host:
+        return optimizer
+    env = machine.state.env
+    span = machine.span(node)
+    for path in _modules(machine, first[0], node):
+        if any(_key(_MOVED, part) in env for part in _prefixes(path)):
+            continue
+        known = [machine.lookup(part) for part in _prefixes(path)]
+        if any(v is not None and (v.moved or is_surely_accelerator(v.device)) for v in known):
+            continue
+        origin = Origin(span, f"the optimizer gets the parameters of `{path}` here")
+        key = _key(_OPTIMIZED, path)
+        machine.optimizers.add(key)
+        env[key] = Value(
+            "optimizer",
+            optimizer.device,
+            type_name=optimizer.type_name,
+            because=(origin,),
+            made=(Creation(span, qualname, node, machine.scope()),),
+            constant=path,
+        )
+    return optimizer
+
+
+def note_state(machine: CallArguments, node: ast.Call, optimizer: Value, method: str) -> None:
+    """`optimizer.load_state_dict(...)`, `optimizer.step()`: state is put, or made, where the parameters are now."""
+    made = {origin.span for origin in optimizer.because}
+    env = machine.state.env
+    for key in machine.optimizers & env.keys():
+        entry = env[key]
+        if any(origin.span in made for origin in entry.because):
+            origin = Origin(machine.span(node), _STATE[method])
+            env[key] = replace(entry, because=(*entry.because[:3], origin))
+
+
+def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: Value | None) -> None:
+    """A module, or what may be one, moves: emit `OptimizerOrder` when an optimizer has its parameters already."""
+    path = machine.path(operand.node)
+    if path is None or operand.value.kind not in _MAY_BE_MODULES:
+        return
+    env = machine.state.env
+    own = _key(_OPTIMIZED, path)
+    keys = [key for key in machine.optimizers if key in env and (key == own or key.startswith(own + "/"))]
+    if target is None or not may_be_accelerator(target.device):
+        for key in keys:
+            del env[key]  # a model that comes and goes
+        return
+    env[_key(_MOVED, path)] = NONE
+    for key in sorted(keys):
+        entry = env.pop(key)
+        if entry.kind != "optimizer" or not entry.made or entry.device == target.device:
+            continue
+        if "accelerator" in machine.guards.fails or machine.host:
+            continue
+        creation = entry.made[0]
+        body = _body(machine)
+        if body is None or _replaced(path, body, creation.node, node, wrapped=False):
+            continue
+        origin = Origin(machine.span(node), f"`{path}` is moved to {describe(target.device)} here")
+        state_at_once = (entry.type_name or "").rsplit(".", 1)[-1] in _STATE_AT_ONCE
+        machine.emit(
+            OptimizerOrder(
+                machine.span(node), node, (*entry.because, origin), machine.guards, machine.scope(), machine.name,
+                operand, target, creation, any(o.text == _STATE["load_state_dict"] for o in entry.because),
+                any(o.text == _STATE["step"] for o in entry.because), state_at_once,
+                _may_swap(path, body, creation, node),
+            )
+        )  # fmt: skip
+
+
+def _key(word: str, path: str) -> str:
+    """An entry of the state that stays when one of two branches makes it, as those of plain names do."""
+    return word + path.replace(".", "/").replace("[", "(")
+
+
+def _prefixes(path: str) -> list[str]:
+    parts = path.split(".")
+    return [".".join(parts[: end + 1]) for end in range(len(parts)) if parts[end] != "self" or end]
+
+
+def _body(machine: CallArguments) -> ast.AST | None:
+    return machine.function.node if machine.function is not None else machine.scan.tree
+
+
+def _modules(machine: CallArguments, node: ast.expr, call: ast.Call) -> list[str]:
+    """The modules whose parameters an expression holds: by itself, or through a name that was filled with them."""
+    found = dict.fromkeys(_owners(machine, node))
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    body = _body(machine)
+    if not found and names and body is not None:
+        for statement in ast.walk(body):
+            if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.For)) or statement.lineno >= call.lineno:
+                continue
+            if isinstance(statement, ast.For):
+                filled = {n.id for s in statement.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+                source: ast.expr = statement.iter
+            else:
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                filled = {t.id for t in targets if isinstance(t, ast.Name)}
+                source = statement.value
+            if filled & names:
+                found.update(dict.fromkeys(_owners(machine, source)))
+    return list(found)
+
+
+def _owners(machine: CallArguments, node: ast.expr) -> Iterator[str]:
+    """The paths of `X.parameters()` and `X.named_parameters()` in an expression."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Attribute) and child.attr in ("parameters", "named_parameters"):
+            path = machine.path(child.value)
+            if path is not None and path != "self":
+                yield path
+
+
+def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: bool) -> bool:
+    """Whether something else is bound to the path between two places. `wrapped`: `m = wrap(m)` counts as well."""
+    start, end = getattr(first, "lineno", 0), getattr(last, "lineno", 0)
+    for child in ast.walk(body):
+        if not isinstance(child, ast.stmt) or not start < child.lineno < end:
+            continue
+        targets = getattr(child, "targets", None) or [getattr(child, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.expr) and any(ast.unparse(n) == path for n in _stored(target)):
+                value = getattr(child, "value", None)
+                mentions = value is not None and path in ast.unparse(value)
+                if wrapped or not mentions:
+                    return True
+    return False
+
+
+def _stored(target: ast.expr) -> list[ast.expr]:
+    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _may_swap(path: str, body: ast.AST, creation: Creation, move: ast.Call) -> bool:
+    """Whether the move can be put before the optimizer: two simple statements of one block, whose names are the same."""
+    for node in ast.walk(body):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if not isinstance(block, list):
+                continue
+            simple = [s for s in block if isinstance(s, (ast.Expr, ast.Assign))]
+            makers = [s for s in simple if holds(s.value, creation.node)]
+            movers = [s for s in simple if s.value is move]
+            if makers and movers and makers[0].lineno < movers[0].lineno:
+                root = path.split(".", 1)[0]
+                used = {n.id for n in ast.walk(move) if isinstance(n, ast.Name)} - {root}
+                if isinstance(movers[0], ast.Assign) and ast.unparse(movers[0].targets[0]) != path:
+                    return False
+                if _replaced(path, body, creation.node, move, wrapped=True):
+                    return False
+                known = all(n in creation.scope and not _replaced(n, body, creation.node, move, True) for n in used)
+                return known or not used
+    return False

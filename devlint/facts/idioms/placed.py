@@ -1,0 +1,174 @@
+"""Models that objects of plain classes keep and put on a device: known in every method, whichever of them made the model.
+
+    def fit(self, x):
+        self.model = Net(self.width)
+        self.model.to(self.device)
+
+    def predict(self, x):
+        return self.model(torch.tensor(x))  # on the CPU, and the model is on `self.device`
+
+The text of the class decides. A model counts when each method that binds it also moves it, whatever happens there, and no
+code of the class takes it back to the CPU.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.idioms.devices import parse_device
+from devlint.facts.interpreter.operations import symbol
+from devlint.facts.text.classes import lineage
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.signs import moves
+from devlint.facts.values import CPU, Device, Value, may_be_accelerator, on
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.machine import Machine
+    from devlint.facts.text.classes import ClassFacts
+
+_NAMES_DEVICES = re.compile(r"\.(to|cuda|xpu|npu)\(|device|cuda|gpu|accelerat", re.IGNORECASE)
+_MOVES = frozenset({"to", "cuda", "xpu", "npu"})  # what `moves` asks for
+_OF_MODULES = frozenset(
+    {"eval", "train", "parameters", "state_dict", "load_state_dict", "named_parameters", "forward", "generate"}
+)
+
+
+def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, Value]]:
+    """The attributes of a plain class that are models which its methods put on a device, with what is known of each."""
+    if _MOVES.isdisjoint(machine.scan.calls):
+        return
+    found: dict[str, ast.Call] = {}
+    left: set[str] = set()  # bound without a move, or moved back
+    used = {*used_as_modules(class_), *(n for n, value in class_.attributes.items() if value.kind == "module")}
+    for method in class_.methods.values() if used else ():
+        moved: dict[str, int] = {}  # the row of the last move
+        for statement in unconditional(method.body):
+            for name, call in placements(statement):
+                moved[name] = statement.lineno
+                found.setdefault(name, call)
+        for node in walk(method):
+            if isinstance(node, ast.Assign):
+                empty = isinstance(node.value, ast.Constant) and node.value.value is None
+                names = {own_name(part) for target in node.targets for part in walk(target)} if not empty else set()
+                left |= {name for name in names if moved.get(name, 0) < node.lineno}
+            elif isinstance(node, ast.Call) and (goes_back(node) or last_name(node.func).endswith("DataParallel")):
+                left |= {own_name(part) for part in (*chain(node.func), *node.args)}
+    for name, call in found.items():
+        known = class_.attributes.get(name)
+        if name not in used or name in left or (known is not None and known.kind not in ("none", "unknown", "module")):
+            continue
+        device = target_of(machine, class_, call)
+        if (known is None or not known.device) and may_be_accelerator(device):
+            because = (Origin(machine.span(call), f"moved to `{machine.text(argument(call) or call)}` here"),)
+            yield name, Value("module", device, because=because, moved=True)
+
+
+def is_left_on_host(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression is of `self.net`, which an object of a plain class makes, and its class moves nothing.
+
+    `self.net = Net(width)` in a class without a move, or a device, in its text.
+    """
+    class_ = machine.owner
+    *parts, root = chain(node)
+    if class_ is None or class_.is_module or class_.on_host or getattr(root, "id", "") != "self" or not parts:
+        return False
+    if _NAMES_DEVICES.search(machine.text(class_.node)) is not None:
+        return False
+    name = own_name(parts[-1])
+    stored = [value for each in lineage(class_) for value in stored_in(each, name)]
+    return bool(stored) and all(isinstance(value, ast.Call) for value in stored)
+
+
+def classes_of(machine: Machine, node: ast.expr) -> list[ast.expr]:
+    """What makes the objects that `self.net` may hold: the classes that the class's methods call, or the one that the
+    function under analysis asserts it to be of.
+    """
+    function, name = machine.function, own_name(node)
+    if function is None or machine.owner is None or not name:
+        return []
+    for each in walk(function.node):
+        if not isinstance(each, ast.Assert) or each.lineno > node.lineno or not isinstance(each.test, ast.Call):
+            continue
+        asked = each.test.args
+        if last_name(each.test.func) == "isinstance" and len(asked) == 2 and own_name(asked[0]) == name:
+            return asked[1:]
+    stored = [value for each in lineage(machine.owner) for value in stored_in(each, name)]
+    return [value.func if isinstance(value, ast.Call) else value for value in stored]
+
+
+def stored_in(class_: ClassFacts, name: str) -> Iterator[ast.expr]:
+    """What the methods of a class store in `self.name`, None left out."""
+    for method in class_.methods.values():
+        for node in walk(method):
+            if isinstance(node, ast.Assign) and any(own_name(target) == name for target in node.targets):
+                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                    yield node.value
+
+
+def used_as_modules(class_: ClassFacts) -> Iterator[str]:
+    """The attributes that the methods of a class call, or ask for what only a module has."""
+    for method in class_.methods.values():
+        for node in walk(method):
+            if isinstance(node, ast.Call):
+                function = node.func
+                if isinstance(function, ast.Attribute) and function.attr in _OF_MODULES:
+                    yield own_name(function.value)
+                else:
+                    yield own_name(function)
+
+
+def unconditional(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a function that run whenever it runs to its end."""
+    for statement in body:
+        if isinstance(statement, ast.With):
+            yield from unconditional(statement.body)
+        else:
+            yield statement
+
+
+def placements(statement: ast.stmt) -> Iterator[tuple[str, ast.Call]]:
+    """The attributes that a statement puts on a device: `self.net.to(device)`, `self.net = Net().to(device)`."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and moves(statement.value):
+        parts = list(chain(statement.value.func))
+        yield from ((own_name(part), statement.value) for part in parts[1:2])
+    elif isinstance(statement, ast.Assign):
+        call = next((c for c in chain(statement.value) if isinstance(c, ast.Call) and moves(c)), None)
+        if call is not None:
+            yield from ((own_name(target), call) for target in statement.targets)
+
+
+def goes_back(call: ast.Call) -> bool:
+    """Whether a call takes something to the CPU: `self.net.cpu()`, `self.net.to("cpu")`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("cpu", "to"):
+        return False
+    given = argument(call)
+    return call.func.attr == "cpu" or (isinstance(given, ast.Constant) and given.value == "cpu")
+
+
+def argument(call: ast.Call) -> ast.expr | None:
+    """What a move is given as its device."""
+    return call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+
+
+def target_of(machine: Machine, class_: ClassFacts, call: ast.Call) -> Device:
+    """Where a call moves things to."""
+    given = argument(call)
+    if given is None:
+        return on("cuda")
+    if isinstance(given, ast.Constant):
+        return parse_device(given.value) if isinstance(given.value, str) else on("cuda")
+    kept = class_.attributes.get(own_name(given))
+    if kept is not None and kept.device == CPU:
+        return CPU
+    known = machine.globals.get(given.id) if isinstance(given, ast.Name) else None
+    return known.device if known is not None and known.device else symbol(machine.text(given), 0)
+
+
+def own_name(node: ast.AST) -> str:
+    """`name` for `self.name`; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) and is_self_attribute(node) else ""

@@ -1,0 +1,99 @@
+"""Lists of rows, that is of tuples of tensors that a loop appends, and their columns.
+
+    rows.append((scores, labels))               # on an accelerator
+    rows.append((scores, torch.zeros(0)))       # and a part of this one is not
+    scores, labels = [torch.cat(column) for column in zip(*rows)]
+
+How many rows there are is not known, but what stands in each place of one is, and so what `zip` puts together.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from devlint.facts.interpreter.machine import State
+from devlint.facts.values import Value, grown
+
+#: Type name of the columns of a list of rows, as `zip(*rows)` gives them one by one.
+COLUMNS = "columns"
+WIDEST = 8  # columns that are looked at one by one
+#: A condition that chooses by device: what one branch appends stands for what the other one does.
+_CHOOSES = re.compile(r"cpu|cuda|gpu|device|available|xpu|npu|mps")
+
+
+def starred(value: Value) -> tuple[Value, ...] | None:
+    """What `*value` puts into a tuple or list; None where it is not known how many there are."""
+    if isinstance(value.elements, tuple) and value.kind in ("tuple", "list"):
+        return value.elements if value.type_name is None else None
+    if value.kind == "tensor" and len(value.made) == 1 and (number := first_size(value.made[0].node)) is not None:
+        return (Value("tensor", value.device, None, because=value.because, made=value.made),) * number
+    return None
+
+
+def first_size(call: ast.Call) -> int | None:
+    """How many parts a new tensor has: the 3 of `torch.zeros(3, 0)` and `torch.zeros((3, 0))`."""
+    first = call.args[0] if call.args else None
+    if isinstance(first, (ast.Tuple, ast.List)) and first.elts and getattr(call.func, "attr", "") != "tensor":
+        first = first.elts[0]
+    if isinstance(first, ast.Constant) and type(first.value) is int and 0 < first.value <= WIDEST:
+        return first.value
+    return None
+
+
+def columns(given: list[Value]) -> Value | None:
+    """`zip(*rows)` from the rows; None where they have no tensors, or not as many parts each."""
+    parts = [row.elements for row in given if row.kind in ("tuple", "list")]
+    opened = [row for row in parts if isinstance(row, tuple)]
+    if not opened or len(opened) < len(given) or any(len(row) != len(opened[0]) for row in opened):
+        return None
+    if len(opened[0]) > WIDEST or not any(part.is_tensor for row in opened for part in row):
+        return None
+    return Value("list", type_name=COLUMNS, elements=tuple(grown(column) for column in zip(*opened, strict=True)))
+
+
+def columns_of(node: ast.ListComp | ast.GeneratorExp, iterated: Value) -> tuple[Value, ...]:
+    """The columns that a comprehension goes through one by one; nothing where it skips some."""
+    plain = len(node.generators) == 1 and not node.generators[0].ifs
+    return iterated.elements if plain and isinstance(iterated.elements, tuple) else ()
+
+
+def holds_tensors(value: Value) -> bool:
+    """Whether a value is a tensor, or a row with one."""
+    if value.kind in ("tuple", "list") and isinstance(value.elements, tuple):
+        return any(part.is_tensor for part in value.elements)
+    return value.is_tensor
+
+
+def grown_on_both(joined: State, entry: State, then: State, otherwise: State, test: str, in_loop: bool) -> None:
+    """Lists that branches of an `if` append to hold what each of them appends.
+
+    Where both do so it must be in a loop: elsewhere a list has what one of them appends.
+    """
+    if then.dead or otherwise.dead:
+        return
+    for path, before in entry.env.items():
+        if before.kind != "list" or not isinstance(before.elements, tuple):
+            continue
+        a, b = then.env.get(path), otherwise.env.get(path)
+        if a is None or b is None or a is b or not (extends(a, before) and extends(b, before)):
+            continue
+        if a is not before and b is not before and (not in_loop or _CHOOSES.search(test) is not None):
+            continue
+        parts = (*elements(a), *elements(b))
+        if any(map(holds_tensors, parts)) and len(parts) <= 2 * WIDEST:
+            joined.env[path] = grown(parts)
+
+
+def elements(value: Value) -> tuple[Value, ...]:
+    return value.elements if isinstance(value.elements, tuple) else ()
+
+
+def extends(value: Value, before: Value) -> bool:
+    """Whether a list is what another one may have become by growing."""
+    return value.kind == "list" and isinstance(value.elements, tuple) and set_of(before) <= set_of(value)
+
+
+def set_of(value: Value) -> set[int]:
+    """The elements of a list by identity."""
+    return set(map(id, elements(value)))

@@ -1,0 +1,40 @@
+"""Sequence lengths: `pack_padded_sequence` reads them on the host, wherever its data is.
+
+The lengths must be a list or a 1-D int64 tensor on the CPU [torch/nn/utils/rnn.py, `_pack_padded_sequence`].
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import Lengths
+from devlint.facts.values import CPU, HOME
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.arguments import Arguments, CallArguments
+
+#: The origin of an argument that is lengths by its name.
+_LENGTHS = re.compile(r"`(n|num|nb)_|`\w*(len|size|count|duration)", re.IGNORECASE)
+
+
+def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -> None:
+    """Emit `Lengths` when the lengths are a tensor that is, or may be, on an accelerator."""
+    given = arguments.get("lengths", 1)
+    if given is None or not given[1].is_tensor or machine.host:
+        return
+    value = given[1]
+    if value.kind == "tensors" and not value.moved:
+        return  # a part of what a module gives may be a list of numbers
+    level = machine.conflict(CPU, value.device)
+    if value.device == CPU or level is None:
+        return
+    if value.device == HOME and any(_LENGTHS.match(origin.text) for origin in value.because):
+        return  # whoever calls with lengths knows where they must be
+    machine.emit(
+        Lengths(
+            machine.span(node), node, given[1].because, machine.guards, machine.scope(), machine.name,
+            machine.operand(*given), level,
+        )
+    )  # fmt: skip

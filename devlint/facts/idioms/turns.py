@@ -1,0 +1,97 @@
+"""Loops whose first turn is another one: `if first: out = x` or `if i == 0:`, where a placeholder is replaced.
+
+The first turn is then interpreted by itself, so that the placeholder never seems to meet what later turns bring.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from devlint.facts.text.nodes import walk
+from devlint.facts.values import Value
+
+
+class Turn(NamedTuple):
+    """Which turn of a loop is interpreted: the first, or a later one, and the names that tell them apart."""
+
+    first: bool
+    flags: frozenset[str]  # local names that are True or False before the loop and change in it
+    counter: str | None  # the name that counts the turns from 0
+
+
+def index_of(node: ast.For | ast.AsyncFor) -> str | None:
+    """The name that counts a loop's turns from 0: `for i in range(n)`, `for i, x in enumerate(xs)`."""
+    call, target = node.iter, node.target
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords:
+        return None
+    if call.func.id == "enumerate" and len(call.args) == 1 and isinstance(target, ast.Tuple) and target.elts:
+        target = target.elts[0]
+    elif call.func.id != "range" or not from_zero(call):
+        return None
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def from_zero(call: ast.Call) -> bool:
+    start = call.args[0] if len(call.args) > 1 else None
+    return start is None or (isinstance(start, ast.Constant) and start.value == 0)
+
+
+def first_turn(body: Sequence[ast.stmt], env: Mapping[str, Value], index: str | None) -> Turn | None:
+    """The first turn of a loop where one of its conditions asks for it; None where none does."""
+    known = {name for name, value in env.items() if value.kind == "bool" and isinstance(value.constant, bool)}
+    if index is None and not known:
+        return None
+    asked: set[str] = set()
+    for statement in body:
+        for child in walk(statement):
+            if isinstance(child, (ast.If, ast.IfExp)):
+                name = subject(child.test)
+                if name is not None:
+                    asked.add(name)
+    flags = (asked & known) - {index}
+    if flags:
+        flags &= {
+            child.id
+            for statement in body
+            for child in walk(statement)
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+        }
+    counted = index if index in asked else None
+    return Turn(True, frozenset(flags), counted) if flags or counted is not None else None
+
+
+def subject(test: ast.expr) -> str | None:
+    """The name that a condition asks: `first`, `not first`, `i == 0`, `i > 0`."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and is_zero(test.comparators[0]):
+        test = test.left
+    return test.id if isinstance(test, ast.Name) else None
+
+
+def is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and node.value is not False
+
+
+def decide(test: ast.expr, turn: Turn, env: Mapping[str, Value]) -> bool | None:
+    """Whether a condition holds in this turn; None where that is not known."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = decide(test.operand, turn, env)
+        return None if inner is None else not inner
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and is_zero(test.comparators[0]):
+        if not isinstance(test.left, ast.Name) or test.left.id != turn.counter:
+            return None
+        operator = test.ops[0]
+        if isinstance(operator, ast.Eq):
+            return turn.first
+        return not turn.first if isinstance(operator, (ast.NotEq, ast.Gt)) else None
+    if not isinstance(test, ast.Name):
+        return None
+    if test.id == turn.counter:
+        return not turn.first
+    value = env.get(test.id)
+    if test.id in turn.flags and value is not None and isinstance(value.constant, bool):
+        return value.constant
+    return None

@@ -1,0 +1,186 @@
+"""Attributes: what reading one gives, of a tensor, a module, a device or an object of the file's own classes."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint import knowledge
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import aliases, distributions, guesses, uncalled
+from devlint.facts.idioms.devices import OF_TENSOR
+from devlint.facts.interpreter.calls import Calls
+from devlint.facts.interpreter.operations import symbol
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signs import is_model_name
+from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, UNKNOWN, Place, Symbol, Value
+from devlint.model import Origin
+
+#: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.
+_MEDIA = frozenset({"images", "videos", "frames", "audios", "text", "texts"})
+#: Attributes of a tensor that are tensors where it is.
+_SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag", "grad", "mH"})
+
+
+class Attributes(Calls):
+    """Adds `read_attribute`."""
+
+    def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
+        name = node.attr
+        if name == "batch_sizes" and self.may_be_packed(base):
+            # [torch/nn/utils/rnn.py: the constructor refuses others, and `to` leaves them where they are]
+            return Value("tensor", CPU, False, because=(self.origin(node, "on the CPU in every packed sequence"),))
+        if base.is_tensor:
+            return self.tensor_attribute(node, base, name)
+        if base.kind == "module":
+            return self.module_attribute(node, base, name)
+        if base.kind == "distribution":
+            return distributions.attribute(base, name)
+        if base.kind == "packed" and name == "data":
+            return Value("tensor", base.device, False, because=base.because)
+        if base.kind == "device" and name == "type":
+            # the type as a string follows the device it came from
+            device = frozenset(Place(p.type) if isinstance(p, Place) else p for p in base.device)
+            return Value("string", device, because=base.because, type_name=base.type_name)
+        if base.kind == "device" and name == "index":
+            return NUMBER
+        if base.kind == "object" and isinstance(base.elements, dict) and name in base.elements:
+            return base.elements[name]
+        if base.kind == "object" and base.type_name in self.classes:
+            found = self.classes[base.type_name].attribute(name)
+            if name == "device" and (found is None or found.kind == "unknown"):
+                stated = self.stated(base, name, last_name(node.value))
+                if stated is not None:
+                    return stated
+            return self.at_home(found, base) if found is not None and found.device != HOME else found or NOTHING
+        if base.kind == "optimizer" and name == "param_groups":
+            return NOTHING
+        if (
+            name == "grad"
+            and base.kind == "unknown"
+            and self.assume
+            and self.knows_torch
+            and not self.is_typed(node.value)
+        ):
+            device = CPU if self.host else HOME
+            return Value("tensor", device, None, because=(Origin(self.span(node), "a gradient"),))
+        if name == "device" and base.kind == "unknown":
+            path = self.path(node)
+            if path is not None:
+                return Value("device", symbol(path, self.scope_id(path)))
+        return NOTHING
+
+    def may_be_packed(self, value: Value) -> bool:
+        """Whether a value is a `PackedSequence`, or an argument or object of a file that speaks of them."""
+        if value.kind == "packed":
+            return True
+        return (value.is_tensor or value.kind == "unknown") and "PackedSequence" in self.source.text
+
+    def is_typed(self, node: ast.expr) -> bool:
+        """Whether an expression is a parameter that an annotation says to be of a type of another package: `wp.array`."""
+        spec = self.function.node.args if self.function is not None else None
+        if spec is None or not isinstance(node, ast.Name):
+            return False
+        argument = parameter_of(spec, node.id)
+        said = argument.annotation if argument is not None else None
+        qualname = self.qualify(said) if isinstance(said, (ast.Name, ast.Attribute)) else None
+        return qualname is not None and "." in qualname and not qualname.startswith(("torch.", "typing.", "."))
+
+    def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
+        if name == "device":
+            return Value("device", base.device, type_name=OF_TENSOR, because=base.because, made=base.made)
+        if name in _SAME_TENSOR:
+            return base if base.kind == "tensors" else replace(base, kind="tensor")
+        if name == "shape":
+            text = self.text(node.value)
+            if base.type_name == GUESS:
+                return Value("object")
+            return Value("object", base.device, base.zero_dim, type_name="size", because=base.because, constant=text)
+        if name in ("ndim", "requires_grad", "is_leaf"):
+            return NUMBER
+        if name in ("is_cuda", "is_cpu"):
+            return Value("bool")
+        if name == "dtype":
+            return Value("dtype")
+        if name in uncalled.METHODS:
+            return NOTHING
+        if base.kind == "tensors":
+            if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
+                return NOTHING  # an object of an imported class: what it holds may be a number
+            if guesses.is_number_name(name):
+                return NOTHING
+            return base if base.device else NOTHING
+        return NOTHING
+
+    def module_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
+        class_ = self.classes.get(base.type_name) if base.type_name else None
+        if class_ is not None:
+            found = class_.attribute(name)
+            if found is not None:
+                return aliases.taken(self, node, self.at_home(found, base), base)
+            if class_.method(name) is not None:
+                return of_parameters(base) if name == "device" else NOTHING
+            if name == "device" and class_.bases == ("torch.nn.Module",) and not sets(class_, name):
+                self.emit_call(node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False)
+            return of_parameters(base) if name == "device" else NOTHING
+        if base.type_name is not None:
+            known = knowledge.cls(base.type_name)
+            if known is not None and known.family == "Module":
+                if name in ("weight", "bias"):
+                    return Value("parameter", base.device, False, because=base.because)
+                if name in ("running_mean", "running_var") and "BatchNorm" in base.type_name:
+                    return aliases.taken(self, node, Value("buffer", base.device, False), base)
+                if name == "device" and name not in known.attributes:
+                    self.emit_call(
+                        node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False
+                    )
+                if name == "module":
+                    return replace(base, type_name=None)
+        if name in ("weight", "bias") and base.device and not base.type_name:
+            return Value("parameter", base.device, None, because=base.because)
+        return NOTHING
+
+    def at_home(self, value: Value, owner: Value) -> Value:
+        """An attribute of a module, seen from outside: what shares the module's device is where the module is."""
+        if value.device == HOME:
+            return replace(value, device=owner.device, because=owner.because)
+        if any(isinstance(p, Symbol) and p.scope for p in value.device):
+            if owner.kind == "module" and owner.moved and value.kind in ("parameter", "buffer", "module"):
+                return replace(value, device=owner.device, because=owner.because)
+            return self.as_given(value, owner) if not owner.shared else replace(value, device=UNKNOWN, split=None)
+        return value
+
+    def as_given(self, value: Value, owner: Value) -> Value:
+        """An attribute that is where an argument of its object's constructor says."""
+        return value
+
+    def stated(self, owner: Value, name: str, called: str) -> Value | None:
+        """The device that an object keeps from its constructor: a constant that it was given, or a default. Else None.
+
+        `called`: the last name that the object has here.
+        """
+        return None
+
+
+def sets(class_: ClassFacts, name: str) -> bool:
+    """Whether a class binds an attribute in any way that its text shows, or answers for names that it does not bind."""
+    if "__getattr__" in class_.methods or "__getattribute__" in class_.methods:
+        return True
+    for child in walk(class_.node):
+        if isinstance(child, ast.Attribute) and child.attr == name and isinstance(child.ctx, ast.Store):
+            return True
+        if isinstance(child, ast.Name) and (child.id == "setattr" or (child.id == name and child.ctx is not None)):
+            if child.id == "setattr" or isinstance(child.ctx, ast.Store):
+                return True
+        if isinstance(child, ast.Constant) and child.value == name:
+            return True
+        if isinstance(child, ast.Attribute) and child.attr == "__dict__":
+            return True
+    return False
+
+
+def of_parameters(module: Value) -> Value:
+    """What a module that stayed on the CPU says its device is."""
+    return Value("device", CPU, type_name=OF_TENSOR, because=module.because) if module.device == CPU else NOTHING

@@ -1,0 +1,83 @@
+"""Python's built-in functions: `len`, `list`, `zip`, `float` and the rest."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import rows
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.special_calls import SpecialCalls
+from devlint.facts.values import NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
+
+_BUILTINS_QUIET = frozenset(
+    {
+        "print", "len", "isinstance", "range", "str", "repr", "type", "id", "hash", "hasattr", "getattr", "issubclass",
+        "callable", "format", "vars", "dir", "super", "next", "iter", "enumerate", "zip", "list", "tuple", "dict",
+        "set", "sorted", "reversed", "map", "filter", "sum", "min", "max", "abs", "round", "float", "int", "bool",
+        "any", "all", "setattr", "open", "slice", "object", "property",
+    }
+)  # fmt: skip
+
+
+class BuiltinCalls(SpecialCalls):
+    """Adds `call_builtin`."""
+
+    def call_builtin(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
+        first = arguments.values[0] if arguments.values else None
+        if name in ("float", "int", "bool", "str", "repr", "print", "format", "round"):
+            if any((v.is_tensor and may_be_accelerator(v.device)) or v.kind == "unknown" for v in arguments.values):
+                self.wait()
+            if name == "str" and first is not None and first.kind in ("device", "string") and first.device:
+                return replace(first, kind="string", constant=None)
+            return {"float": NUMBER, "int": NUMBER, "round": NUMBER}.get(
+                name, Value("string") if name in ("str", "repr") else NONE
+            )
+        if first is None:
+            return (
+                Value("dict", elements={k: v for k, (_, v) in arguments.keywords.items()})
+                if name == "dict"
+                else Value("list", elements=())
+                if name == "list"
+                else NOTHING
+            )
+        if name in ("list", "tuple"):
+            if isinstance(first.elements, tuple):
+                return replace(first, kind="list" if name == "list" else "tuple")
+            return Value("list" if name == "list" else "tuple")
+        if name == "len":
+            if first.kind in ("tensor", "parameter", "buffer") and first.device:
+                return extent(first, self.text(arguments.nodes[0]))
+            return NUMBER
+        if name in ("iter", "reversed", "sorted"):
+            return first
+        if name == "next":
+            return self.element(first)
+        if name == "enumerate":
+            return Value("object", type_name="enumerate", elements=(first,))
+        if name == "zip":
+            if len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and not arguments.star:
+                found = rows.columns(arguments.values)
+                if found is not None:
+                    return found
+            return Value("object", type_name="zip", elements=tuple(arguments.values))
+        if name == "range":
+            return Value("object", type_name="range")
+        if name in ("sum", "max", "min"):
+            inner = self.element(first)
+            return replace(inner, zero_dim=None, made=()) if inner.is_tensor else NOTHING
+        if name == "abs" and first.is_tensor:
+            return first
+        if name == "setattr" and len(arguments.nodes) == 3 and self.in_init and self.owner is not None:
+            if self.path(arguments.nodes[0]) == "self" and arguments.values[2].kind in ("module", "parameter"):
+                for entry in self.owner.unregistered.values():
+                    entry.wrapped = True  # registered one by one, under computed names
+        if name == "setattr" and arguments.nodes:
+            path = self.path(arguments.nodes[0])
+            if path is not None and path in self.state.env:
+                self.bind(path, replace(first, device=UNKNOWN) if first.kind == "module" else first)
+        if name == "getattr" and len(arguments.values) >= 2:
+            return NOTHING
+        if name not in _BUILTINS_QUIET:
+            self.escape(node, arguments)
+        return NOTHING

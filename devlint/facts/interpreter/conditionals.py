@@ -1,0 +1,295 @@
+"""`if` and `match`: every branch by itself, and what is known after them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import converted, rows
+from devlint.facts.idioms import guards as conditions
+from devlint.facts.idioms.api_calls import note_truth
+from devlint.facts.interpreter.assignments import Assignments
+from devlint.facts.interpreter.machine import State, join_states
+from devlint.facts.interpreter.operations import CPU_PLACE, symbol
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.options import last_option
+from devlint.facts.text.references import chain, last_name
+from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signs import asks_for_card, moves
+from devlint.facts.values import CPU, NONE, NOTHING, Value, either, is_surely_accelerator, may_be_accelerator
+
+
+class Conditionals(Assignments):
+    """Adds `if_` and `match_`."""
+
+    def if_(self, node: ast.If) -> None:
+        self.steps += len(self.state.env) >> 3
+        condition = conditions.read(node.test, self.qualify, self.asked, self.text)
+        chosen = self.moves_by_test(node)
+        if chosen is not None:
+            (condition.unless_not if chosen else condition.when_not).add("accelerator")
+        test = self.evaluate(node.test)
+        note_truth(self, node.test)
+        if test.is_tensor:
+            self.wait_for(test)
+        told = self.told_by_turn(node.test)
+        if told is not None:
+            self.block(node.body if told else node.orelse)
+            return
+        if brings_together(node):
+            self.block(node.body)  # on the other path both are on one device already
+            return
+        if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and (option := last_option(node)) is not None:
+            self.last_options[id(option[0])] = option[1]
+        entry, guards = self.state, self.guards
+        taken = self.decided(node.test)
+        then = entry.copy()
+        self.state = then
+        self.guards = self.under(condition)
+        self.refine(condition.key)
+        self.none_here(node.test, True)
+        on_cpu = self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
+        self.tensors_here(condition.else_no_tensor)
+        converted.ahead(self, condition.else_no_tensor, node.orelse)
+        returned = len(self.returns)
+        self.block(node.body)
+        then = self.state
+        if taken is False:
+            then.dead = True  # what it does is looked at, but this call does not come here
+            del self.returns[returned:]
+        returned = len(self.returns)
+        self.state = otherwise = entry.copy()
+        negated = condition.negated()
+        self.guards = guards
+        self.guards = self.under(negated)
+        self.refine(negated.key)
+        self.none_here(node.test, False)
+        off_card = self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
+        self.tensors_here(condition.no_tensor)
+        converted.ahead(self, condition.no_tensor, node.body if node.orelse else [])
+        if condition.unless_not or (only_calls(node.body) and then.work is None):
+            # there is no device here, or the program itself says so by waiting in the other branch alone
+            otherwise.work = None
+            otherwise.recorded = {path: (span, True) for path, (span, _) in otherwise.recorded.items()}
+        self.block(node.orelse)
+        otherwise = self.state
+        for name in self.last_options.get(id(node), ()):
+            before, after = entry.env.get(name), then.env.get(name)
+            if before is not None and before.made and after is not None:
+                otherwise.env[name] = after  # what was made before the options only stands for what each of them binds
+        if self.surely_elsewhere(condition.on_cpu, entry):
+            then.dead = True
+        elif self.surely_elsewhere(condition.else_on_cpu, entry):
+            otherwise.dead = True
+        if taken is True:
+            otherwise.dead = True
+            del self.returns[returned:]
+        self.guards = guards
+        restore(then, otherwise, on_cpu)
+        restore(otherwise, then, off_card)
+        if then.dead and not otherwise.dead:
+            self.guards = self.under(negated)
+        elif otherwise.dead and not then.dead:
+            self.guards = self.under(condition)
+        if condition.no_tensor or condition.else_no_tensor:
+            converted.settle(self, condition, then, otherwise)
+        key = condition.key
+        if not self.remember(key, node.test):
+            # a condition that an equal one does not repeat still tells which values belong together
+            key = f"{key} @{self.span(node).start}"
+        self.state = join_states(then, otherwise, key)
+        rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0)
+        self.join_attributes(then, otherwise)
+        self.choose_devices(then, otherwise, condition, node)
+        if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
+            self.bound_by_availability(then, otherwise)
+            self.bound_by_availability(otherwise, then)
+        if condition.else_on_cpu and not then.dead and not otherwise.dead:
+            for path, value in list(self.state.env.items()):
+                if path in then.env and path in otherwise.env:
+                    self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
+
+    def none_here(self, test: ast.expr, holds: bool) -> None:
+        """The branch of `if weight is None:` in which the parameter is None: there it is no tensor."""
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+            return
+        right, name = test.comparators[0], test.left.id
+        if not isinstance(right, ast.Constant) or right.value is not None or not self.is_parameter(name):
+            return
+        known = self.state.env.get(name)
+        if isinstance(test.ops[0], ast.Is if holds else ast.IsNot) and known is not None:
+            if known.kind in ("tensor", "unknown") and not known.made:
+                self.state.env[name] = NONE
+
+    def join_attributes(self, then: State, otherwise: State) -> None:
+        """An attribute of `self` that one branch binds to a new tensor is, after the other one, what it was."""
+        if self.owner is None or self.in_init or then.dead or otherwise.dead:
+            return
+        for one, other in ((then.env, otherwise.env), (otherwise.env, then.env)):
+            for path, value in one.items():
+                if value.made and path.startswith("self.") and path not in other and path[5:].isidentifier():
+                    before = self.owner.attribute(path[5:])
+                    self.state.env[path] = either(value, before if before is not None else NOTHING)
+
+    def moves_by_test(self, node: ast.If) -> bool | None:
+        """Which branch of `if rank is not None: x = x.cuda(rank)` is for an accelerator: the one that moves by what is tested.
+
+        The other one then runs where there is none. None when neither branch, or both, do so.
+        """
+        if not node.orelse:
+            return None
+        test, holds = node.test, True
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        if isinstance(test, ast.Compare):
+            right = test.comparators[0]
+            if len(test.ops) != 1 or not isinstance(right, ast.Constant) or right.value is not None:
+                return None
+            holds = holds is isinstance(test.ops[0], (ast.IsNot, ast.NotEq))
+            test = test.left
+        path = self.path(test)
+        if path is None or not (asks_for_card(test) or "rank" in path):
+            return None
+        branches = [any(moves_by(n, path) for s in body for n in walk(s)) for body in (node.body, node.orelse)]
+        return holds if branches == [holds, not holds] else None
+
+    def bound_by_availability(self, then: State, otherwise: State) -> None:
+        """What was moved where there is an accelerator stays on the CPU only where there is none: nothing is off there."""
+        for path, value in self.state.env.items():
+            a, b = then.env.get(path), otherwise.env.get(path)
+            if a is None or b is None or not value.made or not value.is_tensor:
+                continue
+            if may_be_accelerator(a.device) and CPU_PLACE not in a.device and b.device == CPU:
+                self.state.env[path] = replace(value, made=())
+
+    def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
+        """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""
+        return bool(on_cpu) and any(is_surely_accelerator(entry.env[p].device) for p in on_cpu if p in entry.env)
+
+    def decided(self, test: ast.expr) -> bool | None:
+        """Whether a condition is a parameter that this call gives as a literal True or False, and which one."""
+        holds = True
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1:
+            known = self.state.env.get(test.left.id)
+            right = test.comparators[0]
+            if known is None or known.kind != "none" or not isinstance(right, ast.Constant) or right.value is not None:
+                return None
+            is_parameter = self.function is not None and self.is_parameter(test.left.id)
+            asks = isinstance(test.ops[0], (ast.Is, ast.Eq))
+            if not is_parameter or not (asks or isinstance(test.ops[0], (ast.IsNot, ast.NotEq))):
+                return None
+            return asks is holds
+        if self.function is None or not isinstance(test, ast.Name):
+            return None
+        value = self.state.env.get(test.id)
+        if value is None or value.kind != "bool" or not isinstance(value.constant, bool):
+            return None
+        return (value.constant is holds) if self.is_parameter(test.id) else None
+
+    def is_parameter(self, name: str) -> bool:
+        """Whether a name is a parameter of the function that is run."""
+        return self.function is not None and parameter_of(self.function.node.args, name) is not None
+
+    def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
+        """A variable that got a device in one branch and another in the other is a chosen device."""
+        if then.dead or otherwise.dead:
+            return
+        for path, value in self.state.env.items():
+            if value.kind not in ("device", "string") or len(value.device) == 1:
+                continue
+            a, b = then.env.get(path), otherwise.env.get(path)
+            if a is not None and b is not None and a.device and b.device and a.device != b.device:
+                chosen = self.choose(a, b, condition)
+                self.state.env[path] = replace(
+                    chosen, device=symbol(path, self.span(node).start), split=value.split, because=()
+                )
+                self.mark_fallback(a, b)
+
+    def mark_fallback(self, a: Value, b: Value) -> None:
+        """The literals of both branches are a choice with a fallback, not a fixed device."""
+        for value in (a, b):
+            if value.because:
+                self.fallbacks.add(value.because[0].span)
+
+    def match_(self, node: ast.Match) -> None:
+        subject = self.evaluate(node.subject)
+        entry = self.state
+        result: State | None = None
+        for case in node.cases:
+            self.state = entry.copy()
+            self.capture(case.pattern, subject)
+            if case.guard is not None:
+                self.evaluate(case.guard)
+            self.block(case.body)
+            result = self.state if result is None else join_states(result, self.state)
+        if result is None or not irrefutable(node.cases[-1]):
+            result = entry if result is None else join_states(entry, result)
+        self.state = result
+
+    def capture(self, pattern: ast.pattern, subject: Value) -> None:
+        """Bind the names of a pattern: to the subject, to its elements, or to something that is not known."""
+        if isinstance(pattern, ast.MatchAs):
+            if pattern.pattern is not None:
+                self.capture(pattern.pattern, subject)
+            if pattern.name is not None:
+                self.bind(pattern.name, subject)
+            return
+        elements = subject.elements
+        if isinstance(pattern, ast.MatchSequence) and isinstance(elements, tuple) and subject.kind in ("tuple", "list"):
+            parts = pattern.patterns
+            if len(elements) == len(parts) and not any(isinstance(p, ast.MatchStar) for p in parts):
+                for part, value in zip(parts, elements, strict=True):
+                    self.capture(part, value)
+                return
+        if isinstance(pattern, ast.MatchMapping) and isinstance(elements, dict) and pattern.rest is None:
+            for key, part in zip(pattern.keys, pattern.patterns, strict=True):
+                known = isinstance(key, ast.Constant) and isinstance(key.value, str)
+                self.capture(part, elements.get(key.value, NOTHING) if known else NOTHING)  # type: ignore[attr-defined]
+            return
+        for child in walk(pattern):
+            name = getattr(child, "name", None) or getattr(child, "rest", None)
+            if isinstance(name, str):
+                self.bind(name, NOTHING)
+
+
+def brings_together(node: ast.If) -> bool:
+    """Whether an `if` moves a tensor where its device differs: `if a.device != b.device: a = a.to(b.device)`."""
+    test = node.test
+    wanted: type[ast.cmpop] = ast.NotEq
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, wanted = test.operand, ast.Eq
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], wanted) or node.orelse:
+        return False
+    sides = [s.value for s in (test.left, test.comparators[0]) if isinstance(s, ast.Attribute) and s.attr == "device"]
+    names = {last_name(side) for side in sides} - {""}
+    if len(sides) != 2 or len(node.body) != 1 or not isinstance(node.body[0], ast.Assign):
+        return False
+    assigned = node.body[0]
+    moved = any(isinstance(part, ast.Call) and moves(part) for part in chain(assigned.value))
+    return moved and len(assigned.targets) == 1 and last_name(assigned.targets[0]) in names
+
+
+def irrefutable(case: ast.match_case) -> bool:
+    """`case _:` and `case name:` without a guard: one of the cases runs."""
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+
+
+def only_calls(body: Sequence[ast.stmt]) -> bool:
+    return all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in body)
+
+
+def moves_by(node: ast.AST, path: str) -> bool:
+    """Whether a node is `x.cuda(path)` or `x.to(path)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        return False
+    return node.func.attr in ("cuda", "to", "xpu", "npu") and ast.unparse(node.args[0]) == path
+
+
+def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) -> None:
+    """After a condition told where a tensor is: where both branches left it alone it is what it was before."""
+    for path, (before, after) in told.items():
+        if state.env.get(path) is after and other.env.get(path) is before:
+            state.env[path] = before

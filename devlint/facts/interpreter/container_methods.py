@@ -1,0 +1,81 @@
+"""Methods of lists and dicts: what they hold after `append`, and what `get`, `pop` and `items` give."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import attribute_lists, grown_lists
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.event_timers import EventTimers
+from devlint.facts.values import NONE, NOTHING, Value, merge
+
+ELEMENTS = 64  # elements of a container that are known one by one
+
+
+class ContainerMethods(EventTimers):
+    """Adds `call_container_method`."""
+
+    def call_container_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        value = operand.value
+        path = self.path(operand.node)
+        if value.kind == "list" and self.in_init:
+            grown_lists.note(self, path, name, arguments.nodes, arguments.values)
+        if value.kind == "list":
+            attribute_lists.note(self, path, node, name, arguments.values)
+        if value.kind == "list" and name in ("append", "extend") and arguments.values:
+            given = arguments.values[-1]
+            if path is not None:
+                if name == "extend":
+                    named = isinstance(arguments.nodes[-1], ast.Attribute) and given.kind == "tensors" and given.moved
+                    # a field of a batch that was moved as a whole may hold texts and numbers: `names.extend(batch.name)`
+                    given = self.element(given) if not named else NOTHING
+                self.append(path, value, given)
+            return NONE
+        if value.kind == "dict" and name in ("get", "pop", "setdefault"):
+            key = arguments.values[0].constant if arguments.values else None
+            if isinstance(value.elements, dict) and isinstance(key, str) and name == "get":
+                stored = self.state.env.get(f"{path}[{key!r}]") if path is not None else None
+                return stored or value.elements.get(key) or value.elements.get("*", NOTHING)
+            if isinstance(value.elements, dict) and isinstance(key, str):
+                return value.elements.get(key, NOTHING)
+            return NOTHING
+        if value.kind == "dict" and name in ("values", "items") and isinstance(value.elements, dict):
+            inner = self.values_of(path, value)
+            if name == "items":
+                inner = Value("tuple", elements=(Value("string"), inner))
+            return Value("object", elements=(inner,))
+        if path is not None and name not in ("append", "extend", "copy", "index", "count", "keys", "values", "items"):
+            self.state.env[path] = replace(value, elements=None)  # the order, or what is in it, changes
+            self.bind(path, self.state.env[path])
+        if name == "pop" and value.kind == "list":
+            return self.element(value)
+        return NOTHING
+
+    def values_of(self, path: str | None, container: Value) -> Value:
+        """Any value of a dict: those it was made with, and those stored in it since."""
+        assert isinstance(container.elements, dict)
+        found = dict(container.elements)
+        if path is not None:
+            below = f"{path}["
+            for known, value in self.state.env.items():
+                if known.startswith(below):
+                    key = known[len(below) : -1]
+                    if known.count("[") > path.count("[") + 1 or not known.endswith("]"):
+                        continue
+                    found[key[1:-1] if key[:1] in "'\"" else key] = value
+        result: Value | None = None
+        for value in found.values():
+            result = value if result is None else merge(result, value)
+        return result if result is not None else NOTHING
+
+    def append(self, path: str, container: Value, given: Value) -> None:
+        """A list grows: its elements are as many as before, or one more, of one of these values."""
+        known = container.elements
+        if not isinstance(known, tuple):
+            return
+        if len(known) >= ELEMENTS or (self.loops and len(known) >= 8):
+            self.state.env[path] = replace(container, elements=None)
+        elif not self.loops or given not in known:
+            self.state.env[path] = replace(container, elements=(*known, given))

@@ -1,0 +1,272 @@
+"""What a function starts with: its parameters, as annotations, uses and calls show them, and whether it runs on the host."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cached_property
+
+from devlint import knowledge
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
+from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH, symbol
+from devlint.facts.interpreter.registration import Registration
+from devlint.facts.interpreter.torch_classes import FAMILY_KIND
+from devlint.facts.text.annotations import is_tensor_annotation
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.defined import Function
+from devlint.facts.text.parameters import Evidence
+from devlint.facts.text.references import is_static, last_name
+from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signatures import named_parameters
+from devlint.facts.values import (
+    BATCH,
+    CPU,
+    HOME,
+    NOTHING,
+    NUMBER,
+    UNKNOWN,
+    Device,
+    Value,
+)
+from devlint.model import Origin
+
+_LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
+_PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
+#: Names of methods of modules that try them as they were built, or ask for the shape of what they give.
+_SELF_TEST = re.compile(
+    r"(self_?)?test|demo|(check|verify|test)_(equi|in)variance|_?((get|infer|compute|calc)_)?(conv_)?out(put)?_(shape|size)s?"
+)
+_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")  # of tensors
+_OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+
+
+class Entry(Registration):
+    """Adds `bind_parameters` and `evidence_of`."""
+
+    def self_value(self, owner: ClassFacts) -> Value:
+        if owner.is_module:
+            return Value("module", CPU if self.host else HOME, type_name=owner.name)
+        return Value("object", type_name=owner.name)
+
+    def runs_on_host(self, function: Function) -> bool:
+        owner = function.owner
+        if owner is not None and owner.on_host:
+            return True
+        name = function.name.rsplit(".", 1)[-1]
+        if name.startswith("collate") or name in self.collators or name == "__getitem__":
+            return True
+        if "cpu" in name.lower().split("_"):
+            return True  # what it is for stands in its name
+        if owner is not None and owner.is_module and _SELF_TEST.fullmatch(name) is not None:
+            return True  # it tries the module as it was built
+        return self.callers.on_host(function)
+
+    def under_construction(self, function: Function) -> bool:
+        """Whether a method runs inside `__init__` of its own class: the module has not moved yet."""
+        return function.owner is not None and any(
+            f.owner is function.owner and f.name.endswith(".__init__") for f in self.stack
+        )
+
+    @cached_property
+    def gets_host_batches(self) -> bool:
+        """Whether a loader that a function is given has its batches on the host: no loader of the file is told a device."""
+        return self.knows_torch and _PLACING_LOADER.search(self.source.text) is None
+
+    def bind_parameters(self, function: Function, bound: dict[str, Value] | None) -> None:
+        node = function.node
+        assert not isinstance(node, ast.Lambda)
+        spec = node.args
+        every = named_parameters(spec)
+        owner = function.owner
+        is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
+        static = is_static(node)
+        evidence = self.evidence_of(function)
+        home = CPU if self.host else HOME
+        on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
+        for index, argument in enumerate(every):
+            name = argument.arg
+            if index == 0 and is_method and not static and owner is not None:
+                is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
+                self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
+                continue
+            given = bound.get(name) if bound is not None else function.seen.get(name)
+            if given is None and bound is None and on_host and name in function.seen:
+                given = NOTHING  # the calls of this file hand it what is on the host
+            if given is not None:
+                # an argument that is given is never assumed to be somewhere, known or not
+                if given.type_name in ("size", "extent"):
+                    # a function that is given a size and no tensor leaves it to its caller where the result belongs
+                    self.state.env[name] = replace(given, device=UNKNOWN)
+                    continue
+                given = without_sizes(given)
+                if guesses.is_guess(given):
+                    self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
+                    continue
+                self.state.env[name] = replace(given, split=None) if given.kind != "unknown" else NOTHING
+                continue
+            passed = function.given.get(name)
+            if passed is not None and passed.device == CPU and passed.is_tensor and is_method:
+                # every call on the object itself brings a tensor of the CPU: nothing is assumed against that
+                self.state.env[name] = replace(passed, split=None)
+                continue
+            origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
+            annotated = self.annotated_value(node, argument, home, origin) if argument.annotation is not None else None
+            if annotated is not None:
+                self.state.env[name] = annotated
+                if annotated.kind == "module":
+                    self.assumed_modules[origin.span] = function, name
+            elif (
+                name in evidence.tensors | evidence.containers
+                and not self.host
+                and not self.callers.is_plausible(function, name in evidence.annotated | evidence.several)
+            ):
+                self.state.env[name] = NOTHING
+            elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
+                self.state.env[name] = Value("tensor", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
+            elif name in evidence.containers | evidence.several and self.assume and self.knows_torch and not self.host:
+                self.state.env[name] = Value("tensors", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
+            elif name in evidence.maybe and self.assume and self.knows_torch and not self.host:
+                self.state.env[name] = guesses.guess(home, origin)
+                self.assumed[origin.span] = (function, name)
+            elif name in evidence.devices:
+                self.state.env[name] = Value("device", symbol(name, self.span(node).start), type_name="argument")
+            elif name in evidence.modules and self.assume:
+                self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
+                self.assumed_modules[origin.span] = function, name
+            elif argument.annotation is None and _LOADER.search(name) and self.assume and self.gets_host_batches:
+                text = Origin(origin.span, HOST_BATCH)
+                self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
+            elif self.is_batch(function, argument, evidence):
+                text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
+                self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
+            elif (
+                self.assume
+                and not self.host
+                and ((index > 0 and is_gradient_of(function)) or (index == is_method and self.is_hook(function)))
+            ):
+                self.state.env[name] = Value("tensor", home, None, because=(origin,))
+                self.assumed[origin.span] = (function, name)
+            elif index == 1 and self.is_input(function, argument, evidence):
+                self.state.env[name] = guesses.guess(home, origin)
+                self.assumed[origin.span] = (function, name)
+            else:
+                self.state.env[name] = NOTHING
+        for extra in (spec.vararg, spec.kwarg):
+            if extra is not None:
+                self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
+
+    def is_hook(self, function: Function) -> bool:
+        """Whether the file hands a function to `register_hook` of a tensor, which gives it the gradient."""
+        name = function.name.rpartition(".")[2]
+        sites = [s.call for h in _HOOKS for s in self.scan.calls.get(h, ())]
+        return any(call.args and last_name(call.args[0]) == name for call in sites)
+
+    def is_batch(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
+        """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""
+        if argument.annotation is not None or argument.arg not in evidence.parted or argument.arg in evidence.narrowed:
+            return False
+        return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
+
+    def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
+        """Whether an argument is the input of a module's `forward`: a tensor, or a structure of tensors, wherever it is."""
+        if not self.callers.is_method_of_module(function) or not function.name.endswith(".forward"):
+            return False
+        spec, name = function.node.args, argument.arg
+        needed = len(spec.posonlyargs) + len(spec.args) - len(spec.defaults) > 1
+        named = name in evidence.narrowed | evidence.converted | evidence.modules
+        return (
+            needed and argument.annotation is None and not named and self.assume and self.knows_torch and not self.host
+        )
+
+    def evidence_of(self, function: Function) -> Evidence:
+        """The uses of a function's parameters, read once."""
+        node, owner = function.node, function.owner
+        evidence = self.evidence.get(id(node))
+        if evidence is None:
+            is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
+            forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
+            own = self.scan.functions.get(id(node))
+            evidence = self.evidence[id(node)] = Evidence(
+                node, own if own is not None else FunctionScan(node), self.imports.names, forward,
+                self.method_names(owner) if forward else (), owner is not None and owner.is_module,
+            )  # fmt: skip
+        return evidence
+
+    def method_names(self, owner: ClassFacts | None) -> set[str]:
+        """The methods of a class and of its bases in this file."""
+        if owner is None:
+            return set()
+        return set(owner.method_names).union(*(self.method_names(base) for base in owner.local_bases))
+
+    def annotated_value(self, function: ast.AST, argument: ast.arg, home: Device, origin: Origin) -> Value | None:
+        """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
+        node = argument.annotation
+        if node is None or is_tensor_annotation(node, self.imports.names):
+            return None
+        while isinstance(node, ast.Subscript):
+            name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+            if name != "Optional":
+                break
+            node = node.slice
+        if isinstance(node, ast.BinOp):
+            sides = [s for s in (node.left, node.right) if not (isinstance(s, ast.Constant) and s.value is None)]
+            if len(sides) != 1:
+                return None
+            node = sides[0]
+        if says_numbers(node):
+            return NUMBER if isinstance(node, ast.Name) else Value("list")
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return None
+        qualname = self.qualify(node)
+        if qualname is None:
+            return None
+        if qualname == "torch.device":
+            return Value("device", symbol(argument.arg, self.span(function).start), type_name="argument")
+        if qualname == "torch.dtype":
+            return Value("dtype")
+        known = knowledge.cls(qualname)
+        kind = FAMILY_KIND.get(known.family) if known is not None else None
+        if kind == "module":
+            return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=(origin,))
+        if kind == "loader":
+            text = Origin(origin.span, HOST_BATCH)
+            return Value("loader", CPU, type_name=BATCH, because=(text,))
+        if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
+            return Value(kind, UNKNOWN, type_name=qualname)
+        return None
+
+
+def is_gradient_of(function: Function) -> bool:
+    """Whether a function is the `backward` of an operation: what it gets beside its context are gradients."""
+    owner = function.owner
+    of_torch = owner is not None and any(base in _OPERATIONS for base in owner.bases)
+    return of_torch and function.name.endswith(".backward")
+
+
+def says_numbers(node: ast.expr) -> bool:
+    """Whether an annotation says a number, or a list or tuple of numbers: `float`, `List[int]`, `Tuple[float, float]`."""
+    if isinstance(node, ast.Name):
+        return node.id in ("int", "float", "bool")
+    if not isinstance(node, ast.Subscript):
+        return False
+    name = node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
+    return name in ("List", "list", "Tuple", "tuple", "Sequence") and bool(parts) and all(map(says_numbers, parts))
+
+
+def without_sizes(value: Value) -> Value:
+    """A tuple or list of numbers without the tensors whose sizes they are, see `bind_parameters`."""
+    if value.kind not in ("tuple", "list") or not isinstance(value.elements, tuple):
+        return value
+    if not any(e.type_name in ("size", "extent") for e in value.elements):
+        return value
+    return replace(
+        value,
+        elements=tuple(replace(e, device=UNKNOWN) if e.type_name in ("size", "extent") else e for e in value.elements),
+    )

@@ -1,0 +1,308 @@
+"""Expressions: what every kind of `ast` expression evaluates to."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import attribute_lists, guesses, rows, uncalled
+from devlint.facts.idioms.api_calls import note_api
+from devlint.facts.idioms.devices import parse_device
+from devlint.facts.interpreter.container_methods import ELEMENTS
+from devlint.facts.interpreter.operations import symbol
+from devlint.facts.interpreter.operators import Operators
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import chain
+from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, merge
+from devlint.model import Origin
+
+_BUILTINS = frozenset(dir(builtins))
+_TRUE = Value("bool", constant=True)
+_FALSE = Value("bool", constant=False)
+
+
+@lru_cache(1000)
+def literal(value: str | int) -> Value:
+    """What is known of a text or a whole number that the code writes down."""
+    if isinstance(value, int):
+        return Value("number", constant=value)
+    return Value("string", parse_device(value) if len(value) <= 12 else UNKNOWN, constant=value)
+
+
+class Expressions(Operators):
+    """Adds `evaluate`."""
+
+    def evaluate(self, node: ast.expr) -> Value:
+        self.steps += 1
+        if self.steps > self.budget:
+            self.step(node)
+        return _HANDLERS.get(type(node), Expressions.other)(self, node)
+
+    def other(self, node: ast.expr) -> Value:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.evaluate(child)
+        return NOTHING
+
+    # -- atoms -----------------------------------------------------------------------------------------------------------
+
+    def constant(self, node: ast.Constant) -> Value:
+        value = node.value
+        if value is None:
+            return NONE
+        if value is True:
+            return _TRUE
+        if value is False:
+            return _FALSE
+        if isinstance(value, str):
+            if len(value) > 12 and not value.startswith("torch."):
+                return STRING
+            known = literal(value)
+            if known.device:
+                span = self.span(node)
+                self.literals[span] = (node, self.name, self.guards)
+                return replace(known, because=(Origin(span, "named here"),))
+            return known
+        if isinstance(value, int):
+            return literal(value)
+        if isinstance(value, (float, complex)):
+            return NUMBER
+        return NOTHING
+
+    def name_(self, node: ast.Name) -> Value:
+        found = self.lookup(node.id)
+        if found is not None:
+            return found
+        target = self.imports.names.get(node.id)
+        if target is not None:
+            return self.namespace(target)
+        if node.id in self.functions:
+            return Value("function", type_name=node.id)
+        if node.id in self.classes:
+            return Value("class", type_name=node.id)
+        if node.id in _BUILTINS:
+            return self.namespace(f"builtins.{node.id}")
+        for star in self.imports.stars:
+            if star.startswith("torch"):
+                from devlint import knowledge
+
+                if knowledge.is_public_name(star, node.id):
+                    return self.namespace(f"{star}.{node.id}")
+        starred = self.by_star(node.id) if self.imports.stars else None
+        return self.namespace(starred) if starred is not None else NOTHING
+
+    def attribute(self, node: ast.Attribute) -> Value:
+        path = self.path(node)
+        if path is not None:
+            found = self.state.env.get(path)
+            if found is None and path.startswith("self.") and self.owner is not None:
+                found = self.lookup(path)
+            if found is None and self.function is not None:
+                found = self.function.closure.get(path) or self.globals.get(path)
+            if found is not None:
+                return self.used_attribute(path, attribute_lists.filled(self, path, found))
+        if node.value.__class__ is ast.Attribute:
+            uncalled.note(self, node)
+        base = self.evaluate(node.value)
+        if base.kind == "namespace":
+            qualname = f"{base.type_name}.{node.attr}"
+            if qualname.startswith("torch."):
+                note_api(self, node, qualname, None)
+            return self.namespace(qualname)
+        sizes = node.attr == "batch_sizes" and self.may_be_packed(base)
+        if base.kind == "unknown" and node.attr not in ("device", "grad") and not sizes:
+            return self.parameter_within(node) or guesses.part(base, node.attr)
+        return self.read_attribute(node, base)
+
+    def parameter_within(self, node: ast.Attribute) -> Value | None:
+        """`model.head.weight` of a model whose class is not known: a parameter, which is where the model is."""
+        if node.attr not in ("weight", "bias"):
+            return None
+        for part in chain(node.value):
+            if isinstance(part, ast.Call):
+                return None
+            path = self.path(part)
+            known = self.lookup(path) if path is not None else None
+            if known is not None and known.kind == "module":
+                return Value("parameter", known.device, None, because=known.because) if known.device else None
+        return None
+
+    def used_attribute(self, path: str, value: Value) -> Value:
+        return value
+
+    # -- containers ------------------------------------------------------------------------------------------------------
+
+    def list_(self, node: ast.List | ast.Tuple) -> Value:
+        kind: Kind = "list" if isinstance(node, ast.List) else "tuple"
+        if any(isinstance(e, ast.Starred) for e in node.elts):
+            parts: list[Value] | None = []
+            for element in node.elts:
+                value = self.evaluate(element.value if isinstance(element, ast.Starred) else element)
+                opened = rows.starred(value) if isinstance(element, ast.Starred) else (value,)
+                parts = [*parts, *opened] if parts is not None and opened is not None else None
+            return Value(kind, elements=tuple(parts) if parts is not None and len(parts) <= ELEMENTS else None)
+        if len(node.elts) > ELEMENTS:
+            for element in node.elts:
+                self.evaluate(element)
+            return Value(kind)
+        values = tuple(self.evaluate(e) for e in node.elts)
+        for element, value in zip(node.elts, values, strict=True):
+            if value.kind == "module":
+                self.give(element, value)
+        return Value(kind, elements=values)
+
+    def dict_(self, node: ast.Dict) -> Value:
+        elements: dict[str, Value] = {}
+        known = len(node.keys) <= ELEMENTS
+        for key, value in zip(node.keys, node.values, strict=True):
+            found = self.evaluate(value)
+            if found.kind == "module":
+                self.give(value, found)
+            if isinstance(key, ast.Constant) and key.value == "device":
+                self.note_named(value)
+            if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
+                elements[key.value if isinstance(key.value, str) else repr(key.value)] = found
+            else:
+                known = False
+                if key is not None:
+                    self.evaluate(key)
+        return Value("dict", elements=elements if known else None)
+
+    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+        saved = dict(self.state.env)
+        each: tuple[Value, ...] = ()
+        for generator in node.generators:
+            iterated = self.evaluate(generator.iter)
+            if iterated.type_name == rows.COLUMNS and isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+                each = rows.columns_of(node, iterated)
+            self.assign_target(generator.target, self.turns(generator.iter, iterated), generator.iter)
+            for test in generator.ifs:
+                self.evaluate(test)
+        if isinstance(node, ast.DictComp):
+            self.evaluate(node.key)
+            value = self.evaluate(node.value)
+            result = Value("dict", type_name="comprehension", elements=None)
+            if value.kind == "module" or value.is_tensor:
+                result = Value("dict", type_name="comprehension", elements={"*": value})
+        else:
+            parts = []
+            for column in each:
+                self.assign_target(node.generators[0].target, column, node.generators[0].iter)
+                parts.append(self.evaluate(node.elt))
+            if parts:
+                result = Value("list", elements=tuple(parts))
+            else:
+                result = Value("list", type_name="comprehension", elements=(self.evaluate(node.elt),))
+        targets = (n for generator in node.generators for n in walk(generator.target))
+        self.leave_scope({n.id for n in targets if isinstance(n, ast.Name)}, saved)
+        return result
+
+    def assign_target(self, target: ast.expr, value: Value, source: ast.expr | None) -> None:
+        raise NotImplementedError
+
+    # -- the rest --------------------------------------------------------------------------------------------------------
+
+    def walrus(self, node: ast.NamedExpr) -> Value:
+        value = self.evaluate(node.value)
+        self.assign_target(node.target, value, node.value)
+        return value
+
+    def joined(self, node: ast.JoinedStr) -> Value:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = self.evaluate(part.value)
+                if value.is_tensor or value.kind == "unknown":
+                    self.wait_for(value)
+        first = node.values[0] if node.values else None
+        if (
+            isinstance(first, ast.Constant)
+            and isinstance(first.value, str)
+            and first.value in ("cuda:", "xpu:", "npu:")
+        ):
+            return Value("device", symbol(self.text(node), self.scope_id("f")), type_name=f"index:{first.value[:-1]}")
+        return STRING
+
+    def await_(self, node: ast.Await) -> Value:
+        return self.evaluate(node.value)
+
+    def yield_(self, node: ast.Yield) -> Value:
+        self.yields = True
+        if node.value is not None:
+            self.returns.append(self.evaluate(node.value))
+        return NOTHING
+
+    def lambda_(self, node: ast.Lambda) -> Value:
+        name = f"lambda:{self.span(node).start}"
+        self.lambdas[name] = (node, self.function)
+        return Value("function", type_name=name)
+
+    def starred(self, node: ast.Starred) -> Value:
+        return self.evaluate(node.value)
+
+    def call(self, node: ast.Call) -> Value:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "reveal_device" and len(node.args) == 1:
+            value = self.evaluate(node.args[0])
+            self.probe(node, value)
+            return value
+        if isinstance(function, ast.Attribute):
+            path = self.path(function)
+            callee = self.lookup(path) if path is not None and (self.owner or "." in path) else None
+            if callee is None:
+                if function.value.__class__ is ast.Attribute:
+                    uncalled.note(self, function, is_called=True)
+                receiver = self.evaluate(function.value)
+                if receiver.kind == "namespace":
+                    qualname = f"{receiver.type_name}.{function.attr}"
+                    return self.call_namespace(node, qualname, self.arguments(node))
+                return self.call_on(node, receiver, function, self.arguments(node))
+        else:
+            callee = self.evaluate(function)
+        arguments = self.arguments(node)
+        return self.call_value(node, callee, arguments)
+
+    def probe(self, node: ast.Call, value: Value) -> None:
+        span = self.span(node)
+        for index, (known, before) in enumerate(self.facts.probes):
+            if known == span:
+                self.facts.probes[index] = (span, merge(before, value))
+                return
+        self.facts.probes.append((span, value))
+
+    def call_on(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: object) -> Value:
+        raise NotImplementedError
+
+    def call_value(self, node: ast.Call, callee: Value, arguments: object) -> Value:
+        raise NotImplementedError
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Value]] = {
+    ast.Constant: Expressions.constant,
+    ast.Name: Expressions.name_,
+    ast.Attribute: Expressions.attribute,
+    ast.Subscript: Expressions.subscript,
+    ast.Slice: Expressions.slice_,
+    ast.List: Expressions.list_,
+    ast.Tuple: Expressions.list_,
+    ast.Dict: Expressions.dict_,
+    ast.ListComp: Expressions.comprehension,
+    ast.SetComp: Expressions.comprehension,
+    ast.GeneratorExp: Expressions.comprehension,
+    ast.DictComp: Expressions.comprehension,
+    ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary,
+    ast.BoolOp: Expressions.boolean,
+    ast.Compare: Expressions.compare,
+    ast.IfExp: Expressions.conditional,
+    ast.NamedExpr: Expressions.walrus,
+    ast.JoinedStr: Expressions.joined,
+    ast.Await: Expressions.await_,
+    ast.Yield: Expressions.yield_,
+    ast.Lambda: Expressions.lambda_,
+    ast.Starred: Expressions.starred,
+    ast.Call: Expressions.call,
+}

@@ -1,0 +1,146 @@
+"""Factory functions, `torch.zeros` and its kind: on which device a new tensor is, and whether it has dimensions."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import Create, Creation, Operand
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.host_reads import HostReads
+from devlint.facts.interpreter.operations import short
+from devlint.facts.values import CPU, UNKNOWN, Kind, Value, may_be_accelerator
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.knowledge import Function as Record
+
+#: Constructors that take data or a scalar: the number of dimensions follows from the argument.
+FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
+#: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
+FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
+
+
+class Factories(HostReads):
+    """Adds `create` and the constructors of tensor types."""
+
+    def create(
+        self,
+        node: ast.Call,
+        record: Record,
+        arguments: Arguments,
+        kind: Kind,
+        zero_dim: bool | None,
+        device: tuple[ast.expr, Value] | None,
+        takes_device: bool = True,
+    ) -> Value:
+        """A tensor comes into being. Without a device it is on the default one, and the call is remembered in `made`."""
+        qualname = record.qualname
+        out = arguments.get("out")
+        if out is not None and out[1].kind != "none":
+            return out[1]
+        if zero_dim is None:
+            zero_dim = self.made_zero_dim(qualname, arguments)
+        span = self.span(node)
+        if device is not None and device[1].kind != "none":
+            target = self.device_of_argument(*device)
+            named = "the CPU" if target.made else f"`{short(self.text(device[0]))}`"
+            origin = Origin(span, f"created on {named} here")
+            result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
+            given: Value | None = device[1] if device[1].kind == "index" else target
+        elif any(v.kind == "device" for v in arguments.values):
+            return Value(kind, UNKNOWN, zero_dim)  # a device among the sizes: the call fails
+        elif takes_device and (arguments.double_star or self.draws_from(arguments) or writes_elsewhere(arguments)):
+            result = Value(kind, UNKNOWN, zero_dim)
+            given = None
+        else:
+            default = self.default_device() if takes_device and not record.ignores_default else Value("device", CPU)
+            origin = Origin(span, "created on the CPU here" if default.device == CPU else "created here")
+            made: tuple[Creation, ...] = ()
+            if default.device == CPU:
+                made = (Creation(span, qualname, node, self.scope(), zero_dim, takes_device),)
+            result = Value(kind, default.device, zero_dim, because=(origin,), made=made)
+            given = None
+            if made and device is None and not arguments.keywords.keys() & {"pin_memory"}:  # on the host on purpose
+                self.note_size(made[0], arguments)
+        self.emit(Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result))
+        return result
+
+    def draws_from(self, arguments: Arguments) -> bool:
+        """Whether a `generator=` is given: the tensor must be on the generator's device, which is not known here."""
+        generator = arguments.get("generator")
+        return generator is not None and generator[1].kind != "none" and generator[1].device != CPU
+
+    def note_size(self, creation: Creation, arguments: Arguments) -> None:
+        """Remember the tensor in whose size this one is made, for when it is returned or kept."""
+        for node, value in arguments.every():
+            for part in (value, *(value.elements if isinstance(value.elements, tuple) else ())):
+                if part.type_name in ("size", "extent") and may_be_accelerator(part.device):  # of no guess
+                    tensor = Value("tensor", part.device, False, because=part.because)
+                    text = part.constant if isinstance(part.constant, str) else self.text(node)
+                    self.sized[creation.span] = Operand(self.span(node), node, text, tensor)
+                    return
+
+    def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:
+        """Whether a factory call makes a 0-dim tensor, from its first argument."""
+        first = arguments.values[0] if arguments.values else None
+        node = arguments.nodes[0] if arguments.nodes else None
+        if qualname in FROM_DATA:
+            if first is None:
+                return None
+            if first.kind in ("number", "bool", "index", "clock"):
+                return True
+            if first.kind in ("list", "tuple") or isinstance(node, (ast.List, ast.ListComp, ast.Tuple)):
+                return False
+            if qualname == "torch.from_numpy":
+                return False
+            if first.is_tensor:
+                return first.zero_dim
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "get" and len(node.args) == 2:
+                default = node.args[1]  # an option: `kwargs.get("rate", 20.0)`
+                return True if isinstance(default, ast.Constant) and isinstance(default.value, (int, float)) else None
+            return None
+        if node is not None and isinstance(node, (ast.Tuple, ast.List)) and not node.elts:
+            return True
+        if first is None and not arguments.keywords:
+            return True
+        if qualname == "torch.normal" and arguments.get("size", 2) is None:
+            return None  # as the means and deviations are
+        return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
+
+    @property
+    def default_type_changes(self) -> bool:
+        """Whether the file sets another default tensor type, and what is made here may come after that."""
+        return self.state.default is not None and "set_default_tensor_type" in self.source.text
+
+    def call_legacy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: a CPU tensor [torch/_tensor_docs.py].
+
+        `torch.Tensor` stands for the default tensor type, and follows that, but no default device.
+        """
+        span = self.span(node)
+        default = self.state.default
+        by_type = qualname == "torch.Tensor" and "set_default_tensor_type" in self.source.text
+        if by_type and default is not None and default.device != CPU:
+            return Value("tensor", UNKNOWN, False)  # the one class that follows `set_default_tensor_type`
+        made = (Creation(span, qualname, node, self.scope(), False, False),)
+        because = (Origin(span, "created on the CPU here"),)
+        device = arguments.get("device")
+        if device is not None:
+            self.note_literal(device[0], device[1], "argument", qualname, "device")
+            self.emit_call(node, qualname, None, arguments, exists=True)
+            return Value("tensor", UNKNOWN, False)
+        bare = not node.args or (isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts)
+        if bare and not node.keywords:
+            return Value("tensor", UNKNOWN)  # without elements: a placeholder
+        if qualname == "torch.Tensor" and self.default_type_changes:
+            return Value("tensor", UNKNOWN, False)
+        result = Value("tensor", CPU, False, because=because, made=made)
+        self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))
+        return result
+
+
+def writes_elsewhere(arguments: Arguments) -> bool:
+    """Whether `out=` is given: the result is that tensor, wherever it is."""
+    out = arguments.get("out")
+    return out is not None and not (isinstance(out[0], ast.Constant) and out[0].value is None)

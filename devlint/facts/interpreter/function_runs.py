@@ -1,0 +1,236 @@
+"""Running one function: from its parameters to what it returns, path by path, under the marks of its decorators."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cached_property
+
+from devlint.facts.events import Creation, Guards
+from devlint.facts.frozen import replace
+from devlint.facts.interpreter.factories import FROM_DATA
+from devlint.facts.interpreter.machine import State
+from devlint.facts.interpreter.operations import CPU_PLACE
+from devlint.facts.interpreter.unread_calls import UnreadCalls
+from devlint.facts.text.defined import Function
+from devlint.facts.text.handlers import EVERYTHING
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.values import CPU, HOME, NONE, NOTHING, SOMEWHERE, Device, Place, Value, merge
+from devlint.model import Origin
+
+_ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
+#: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
+_CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
+
+
+class FunctionRuns(UnreadCalls):
+    """Adds `run`."""
+
+    ended = State({})  # the state in which the last function that was run ended
+
+    def run(
+        self, function: Function, bound: dict[str, Value] | None, attributes: dict[str, Value] | None = None
+    ) -> Value:
+        """Interpret a function. `bound=None`: nothing is known of its arguments but what its own code shows."""
+        node = function.node
+        assert not isinstance(node, ast.Lambda)
+        saved = (
+            self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
+            self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init, self.nonlocals,
+            self.snapshots, self.event_names, self.loop_names, self.state_of_run,
+        )  # fmt: skip
+        caller = self.state
+        if self.function is None and self.module_level:
+            self.globals = self.state.env
+        self.function, self.name, self.owner = function, function.name, function.owner
+        self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
+        self.breaks, self.continues = [], []
+        if node.name != "__init__" and not self.under_construction(function):
+            self.in_init = False
+        self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
+        default = caller.default if bound is not None else self.default_at_start(function, caller.default)
+        self.state = State(dict(attributes or {}), card=caller.card, default=default)
+        own = self.scan.functions.get(id(node))
+        self.nonlocals = frozenset(own.nonlocals) if own is not None else frozenset()
+        self.snapshots, self.event_names, self.loop_names, self.state_of_run = 0, set(), {}, object()
+        if bound is not None:
+            self.state.work, self.state.last, self.state.count = caller.work, caller.last, caller.count
+        else:
+            self.guards = self.decorated(node)
+        self.stack.append(function)
+        try:
+            self.bind_parameters(function, bound)
+            self.block(node.body)
+            result: Value | None = None
+            for value in self.returns:
+                result = value if result is None else merge(result, value)
+            if result is not None and len(node.name.strip("_")) and not self.yields:
+                self.note_paths(function, result)
+            if result is None:
+                result = NONE
+            if self.yields:
+                result = Value("object", elements=(result,))
+            end = self.ended = self.state
+            if not self.muted:
+                self.facts.note_variables(function.name, end.env)
+        finally:
+            self.stack.pop()
+            (
+                self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
+                self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
+                self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.state_of_run,
+            ) = saved  # fmt: skip
+        if bound is not None:
+            self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
+        if isinstance(node, ast.AsyncFunctionDef):
+            return NOTHING
+        return replace(result, split=None) if result.split else result
+
+    def default_at_start(self, function: Function, default: Value | None) -> Value | None:
+        """The default device when nobody is seen to call a function: torch's, when it alone changes that."""
+        if default is None or default.device:
+            return default
+        text = self.text(function.node)
+        alone = all(text.count(n) == self.source.text.count(n) for n in ("set_default_device", "set_default_tensor"))
+        return None if alone else default
+
+    # -- what it returns -------------------------------------------------------------------------------------------------
+
+    def note_paths(self, function: Function, result: Value) -> None:
+        """Emit `Meet` for a tensor made on the CPU that one path returns where others return an accelerator's."""
+        if self.host or is_host_name(function.node.name):  # type: ignore[union-attr]
+            return
+        results = result.elements if result.kind == "tuple" and isinstance(result.elements, tuple) else (result,)
+        for position, value in enumerate(results):
+            if value.kind not in ("tensor", "list") or not value.is_tensor or not value.made or value.device == CPU:
+                continue
+            if CPU_PLACE not in value.device:
+                continue
+            elsewhere = frozenset(p for p in value.device if p != CPU_PLACE)
+            if any(isinstance(p, Place) or p == SOMEWHERE for p in elsewhere):
+                continue  # a branch asked for that device
+            level = self.conflict(CPU, elsewhere)
+            given = [v for r in self.returns if (v := component(r, position)) is not None]
+            rest = [side for v in given for side in by_path(v, elsewhere) if not side.made]
+            computed = [
+                v for v in rest if v.is_tensor and v.device == elsewhere and not (v.moved and not is_created(v))
+            ]
+            if level is None or not computed or len(computed) < len(rest):
+                continue
+            around = self.span(function.node)
+            for creation in value.made:
+                if not around.start <= creation.span.start < around.end:
+                    continue  # an item of a table that the object keeps, or what a caller made
+                if not is_literal(creation) or is_empty(creation):
+                    continue
+                sized = creation.span in self.sized or self.depends_on_tensors(function, creation.place)
+                if elsewhere == HOME and not sized:
+                    continue  # an option of the function has something else made, which is for another use
+                if creation.zero_dim or any(
+                    creation in side.made and side.zero_dim
+                    for v in given
+                    for side in by_path(v, frozenset({CPU_PLACE}))
+                ):
+                    continue  # a scalar on the CPU combines with whatever the others give
+                off = self.operand(creation.place, replace(value, device=CPU, made=(creation,)))
+                because = (Origin(creation.span, "created on the CPU here"), *computed[0].because[:2])
+                other = replace(off, value=computed[0], text="what other paths return")
+                self.emit_meet(creation.place, "paths", "returned", off, other, level, because)
+
+    def depends_on_tensors(self, function: Function, place: ast.AST) -> bool:
+        """Whether a condition around a place in a function asks for a tensor: `if values.numel() == 0:`."""
+        evidence = self.evidence.get(id(function.node))
+        tensors = {name for name, value in self.state.env.items() if value.is_tensor}
+        if evidence is not None:
+            tensors |= evidence.tensors | evidence.annotated
+        for node in walk(function.node):
+            if isinstance(node, (ast.If, ast.IfExp)) and holds(node, place) and not holds(node.test, place):
+                if any(isinstance(n, ast.Name) and n.id in tensors for n in walk(node.test)):
+                    return True
+        return False
+
+    # -- marks -----------------------------------------------------------------------------------------------------------
+
+    def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
+        """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
+        holds = set(self.guards.holds) | self.file_holds
+        owner = self.function.owner if self.function is not None else None
+        for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
+            text = self.marked(decorator).lower()
+            if "amp" in text or "autocast" in text:
+                continue  # it switches a mode, it skips nothing
+            for type in ("cuda", "gpu", "xpu", "mps", "npu"):
+                if type in text:
+                    holds.add("cuda" if type == "gpu" else type)
+        caught = EVERYTHING if id(node) in self.substitutes else self.guards.caught
+        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, caught)
+
+    def marked(self, decorator: ast.expr) -> str:
+        """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""
+        text = self.text(decorator)
+        skips = self.skips.get(text) if isinstance(decorator, ast.Name) else None
+        return text if skips is None else f"{text} {_CAPABILITY.sub('cuda', skips)}"
+
+    @cached_property
+    def skips(self) -> dict[str, str]:
+        """The marks that the module level binds to names, with the text of each: `sm80 = pytest.mark.skipif(...)`."""
+        found: dict[str, str] = {}
+        for node in self.scan.tree.body if self.scan.tree is not None and "skip" in self.source.text else ():
+            bound = self.text(node.value) if isinstance(node, ast.Assign) else ""
+            for target in node.targets if isinstance(node, ast.Assign) and "skip" in bound else ():
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, bound)
+        return found
+
+
+def is_created(value: Value) -> bool:
+    """Whether a tensor is where it is since it was made there: `torch.zeros(3, device=x.device)`."""
+    return bool(value.because) and value.because[0].text.startswith("created on `")
+
+
+def component(value: Value, position: int) -> Value | None:
+    """An element of a returned tuple, or the value itself."""
+    if value.kind == "tuple" and isinstance(value.elements, tuple):
+        return value.elements[position] if position < len(value.elements) else None
+    return value
+
+
+def by_path(value: Value, elsewhere: Device) -> list[Value]:
+    """What a returned value is on the paths of the last condition that tells it apart; a default for None is no such path.
+
+    `if worst > 1: loss = torch.tensor([1.0])` returns what was computed, or what is made there.
+    """
+    if value.split is None or not value.made or _ASKS.search(value.split[0]) is not None:
+        return [value]
+    sides = value.split[1:]
+    if not any(side.made and CPU <= side.device <= elsewhere | CPU for side in sides):
+        return [value]
+    return [
+        replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side
+        for side in sides
+    ]
+
+
+def is_empty(creation: Creation) -> bool:
+    """Whether a tensor is made without elements, to stand for nothing: `torch.empty(0)`, `torch.tensor([])`."""
+    if len(creation.node.args) != 1:
+        return False
+    size = creation.node.args[0]
+    if isinstance(size, (ast.List, ast.Tuple)):
+        return not size.elts
+    return isinstance(size, ast.Constant) and size.value == 0 and creation.function not in FROM_DATA
+
+
+def is_literal(creation: Creation) -> bool:
+    """Whether a tensor is made of what its code shows (sizes and constants), not converted from host data."""
+    if creation.function not in FROM_DATA and not creation.function.endswith("Tensor"):
+        return True
+    first = creation.node.args[0] if creation.node.args else None
+    while isinstance(first, (ast.List, ast.Tuple)):
+        first = first.elts[0] if first.elts else ast.Constant(0)
+    return isinstance(first, (ast.Constant, ast.UnaryOp))
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a function's name says that what it gives is on the host."""
+    return any(word in name.lower() for word in ("cpu", "numpy", "host", "dummy", "example"))

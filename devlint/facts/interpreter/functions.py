@@ -1,0 +1,134 @@
+"""Calls of values: functions of the file, lambdas, partial functions, classes, modules, and what is not known."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.own_methods import OwnMethods
+from devlint.facts.interpreter.special_calls import TO_TENSOR
+from devlint.facts.interpreter.summaries import DEPTH
+from devlint.facts.text.defined import Function
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import positional_names
+from devlint.facts.values import COMPUTED, CPU, NOTHING, Value
+
+#: Names of helpers that move what is in a container, where their result is dropped.
+_MOVES_IN_PLACE = re.compile(r"(?:^|_)(?:cuda|gpu|(?:to|move)_(?:\w+_)?(?:device|cuda|gpu))(?:_|$)", re.IGNORECASE)
+MAPPED = 8  # elements for which a mapped function is called one by one
+
+
+class Functions(OwnMethods):
+    """Adds `call_value`."""
+
+    depth = 0  # calls of lambdas followed into each other
+
+    def call_value(self, node: ast.Call, callee: Value, arguments: object) -> Value:
+        assert isinstance(arguments, Arguments)
+        if isinstance(node.func, ast.Name) and node.func.id == "self":
+            given = self.call_self(node, arguments)
+            if given is not None:
+                return given
+        if self.statement_value is node and _MOVES_IN_PLACE.search(last_name(node.func)) is not None:
+            for argument, value in arguments.every():
+                path = self.path(argument)
+                if path in self.state.env and value.kind in ("dict", "list", "tensors", "object"):
+                    self.bind(path, NOTHING)  # `batch_to_device(batch)` as a statement: it moves what is in it
+        if callee.kind == "namespace":
+            return self.call_namespace(node, callee.type_name or "", arguments)
+        if self.function is not None and callee.kind == "function":
+            if (callee.type_name or "").split("@", 1)[0] in self.redefined:
+                return NOTHING  # which of them there is when this runs is not known
+        if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
+            for argument, given in arguments.every():
+                if given.kind in ("list", "dict"):
+                    self.give(argument, given)
+            keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+            return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
+        if callee.kind == "function" and callee.type_name in self.lambdas and not arguments.star:
+            made = self.call_lambda(*self.lambdas[callee.type_name], arguments)
+            if made is not None:
+                return made
+        if callee.kind == "function" and callee.type_name in self.partials:
+            inner, first = self.partials[callee.type_name]
+            assert isinstance(first, Arguments)
+            # the arguments of a function of this file are told apart by their places in the call
+            if inner.kind == "namespace" or (inner.type_name in self.functions and not first.values):
+                whole = Arguments()
+                whole.nodes, whole.values = [*first.nodes, *arguments.nodes], [*first.values, *arguments.values]
+                whole.keywords = {**first.keywords, **arguments.keywords}
+                whole.star, whole.double_star = arguments.star, arguments.double_star
+                return self.call_value(node, inner, whole)
+        if callee.kind == "class" and callee.type_name in self.classes:
+            return self.construct_own(node, self.classes[callee.type_name], arguments)
+        if callee.kind == "module":
+            return self.call_module(node, self.operand(node.func, callee), arguments)
+        if callee.kind == "tensors" and callee.moved and "output_type" in arguments.keywords:
+            return NOTHING  # a pipeline, which gives arrays, images or tensors as it is asked
+        if callee.kind == "tensors" and callee.moved:
+            # something that was moved and is now called: a module
+            module = self.operand(node.func, replace(callee, kind="module", type_name="moved"))
+            return self.call_module(node, module, arguments)
+        if callee.kind == "function" and callee.type_name == TO_TENSOR:
+            return Value("tensor", CPU, False, because=(self.origin(node, "made of a picture in host memory here"),))
+        if callee.kind in ("unknown", "object"):
+            encoded = self.encoded(node, arguments)
+            if encoded is not None:
+                return encoded
+        if callee.kind == "unknown":
+            self.note_unread(node, arguments)
+            self.note_sized(node, arguments)
+        self.escape(node, arguments)
+        return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
+
+    def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
+        """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""
+        spec = node.args
+        names = positional_names(spec)
+        plain = not (spec.vararg or spec.kwarg or spec.kwonlyargs or spec.defaults)
+        if home is not self.function or not plain or len(names) != len(arguments.values) or arguments.keywords:
+            return None
+        if len(self.stack) + self.depth >= DEPTH * 2:
+            return None
+        before = dict(self.state.env)
+        self.depth += 1
+        for name, value in zip(names, arguments.values, strict=True):
+            self.bind(name, value)
+        result = self.evaluate(node.body)
+        self.depth -= 1
+        self.leave_scope(set(names), before)
+        return result
+
+    def call_builtin(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
+        if name == "map" and len(arguments.values) == 2 and not arguments.keywords and not arguments.star:
+            mapped = self.call_map(node, arguments)
+            if mapped is not None:
+                return mapped
+        return OwnMethods.call_builtin(self, node, name, arguments)
+
+    def call_map(self, node: ast.Call, arguments: Arguments) -> Value | None:
+        """`q, k, v = map(lambda t: rearrange(t, pattern), (q, k, v))`: what the function gives for each; None: not known."""
+        function, iterated = arguments.values
+        several = isinstance(iterated.elements, tuple) and iterated.kind in ("tuple", "list")
+        parts = iterated.elements if several and isinstance(iterated.elements, tuple) else (self.element(iterated),)
+        if len(parts) > MAPPED:
+            return None
+        results: list[Value] = []
+        for part in parts:
+            given = Arguments()
+            given.nodes, given.values = [arguments.nodes[1]], [part]
+            if function.kind == "function" and function.type_name in self.lambdas:
+                made = self.call_lambda(*self.lambdas[function.type_name], given)
+            elif function.kind == "function" and function.type_name in self.functions:
+                made = self.call_function(self.functions[function.type_name], [part], {})
+            elif function.kind == "unknown" and self.assume:
+                made = guesses.result(arguments.nodes[0], [part], lambda: self.origin(node, COMPUTED))
+            else:
+                made = None
+            if made is None:
+                return None
+            results.append(made)
+        return Value("list", type_name=None if several else "comprehension", elements=tuple(results))

@@ -1,0 +1,74 @@
+"""Iteration: what a loop over a value gives."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
+from devlint.facts.idioms.devices import Devices
+from devlint.facts.interpreter.operations import TURN
+from devlint.facts.values import BATCH, NOTHING, NUMBER, TENSOR_KINDS, Value, merge
+from devlint.model import Origin
+
+#: Factories whose results have one dimension: what a loop takes from them has none.
+_ONE_DIMENSION = frozenset(
+    {"torch.arange", "torch.randperm", "torch.range", "torch.linspace", "torch.logspace", "torch.hann_window"}
+)
+
+
+class Iteration(Devices):
+    """Adds `element` and `turns`."""
+
+    def element(self, value: Value) -> Value:
+        """What iterating over a value gives."""
+        return element_of(value)
+
+    def turns(self, node: ast.expr, iterated: Value) -> Value:
+        """What a loop over an expression gives."""
+        element = self.element(iterated)
+        if element.is_tensor and isinstance(node, ast.Call) and self.qualify(node.func) in _ONE_DIMENSION:
+            return replace(element, zero_dim=True)
+        if element.kind == "tensor" and iterated.kind == "tensor" and element.zero_dim is None:
+            if "nonzero" in self.text(node):
+                return element  # its rows have a dimension
+            return replace(element, type_name=element.type_name or TURN)
+        return element
+
+
+def element_of(value: Value) -> Value:
+    """What iterating over a value, or indexing it with something unknown, gives."""
+    if value.kind == "loader":
+        if not value.device:
+            return NOTHING
+        because = (*value.because[:1],)
+        text = Origin(because[0].span, "its batches come from host memory") if because else None
+        name = BATCH if value.type_name == BATCH else None
+        return Value("tensors", value.device, False, type_name=name, because=(text,) if text else ())
+    if value.kind == "module" and isinstance(value.elements, tuple):
+        part = value.elements[0]
+        return replace(part, device=value.device, because=value.because)
+    if value.kind == "dict":
+        return Value("string") if value.elements else NOTHING
+    if value.kind == "tensors" or guesses.is_guess(value):
+        return value
+    if value.kind in TENSOR_KINDS:
+        return Value("tensor", value.device, None, because=value.because, made=value.made)
+    if value.kind == "dataset":
+        return Value("tensors", value.device, None, because=value.because) if value.device else NOTHING
+    if isinstance(value.elements, tuple):
+        if value.type_name == "enumerate":
+            return Value("tuple", elements=(NUMBER, element_of(value.elements[0])))
+        if value.type_name == "zip":
+            return Value("tuple", elements=tuple(element_of(v) for v in value.elements))
+        if value.elements:
+            result = value.elements[0]
+            for other in value.elements[1:]:
+                result = merge(result, other)
+            return result
+        return NOTHING
+    if value.type_name == "range":
+        return NUMBER
+    if value.kind == "module":
+        return Value("module", value.device, because=value.because)
+    return NOTHING

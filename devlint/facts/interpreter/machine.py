@@ -1,0 +1,431 @@
+"""The state that the device analysis threads through a function, and what every part of it needs: names, spans, events.
+
+`Machine` is the base of the interpreter. Every module of these adds one subject to the class of the module before it:
+
+* where things are: operations, devices
+* calls of imported names: iteration, arguments, opaque_calls, host_reads, factories, sized_tensors, torch_functions,
+  torch_classes, special_calls, builtin_calls, calls
+* what objects have: attributes, moves, module_calls, tensor_methods, event_timers, container_methods, methods
+* expressions: subscripts, narrowing, operators, expressions
+* the file's own functions and classes: registration, entry, objects, unread_calls, function_runs, summaries, definitions,
+  own_classes, own_methods, functions, imported, timing
+* statements: assignments, conditionals, loops, flow
+
+A method that extends another one and is called very often names the class below it instead of asking `super()`, which looks
+through every class in between each time.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
+from devlint.facts.frozen import replace
+from devlint.facts.text.defined import Function
+from devlint.facts.text.names import Imports
+from devlint.facts.text.scan import Scan
+from devlint.facts.values import NOTHING, Device, Place, Reading, Symbol, Value, either
+from devlint.model import Origin, Span
+from devlint.settings import MovingFunction
+
+if TYPE_CHECKING:
+    from devlint.facts.idioms.stopwatches import Step
+    from devlint.facts.idioms.turns import Turn
+    from devlint.facts.result import Facts
+    from devlint.facts.text.callers import Callers
+    from devlint.facts.text.classes import ClassFacts
+    from devlint.facts.text.parameters import Evidence
+
+
+class SourceLike(Protocol):
+    """What the analysis needs of a source file."""
+
+    path: str
+    text: str
+
+    def span(self, node: ast.AST) -> Span: ...
+
+
+SNAPSHOTS = 400  # copies of the scope that one function may ask for
+
+
+class OutOfBudget(Exception):
+    """A function took more steps than its size allows; nothing more is said about it."""
+
+
+def root(path: str) -> str:
+    """The name that an access path starts with."""
+    if "." not in path and "[" not in path:
+        return path
+    return path.replace("[", ".", 1).split(".", 1)[0]
+
+
+@dataclass(slots=True)
+class State:
+    """What is known at one point of a function.
+
+    `env` maps access paths to values. `work`: device work queued and not waited for; `last`: the last device work at
+    all; `count`: how many. `recorded`: paths of device events that were recorded, with whether a wait followed.
+    `card`: the index of the current card where the code fixes it. `default`: the default device where it was changed.
+    """
+
+    env: dict[str, Value]
+    work: tuple[Origin, str, str | None] | None = None
+    last: tuple[Origin, str, str | None] | None = None
+    count: int = 0
+    recorded: dict[str, tuple[Span, bool]] = field(default_factory=dict)
+    card: int | None = None
+    default: Value | None = None
+    dead: bool = False
+
+    def copy(self) -> State:
+        return State(
+            dict(self.env), self.work, self.last, self.count, dict(self.recorded), self.card, self.default, self.dead
+        )
+
+    def adopt(self, other: State) -> None:
+        """Become `other`."""
+        self.env, self.work, self.last, self.count = other.env, other.work, other.last, other.count
+        self.recorded, self.card, self.default, self.dead = other.recorded, other.card, other.default, other.dead
+
+
+def known_on_one_side(path: str, value: Value) -> Value:
+    """What is at a path after two branches of which one alone says so: `state["mean"] = torch.zeros(n)` where there is none."""
+    if "[" in path:
+        return either(value, NOTHING)
+    return value if "." not in path else NOTHING
+
+
+def join_states(a: State, b: State, guard: str | None = None) -> State:
+    """What is known after either. Paths known on one side only stay as they are when they are bound there alone.
+
+    With `guard` (a condition that held in `a` and not in `b`), values that differ remember both, so that the same
+    condition later tells them apart again.
+    """
+    if a.dead:
+        return b
+    if b.dead:
+        return a
+    env: dict[str, Value] = {}
+    other = b.env
+    for path, value in a.env.items():
+        mate = other.get(path)
+        if mate is None:
+            env[path] = known_on_one_side(path, value)
+        elif value is mate:
+            env[path] = value
+        else:
+            merged = either(value, mate)
+            if guard is not None and value.device != mate.device:
+                merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))
+            env[path] = merged
+    for path, value in other.items():
+        if path not in env:
+            env[path] = known_on_one_side(path, value)
+    recorded = dict(a.recorded)
+    for path, (span, waited) in b.recorded.items():
+        recorded[path] = (span, waited and recorded.get(path, (span, True))[1])
+    return State(
+        env,
+        a.work or b.work,
+        a.last or b.last,
+        max(a.count, b.count),
+        recorded,
+        a.card if a.card == b.card else None,
+        a.default if a.default == b.default else NOTHING,
+    )
+
+
+class Machine:
+    """Base of the interpreter for one file."""
+
+    def __init__(self, source: SourceLike, imports: Imports, facts: Facts, assume_accelerator: bool) -> None:
+        self.source = source
+        self.imports = imports
+        self.facts = facts
+        self.assume = assume_accelerator
+        self.events: dict[tuple[object, ...], Event] = {}
+        self.functions: dict[str, Function] = {}
+        self.defined: dict[int, str] = {}  # the keys of module-level functions in `functions`, by identity of the node
+        self.classes: dict[str, ClassFacts] = {}
+        self.globals: dict[str, Value] = {}
+        self.rebound: set[str] = set()  # module-level names that some function declares global
+        self.state = State({})
+        self.guards: Guards = NO_GUARDS
+        self.function: Function | None = None
+        self.name = ""  # qualified name of the function under analysis
+        self.owner: ClassFacts | None = None
+        self.loops = 0
+        self.returns: list[Value] = []
+        self.yields = False
+        self.stack: list[Function] = []
+        self.steps = 0
+        self.budget = 0
+        self.host = False  # the code under analysis runs on the host by contract
+        self.intents: Mapping[int, str] = {}  # rows whose comment states the device of what is assigned there
+        self.helpers: Mapping[str, MovingFunction] = {}  # the project's own functions that move what they are given
+        self.scan = Scan()
+        self.callers: Callers
+        self.nonlocals: frozenset[str] = frozenset()  # names of the function that a nested one rebinds
+        self.split_names: set[str] = set()  # names in conditions that told values apart
+        self.snapshots = 0  # copies of the scope made in this function
+        self.last_scope: Scope = {}
+        self.optimizers: set[str] = set()  # the entries of states that stand for an optimizer, see `ordering`
+        self.state_of_run = object()  # stands for the run of the function that is being run
+        self.noted_in: dict[Span, object] = {}  # the run in which a name of torch was last noted, by its place
+        self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
+        self.split_keys: set[str] = set()  # conditions that told values apart
+        self.rooted: set[str] = set()  # names that have paths below them
+        self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
+        # device strings of the file by where they stand, with the function around them and what they stand under
+        self.literals: dict[Span, tuple[ast.expr, str, Guards]] = {}
+        self.compared: set[int] = set()  # by identity: what a comparison reads
+        self.evidence: dict[int, Evidence] = {}  # by the identity of a function's node
+        self.assumed: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be tensors of the home device
+        self.assumed_modules: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be modules there
+        self.card_symbols: set[Place | Symbol] = set()  # what `.cuda(gpu)` is given: a card, whatever its name holds
+        self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
+        self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
+        self.counted: dict[
+            Span, bool
+        ] = {}  # tensors made here, by call: whether all that is written into them is numbers
+        self.substitutes: set[int] = set()  # functions that handlers define for versions without a name, by identity
+        self.redefined: set[str] = set()  # names of functions that the module level defines more than once
+        self.built: dict[str, list[Device]] = {}  # where the parts of a module of the file are when it is made
+        self.empty_containers: dict[tuple[str, str], tuple[ast.stmt, ast.expr, ast.expr, Value]] = {}
+        self.local_parts: dict[tuple[int, str], list[Value]] = {}  # what local lists grow by, see `grown_lists`
+        # what lists that are attributes grow by, by class and name, and the calls that were seen to append
+        self.attribute_parts: dict[tuple[str, str], dict[Span, Value]] = {}
+        self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
+        self.collators: set[str] = set()  # functions given as `collate_fn`
+        self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
+        self.default: Value | None = None  # the default device that module-level code sets
+        self.lambdas: dict[str, tuple[ast.Lambda, Function | None]] = {}  # by type name, with where they were made
+        self.partials: dict[str, tuple[Value, object]] = {}  # what is called, and `Arguments`, by type name
+        self.stopwatches: dict[str, list[Step]] = {}  # by class
+        self.ready: set[str] = set()  # classes whose `__init__` was run
+        self.last_options: dict[
+            int, frozenset[str]
+        ] = {}  # by the last `elif` of a chain: the names that each option binds
+        self.breaks: list[list[State]] = []
+        self.continues: list[list[State]] = []
+        self.watched: dict[ast.AST, dict[str, Value]] = {}  # arguments of loaders and parallel wrappers, by call
+        self.turn: tuple[Function | None, Turn] | None = None  # the turn of the innermost loop, and its function
+        self.module_level = False  # module-level code is being run
+        self.muted = False  # another file asks: nothing is reported
+        self.in_init = False  # an `__init__`, or a method it calls, is being run
+        self.decorating = False  # a decorator is being evaluated
+        self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
+        self.knows_torch = imports.mentions_torch
+        self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
+        self._namespaces: dict[str, Value] = {}
+        self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
+
+    @cached_property
+    def plots(self) -> bool:
+        """Whether the file imports matplotlib."""
+        return any(target.split(".", 1)[0] == "matplotlib" for target in self.imports.names.values())
+
+    # -- positions and text -------------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> Span:
+        return self.source.span(node)
+
+    def text(self, node: ast.AST) -> str:
+        span = self.source.span(node)
+        return self.source.text[span.start : span.end]
+
+    def origin(self, node: ast.AST, text: str) -> Origin:
+        return Origin(self.source.span(node), text)
+
+    def operand(self, node: ast.expr, value: Value) -> Operand:
+        span = self.source.span(node)
+        return Operand(span, node, self.source.text[span.start : span.end], value)
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def namespace(self, qualname: str) -> Value:
+        if qualname == "torch.torch":
+            qualname = "torch"  # the package is an attribute of itself
+        value = self._namespaces.get(qualname)
+        if value is None:
+            value = self._namespaces[qualname] = Value("namespace", type_name=qualname)
+        return value
+
+    def path(self, node: ast.expr) -> str | None:
+        """The access path of an expression: `x`, `self.model`, `state["step"]`, `pair[0]`; None for anything else."""
+        if isinstance(node, ast.Name):
+            return node.id
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return None
+        if node in self._paths:
+            return self._paths[node]
+        base = self.path(node.value)
+        path: str | None = None
+        if base is not None and isinstance(node, ast.Attribute):
+            path = f"{base}.{node.attr}"
+        elif base is not None and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            key = node.slice.value
+            path = f"{base}[{key!r}]" if isinstance(key, (str, int)) else None
+        self._paths[node] = path
+        return path
+
+    def size_of(self, node: ast.AST) -> int:
+        """How many nodes a function or class has; the file's size for what is neither."""
+        found = self.scan.functions.get(id(node))
+        return found.size if found is not None else self.scan.size
+
+    def reset(self) -> None:
+        """Back to module level, after an analysis was broken off."""
+        self.state, self.guards, self.function, self.owner, self.name = State({}), NO_GUARDS, None, None, ""
+        self.stack, self.breaks, self.continues, self.returns, self.loops = [], [], [], [], 0
+        self.host = self.in_init = self.in_default = False
+        self.loop_names, self.statement_value, self.nonlocals, self.turn = {}, None, frozenset(), None
+
+    def lookup(self, path: str) -> Value | None:
+        """What is known at an access path, by the nearest scope that binds it. None: bound nowhere."""
+        value = self.state.env.get(path)
+        if value is not None:
+            return value
+        if self.owner is not None and path.startswith("self."):
+            name = path[5:]
+            if "." not in name and "[" not in name:
+                return self.owner.attribute(name)
+            return None
+        if self.function is not None:
+            value = self.function.closure.get(path)
+            if value is not None:
+                return value
+            if path in self.rebound and "." not in path and "[" not in path:
+                return NOTHING if path in self.globals else None
+            value = self.globals.get(path)
+            if value is not None:
+                return value
+        return None
+
+    def bind(self, path: str, value: Value) -> None:
+        """Assign: what was known below the path is forgotten."""
+        env = self.state.env
+        name = root(path)
+        if name != path:
+            self.rooted.add(name)
+        if name in self.rooted:
+            dot, bracket = path + ".", path + "["
+            for stale in [p for p in env if p.startswith((dot, bracket))]:
+                del env[stale]
+            self.steps += len(env) >> 4
+        if name in self.split_names:
+            self.forget_splits(name)
+        if path in self.nonlocals or (self.function is None and path in self.rebound):
+            value = NOTHING  # another function changes it
+        env[path] = value
+
+    def forget_splits(self, name: str) -> None:
+        """A name in a condition is rebound: the condition no longer tells apart what it did."""
+        for path, value in self.state.env.items():
+            if value.split is not None and re.search(rf"\b{re.escape(name)}\b", value.split[0]):
+                self.state.env[path] = replace(value, split=None)
+
+    def leave_scope(self, names: set[str], before: Mapping[str, Value]) -> None:
+        """Names of a comprehension or of a lambda's parameters go out of scope; what they hid is there again."""
+        env = self.state.env
+        for path in [p for p in env if root(p) in names]:
+            del env[path]
+        env.update({p: v for p, v in before.items() if root(p) in names})
+
+    def forget(self, path: str) -> None:
+        self.bind(path, NOTHING)
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def emit(self, event: Event, *key: object) -> None:
+        """Record an event once; a later pass over the same place replaces what an earlier one said."""
+        self.events[(type(event).__name__, event.span, *key)] = event
+
+    def scope(self) -> Scope:
+        """What is in scope here, as a copy. In a function with very many copies the last one serves for the rest."""
+        self.snapshots += 1
+        if self.snapshots > SNAPSHOTS:
+            return self.last_scope
+        self.last_scope = scope = self._scope()
+        return scope
+
+    def _scope(self) -> dict[str, Value]:
+        scope = dict(self.globals) if self.function is not None else {}
+        if self.function is not None:
+            scope.update(self.function.closure)
+        if self.owner is not None:
+            for name, value in self.owner.attributes.items():
+                scope[f"self.{name}"] = value
+        scope.update(self.state.env)
+        return scope
+
+    def step(self, node: ast.AST) -> None:
+        self.steps += 1
+        if self.steps > self.budget:
+            raise OutOfBudget
+
+    def evaluate(self, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def hand_over(self, node: ast.expr, value: Value) -> None:
+        """A function of the file is given to something, which calls it under what holds here: `mp.spawn(worker)`."""
+
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        raise NotImplementedError
+
+    def call_function(self, function: Function, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        raise NotImplementedError
+
+    def call_imported(self, node: ast.Call, qualname: str, arguments: object) -> Value | None:
+        raise NotImplementedError
+
+    def by_star(self, name: str) -> str | None:
+        """The qualified name that a star import of another file of the project gives a name; None without one."""
+        return None
+
+    def imported_value(self, qualname: str) -> Value | None:
+        raise NotImplementedError
+
+    def qualify(self, node: ast.expr) -> str | None:
+        """The qualified name that an expression names, None when it names none."""
+        value = self.evaluate(node)
+        return value.type_name if value.kind in ("namespace", "class", "function") else None
+
+    def asked(self, node: ast.expr) -> Value:
+        """What is known of a part of a condition, which may be a flag or a device that another file binds."""
+        value = self.evaluate(node)
+        if value.kind == "namespace" and value.type_name is not None and not value.type_name.startswith("torch."):
+            return self.imported_value(value.type_name) or value
+        return value
+
+    def current_reading(self, node: ast.AST, clock: str) -> Reading:
+        work, last = self.state.work, self.state.last
+        level = (last or work or (None, "assume", None))[1]
+        type = (last or work or (None, "assume", None))[2]
+        return Reading(
+            self.span(node),
+            clock,
+            work[0] if work else None,
+            last[0] if last else None,
+            "certain" if level == "certain" else "assume",
+            type,
+            self.state.count,
+        )
+
+    def wait(self) -> None:
+        """The host waits for the device here."""
+        self.state.work = None
+        for path, (span, _) in self.state.recorded.items():
+            self.state.recorded[path] = (span, True)
+
+    def queue(self, node: ast.AST, what: str, level: str, type: str | None) -> None:
+        """Device work is queued here."""
+        entry = (self.origin(node, what), level, type)
+        self.state.work = self.state.last = entry
+        self.state.count += 1

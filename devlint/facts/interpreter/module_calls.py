@@ -1,0 +1,271 @@
+"""Calls of modules and of their methods: inputs meet the parameters, and what is computed is where they are."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import batches, guesses
+from devlint.facts.idioms.uses import holds_nothing, reads_state
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.factories import FILLED
+from devlint.facts.interpreter.moves import Moves
+from devlint.facts.interpreter.operations import STATE, is_encoded, short
+from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import is_static
+from devlint.facts.text.returned import as_returned
+from devlint.facts.text.scan import Scan
+from devlint.facts.text.signatures import lacks_arguments
+from devlint.facts.values import CPU, HOME, NOTHING, TENSOR_KINDS, UNKNOWN, Device, Symbol, Value, may_be_accelerator
+
+#: Methods that give back the module they are called on.
+SAME_MODULE = frozenset(
+    {
+        "train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply", "share_memory", "compile",
+        "type",
+    }
+)  # fmt: skip
+_LOSSES_END = "Loss"
+#: What reads lengths on the host, or wants them there.
+_ON_HOST = frozenset({"pack_padded_sequence", "tolist", "item", "int", "cpu", "numpy", "range", "max", "split", "zip"})
+#: What a model takes by these names is an input that it computes with; no length, and nothing for the host.
+_MODEL_INPUTS = frozenset(
+    {
+        "input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "labels", "pixel_values",
+        "decoder_input_ids", "decoder_attention_mask", "start_positions", "end_positions", "input_values",
+        "input_features", "pixel_mask", "encoder_hidden_states",
+    }
+)  # fmt: skip
+#: What puts a tensor somewhere, or on the device of another one.
+_PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
+
+
+class ModuleCalls(Moves):
+    """Adds `call_module` and `call_module_method`."""
+
+    def call_module(self, node: ast.Call, module: Operand, arguments: Arguments) -> Value:
+        """`module(x, y)`: inputs meet the parameters; a loss's inputs meet each other."""
+        value = module.value
+        home = value.type_name or ""
+        if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
+            arguments.values = [guesses.tensor(given) for given in arguments.values]
+        operands = self.tensors(arguments)
+        name = home.rsplit(".", 1)[-1] or "module"
+        if home == "torch.nn.CTCLoss":
+            operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
+        class_ = self.classes.get(home)
+        forward = class_.method("forward") if class_ is not None else None
+        if class_ is not None and forward is not None and class_.method("__call__") is None:
+            if lacks_arguments(forward[1], node, 1):
+                return NOTHING
+            if value.device and holds_nothing(class_):
+                value = replace(value, device=UNKNOWN)
+        scatters = home.endswith("DataParallel") and not self.is_any_accelerator(value.device)
+        if class_ is None or not self.moves_inputs(class_):
+            checked = operands
+            if class_ is not None:
+                packed = [n for n in arguments.nodes if isinstance(n, (ast.Tuple, ast.List, ast.Dict))]
+                inside = {id(child) for n in packed for child in walk(n)}
+                reads = reads_lengths(class_)
+                checked = [
+                    o
+                    for o in operands
+                    if not ("len" in o.text and (reads or o.value.moved)) and id(o.node) not in inside
+                ]
+            if not scatters:
+                participants = [module, *checked] if value.device else checked
+                if home.endswith(_LOSSES_END) and value.device:
+                    weighted = value.device == CPU and value.made
+                    participants = [module, *checked] if weighted else checked
+                if class_ is not None or not home.startswith("torch.nn.") or home == "torch.nn.Module":
+                    # what an unknown forward does with its inputs together is not known: each meets the module alone
+                    lead = leading(arguments, checked, value)
+                    inputs = {id(n) for k, (n, _) in arguments.keywords.items() if k in _MODEL_INPUTS}
+                    placed = value.device != HOME or (lead is not None and lead.value.moved)
+                    for operand in checked:
+                        if operand is not lead and operand.value.zero_dim is True:
+                            continue  # a scalar combines with tensors anywhere
+                        known = id(operand.node) in inputs and (placed or is_encoded(operand.value))
+                        other = lead is None or lead.value.device != operand.value.device
+                        if class_ is None and other and not known:
+                            made = operand.value.made
+                            new = made and made[0].function in FILLED and operand.value.zero_dim is False
+                            if not (new or (placed and batches.is_left_behind(lead, operand))):
+                                continue  # a further argument may be for the host: lengths, places
+                        if value.device:
+                            self.meet(node, [module, operand], "module", name, "exact")
+                else:
+                    self.meet(node, participants, "module", name, "exact")
+        device: Device = value.device
+        if not device:
+            self.meet_left_parts(node, operands)
+        if not device and operands:
+            device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
+        elif device == HOME and class_ is None and operands and operands[0].value.moved:
+            if may_be_accelerator(operands[0].value.device):
+                device = operands[0].value.device  # where the first input is put, the module of a caller must be
+        if value.device == HOME and operands and operands[0].value.device == CPU and not home.startswith("torch.nn."):
+            device = UNKNOWN  # it gives something only where it takes that: on the CPU, or it moves its inputs
+        if value.device == HOME and not operands and arguments.nodes and knows_other_tensors(self.imports.names):
+            device = UNKNOWN  # it may be a model of another framework
+        self.work(node, f"`{short(self.text(node.func))}` runs on the device", device)
+        if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
+            reduced = "reduction" not in self.text(node)
+            chosen = self.combine([o for o in operands if o.value.device != CPU] or operands)
+            return Value("tensor", chosen.device, True if reduced else None, because=chosen.because)
+        because = value.because if value.device else (operands[0].value.because if operands else ())
+        if home.startswith("torch.nn.") and home != "torch.nn.Module" and class_ is None and not scatters:
+            if name in ("LSTM", "GRU", "RNN"):
+                out = Value("tensor", device, False, because=because)
+                hidden = Value("tuple", elements=(out, out)) if name == "LSTM" else out
+                return Value("tuple", elements=(out, hidden))
+            if name in ("LSTMCell", "MultiheadAttention"):
+                out = Value("tensor", device, False, because=because)
+                return Value("tuple", elements=(out, out))
+            return Value("tensor", device, False if operands else None, because=because)
+        on_host = class_.returned_by("forward") if class_ is not None else None
+        if class_ is not None and self.moves_inputs(class_):
+            return as_returned(on_host, NOTHING)  # what else it returns may be anywhere
+        whole = Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
+        return as_returned(on_host, whole)
+
+    def meet_left_parts(self, node: ast.Call, inputs: list[Operand]) -> None:
+        """`model.head = nn.Linear(8, 2)` after `model.to(device)`: the new part is on the CPU when the model is called."""
+        path = self.path(node.func)
+        if path is None or self.in_init:
+            return
+        known = self.state.env if path in self.state.env else self.globals
+        for name, part in list(known.items()):
+            if name.startswith(path + ".") and part.kind == "module" and part.device == CPU and not part.shared:
+                if part.ident is not None and part.because and part.because[0].span == part.ident:
+                    left = replace(self.operand(node.func, part), text=name)
+                    for given in inputs:
+                        self.meet(node, [left, given], "module", "module", "exact")
+
+    def is_any_accelerator(self, device: Device) -> bool:
+        """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""
+        symbols = [place for place in device if isinstance(place, Symbol)]
+        if len(device) != 1 or not symbols:
+            return False
+        chosen = self.lookup(symbols[0].name) or self.globals.get(symbols[0].name)
+        return chosen is not None and chosen.type_name == "chosen:accelerator"
+
+    def call_module_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        receiver = operand.value
+        class_ = self.classes.get(receiver.type_name) if receiver.type_name else None
+        if class_ is not None:
+            found = class_.method(name)
+            if found is not None and name != "forward":
+                if lacks_arguments(found[1], node, 0 if is_static(found[1]) else 1):
+                    return NOTHING
+                if not reads_state(*found):
+                    return self.guessed(node, arguments)
+                if not class_.abroad and not self.moves_inputs(class_, name):
+                    for given in self.tensors(arguments):
+                        if receiver.device:
+                            self.meet(node, [operand, given], "module", name, "exact")
+                self.work(node, f"`{name}` runs on the module's device", receiver.device)
+                made = self.made_by(node, receiver, found, arguments)
+                if made is not None:
+                    return made
+                return as_returned(
+                    class_.returned_by(name), self.guessed(node, arguments)
+                )  # only `forward` gives what is known to be where the module is
+        if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
+            self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
+            return replace(receiver, device=UNKNOWN)
+        if name in SAME_MODULE:
+            return receiver
+        if name == "to_empty":
+            return replace(receiver, device=UNKNOWN)
+        if name in ("parameters", "buffers"):
+            borrowed = replace(parameter_of(receiver), type_name="borrowed")
+            return Value("object", receiver.device, elements=(borrowed,))
+        if name in ("named_parameters", "named_buffers"):
+            borrowed = replace(parameter_of(receiver), type_name="borrowed")
+            pair = Value("tuple", elements=(Value("string"), borrowed))
+            return Value("object", receiver.device, elements=(pair,))
+        if name == "state_dict" and not arguments.every():
+            held = Value("tensor", receiver.device, False, type_name=STATE, because=receiver.because)
+            return Value("dict", type_name="comprehension", elements={"*": held}) if receiver.device else NOTHING
+        if name == "forward":
+            return self.call_module(node, operand, arguments)
+        if name in ("append", "extend", "insert", "add_module", "register_module"):
+            path = self.path(operand.node)
+            for part in arguments.values:
+                if part.kind == "module" and path is not None:
+                    self.spoil_owners(f"{path}.*", part)
+            return receiver
+        if name == "generate" and class_ is None:
+            return self.generate(node, operand, arguments)
+        if name == "cuda_":
+            return receiver
+        return self.guessed(node, arguments)
+
+    def moves_inputs(self, class_: ClassFacts, method: str = "forward") -> bool:
+        """Whether a module's method puts its inputs on a device itself."""
+        known = class_.moving.get(method)
+        if known is None:
+            found = class_.method(method)
+            own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
+            known = class_.moving[method] = own is None or any(child.attr in _PUTS for child in own.attributes)
+        return known
+
+    def scan_of(self, class_: ClassFacts) -> Scan:
+        """The scan of the file that defines a class."""
+        return self.scan
+
+    def made_by(
+        self,
+        node: ast.Call,
+        module: Value,
+        found: tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef],
+        arguments: Arguments,
+    ) -> Value | None:
+        """What a method of a module of this file makes of numbers alone: `model.init_hidden(32)`."""
+        raise NotImplementedError
+
+    def generate(self, node: ast.Call, model: Operand, arguments: Arguments) -> Value:
+        """`model.generate(**inputs)`: the prompt must be where the model is [transformers/generation/utils.py]."""
+        operands = self.tensors(arguments)
+        lead = leading(arguments, operands, model.value)
+        if lead is None:
+            prompts = [n for k, (n, _) in arguments.keywords.items() if k in ("inputs", "input_ids", "inputs_embeds")]
+            lead = next((o for o in operands if o.node in prompts), None)
+        if lead is not None and model.value.device and lead.value.kind in TENSOR_KINDS:
+            self.meet(node, [model, lead], "module", "generate", "exact")
+        return self.guessed(node, arguments, model.value)
+
+
+def parameter_of(module: Value) -> Value:
+    """A parameter of a module: where the module is."""
+    return Value("parameter", module.device, None, because=module.because)
+
+
+def leading(arguments: Arguments, operands: list[Operand], module: Value) -> Operand | None:
+    """The first tensor that a module is called with; None when it is not known, or there are keywords alone.
+
+    A module that is assumed to be on an accelerator may well get whole batches from a loader that puts them there.
+    """
+    whole = arguments.keywords.get("**0")
+    if not arguments.nodes and whole is not None and (module.device != HOME or is_encoded(whole[1])):
+        return next((operand for operand in operands if operand.node is whole[0]), None)  # `model(**inputs)`
+    first = arguments.nodes[0] if arguments.nodes else None
+    while isinstance(first, (ast.Tuple, ast.List)) and first.elts:
+        first = first.elts[0]
+    return next((operand for operand in operands if operand.node is first), None)
+
+
+def reads_lengths(class_: ClassFacts) -> bool:
+    """Whether the `forward` of a module may read lengths on the host: it does not compare them with anything."""
+    found = class_.method("forward")
+    if found is None or class_.abroad or found[0].abroad:
+        return True
+    nodes = list(walk(found[1]))
+    if any(getattr(n, "attr", getattr(n, "id", "")) in _ON_HOST for n in nodes):
+        return True
+    compared = (part for n in nodes if isinstance(n, ast.Compare) for part in walk(n))
+    return not any(isinstance(n, ast.Name) and "len" in n.id for n in compared)

@@ -1,0 +1,205 @@
+"""Narrowing: what a condition says of values in the branch where it holds, and the values that it chooses between."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.events import Guards
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import converted, guesses, turns
+from devlint.facts.idioms import guards as conditions
+from devlint.facts.idioms.api_calls import note_truth
+from devlint.facts.interpreter.subscripts import Subscripts
+from devlint.facts.text.nodes import walk
+from devlint.facts.values import (
+    ACCELERATORS,
+    CPU,
+    NO_TENSOR,
+    UNKNOWN,
+    Place,
+    Symbol,
+    Value,
+    is_surely_accelerator,
+    join,
+    merge,
+)
+
+
+class Narrowing(Subscripts):
+    """Adds `under`, `refine` and `place` (what holds in a branch), `choose` and `conditional` (what a choice gives)."""
+
+    def told_by_turn(self, test: ast.expr) -> bool | None:
+        """Whether a condition asks for the turn of the loop that is run here, and holds."""
+        if self.turn is None or self.turn[0] is not self.function:
+            return None
+        return turns.decide(test, self.turn[1], self.state.env)
+
+    def conditional(self, node: ast.IfExp) -> Value:
+        taken = self.told_by_turn(node.test)
+        if taken is not None:
+            return self.evaluate(node.body if taken else node.orelse)
+        condition = conditions.read(node.test, self.qualify, self.asked, self.text)
+        test = self.evaluate(node.test)
+        note_truth(self, node.test)
+        saved, negated = self.guards, condition.negated()
+        state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
+        self.guards = self.under(condition)
+        told = condition.on_cpu or condition.else_on_cpu or condition.no_tensor or condition.else_no_tensor
+        if splits or told:
+            self.state = state.copy()
+            self.refine(condition.key)
+            self.place(condition.on_cpu, condition.has_device)
+            self.no_tensors(condition.no_tensor)
+        body = self.evaluate(node.body)
+        self.guards = saved
+        self.guards = self.under(negated)
+        if splits or told:
+            self.state = state.copy()
+            self.refine(negated.key)
+            self.place(condition.else_on_cpu, condition.has_device)
+            self.no_tensors(condition.else_no_tensor)
+        orelse = self.evaluate(node.orelse)
+        self.guards, self.state = saved, state
+        if test.constant is True and test.kind == "bool":
+            return body
+        if body.kind != "string" and is_told_string(node.test, node.body):
+            body = Value("string")
+        if condition.no_tensor or condition.else_no_tensor:
+            kept = converted.of_choice(self, node, condition, body, orelse)
+            if kept is not None:
+                return merge(kept, body if converted.is_new(body) else orelse)
+        chosen = self.choose(body, orelse, condition)
+        taken = chosen.is_tensor and body.device != orelse.device and (body.moved or orelse.moved)
+        if taken and self.remember(condition.key, node.test):  # `x.cuda() if use_cuda else x`
+            chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
+        return self.along(chosen, body, orelse, condition)
+
+    def remember(self, key: str, test: ast.expr) -> bool:
+        """Whether an equal condition later has the same answer as long as its names are not rebound."""
+        for child in walk(test):
+            if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
+                ("is_available", "isinstance")
+            ):
+                return False
+            if isinstance(child, ast.Name):
+                self.split_names.add(child.id)
+        self.split_keys.add(key)
+        return True
+
+    def along(self, joined: Value, then: Value, otherwise: Value, condition: conditions.Condition) -> Value:
+        """A value that is moved only where another one `is_cuda` is on that one's device: `y.cuda() if x.is_cuda else y`."""
+        moved = joined.is_tensor and is_surely_accelerator(then.device) and otherwise.device == CPU
+        if not moved or not condition.else_on_cpu:
+            return joined
+        tested = [self.state.env.get(path) for path in condition.else_on_cpu]
+        known = tested[0] if len(tested) == 1 else None
+        if known is None or not known.is_tensor:
+            return replace(joined, device=UNKNOWN)
+        return replace(joined, device=known.device, because=known.because)
+
+    def refine(self, key: str) -> None:
+        """Values that an earlier equal condition told apart are told apart again."""
+        base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
+        if not self.muted and base not in self.split_keys and f"not {base}" not in self.split_keys:
+            return  # in another file the module level may have told values apart, by an interpreter of its own
+        for path, value in self.state.env.items():
+            if value.split is not None and value.split[0] in (base, f"not {base}"):
+                first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
+                self.state.env[path] = first
+        if self.function is not None:
+            for scope in (self.globals, self.function.closure):
+                for path, value in scope.items():
+                    if value.split is not None and value.split[0] in (base, f"not {base}"):
+                        first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
+                        self.state.env.setdefault(path, first)
+
+    def place(self, on_cpu: set[str], has_device: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along.
+
+        What is asked for its device, and of which nothing else is known, is a tensor.
+        """
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path in on_cpu:
+            value = self.lookup(path)
+            if value is not None and not value.device and path in has_device and path in self.state.env:
+                if value.kind != "unknown" and not value.is_tensor:
+                    continue
+                told = Value("tensor", CPU, value.zero_dim)
+                self.state.env[path] = told
+                changed[path] = (value, told)
+                continue
+            if value is None or not (value.is_tensor or value.kind in ("device", "string")):
+                continue
+            if value.device == CPU or not any(isinstance(p, Symbol) or p.type == "cpu" for p in value.device):
+                continue
+            same = {path: value}
+            if value.kind != "tensor" and len(value.device) == 1:
+                same = {p: v for p, v in self.state.env.items() if v.device == value.device}
+            for other, known in same.items():
+                told = replace(known, device=CPU, made=(), split=None)
+                self.state.env[other] = told
+                changed[other] = (known, told)
+        return changed
+
+    def no_tensors(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be no tensors here: nothing is known of them."""
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path in paths:
+            value = self.lookup(path)
+            if value is not None and (value.is_tensor or guesses.is_guess(value)):
+                told = Value("unknown", type_name=NO_TENSOR)
+                self.state.env[path] = told
+                changed[path] = (value, told)
+        return changed
+
+    def tensors_here(self, paths: set[str]) -> None:
+        """Values that a condition tells to be tensors here: guesses become tensors."""
+        for path in paths:
+            value = self.lookup(path)
+            if value is not None and guesses.is_guess(value):
+                self.state.env[path] = guesses.tensor(value)
+
+    def choose(self, body: Value, orelse: Value, condition: conditions.Condition) -> Value:
+        """The value of a choice. A choice of devices is one device that the code does not name."""
+        kinds = {body.kind, orelse.kind}
+        if kinds <= {"string", "device"} and body.device and orelse.device and body.device != orelse.device:
+            available = [t for t in condition.when if t in ACCELERATORS or t == "accelerator"]
+            chosen = None
+            if len(body.device) == 1 and orelse.device == CPU:
+                (place,) = body.device
+                plain = isinstance(place, Place) and place.card is None
+                if isinstance(place, Place) and plain and place.type in available and _only_availability(condition):
+                    chosen = f"chosen:{place.type}"
+            return Value(
+                "device" if "device" in kinds else "string",
+                join(body.device, orelse.device),
+                because=body.because,
+                type_name=chosen or "chosen",
+            )
+        if {"device", "none"} == kinds:
+            return body if body.kind == "device" else orelse
+        return merge(body, orelse)
+
+    def under(self, condition: conditions.Condition) -> Guards:
+        """The guards inside a branch where the condition holds."""
+        guards = self.guards
+        holds, fails = guards.holds | condition.when, guards.fails | condition.when_not
+        return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.caught)
+
+
+def _only_availability(condition: conditions.Condition) -> bool:
+    return condition.key.startswith("torch.") and condition.key.endswith("()")
+
+
+def is_told_string(test: ast.expr, node: ast.expr) -> bool:
+    """Whether a condition, or a part of it that must hold, asks whether a name is a string."""
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    return isinstance(node, ast.Name) and any(
+        isinstance(part, ast.Call)
+        and isinstance(part.func, ast.Name)
+        and part.func.id == "isinstance"
+        and len(part.args) == 2
+        and all(isinstance(a, ast.Name) for a in part.args)
+        and [getattr(a, "id", "") for a in part.args] == [node.id, "str"]
+        for part in parts
+    )

@@ -1,0 +1,115 @@
+"""Calls that are not followed: what they are guessed to give, and what they may do to what they are handed."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
+from devlint.facts.idioms.placed import classes_of, is_left_on_host
+from devlint.facts.idioms.uses import all_make_their_input
+from devlint.facts.interpreter.arguments import Arguments, CallArguments
+from devlint.facts.interpreter.operations import ENCODED
+from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.references import chain
+from devlint.facts.text.signs import is_model_call, uses_cards
+from devlint.facts.values import BATCH, COMPUTED, CPU, HOME, NOTHING, UNKNOWN, Value, may_be_accelerator
+
+BY_MODEL = "given by a model, which may be on an accelerator"
+
+
+class OpaqueCalls(CallArguments):
+    """Adds `guessed` (what such a call gives) and `escape` (what becomes of its arguments)."""
+
+    def class_named(self, node: ast.expr) -> ClassFacts | None:
+        """The class that an expression names; None for one that is not known."""
+        return self.classes.get(node.id) if isinstance(node, ast.Name) else None
+
+    def makes_its_input(self, node: ast.expr) -> bool:
+        """Whether an expression is of `self.model`, a module that makes its input of host data and computes with it there."""
+        *_, model, _ = (None, *chain(node))
+        return model is not None and all_make_their_input(map(self.class_named, classes_of(self, model)))
+
+    def guessed(self, node: ast.Call, arguments: Arguments, receiver: Value = NOTHING) -> Value:
+        """What a call of something unknown is guessed to give, see `guesses`."""
+        if not self.assume:
+            return NOTHING
+        given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
+        found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
+        if found is NOTHING and not self.host and is_model_call(node) and uses_cards(self.source.text):
+            elsewhere = knows_other_tensors(self.imports.names) or is_left_on_host(self, node.func)
+            elsewhere = elsewhere or self.makes_its_input(node.func)
+            if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
+                return guesses.guess(HOME, self.origin(node, BY_MODEL))
+        return found
+
+    def encoded(self, node: ast.Call, arguments: Arguments) -> Value | None:
+        """`tokenizer(text, return_tensors="pt")`: tensors of the CPU, in a batch that has `to`; None for any other call.
+
+        [transformers/tokenization_utils_base.py, `BatchEncoding.convert_to_tensors`]
+        """
+        form = arguments.keywords.get("return_tensors")
+        if form is None or form[1].constant != "pt" or arguments.star or "device" in arguments.keywords:
+            return None
+        if any(v.is_tensor and v.device != CPU for v in guesses.opened(v for _, v in arguments.every())):
+            return None  # some processors keep what they are given where it is
+        origin = self.origin(node, ENCODED)
+        return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
+
+    def as_tensor(self, value: Value) -> Value:
+        """A guess that turns out to be a tensor; of an argument nothing is guessed any longer then."""
+        found = guesses.tensor(value)
+        if found is not value and value.because and value.because[0].span in self.assumed:
+            return replace(found, type_name=None)
+        return found
+
+    def share(self, arguments: Arguments) -> None:
+        """Another object got these modules and may move them with itself; containers may change in its hands."""
+        for argument, value in arguments.every():
+            self.give(argument, value)
+
+    def give(self, node: ast.expr, value: Value) -> None:
+        """A value is handed to something that may move it, or change what is in it."""
+        if value.kind != "module" and value.elements is None:
+            return
+        path = self.path(node)
+        if path is None or path not in self.state.env:
+            return
+        if value.kind == "module" and not value.shared:
+            self.state.env[path] = replace(value, shared=True)
+        elif value.elements is not None and (value.kind in ("list", "dict") or isinstance(value.elements, dict)):
+            self.bind(path, replace(value, elements=None))
+
+    def may_move(self, node: ast.expr) -> None:
+        """Something unknown has got hold of what an expression names: a module may be anywhere from now on."""
+        path = self.path(node)
+        value = self.state.env.get(path) if path is not None else None
+        if path is not None and value is not None and value.kind == "module" and value.device and not value.moved:
+            self.state.env[path] = replace(value, device=UNKNOWN)
+
+    def escape(self, node: ast.Call, arguments: Arguments) -> None:
+        """An unknown function got these arguments: it may move a module in place, or wait for the device."""
+        for argument, value in arguments.every():
+            self.give(argument, value)
+            for part in held(argument):
+                self.may_move(part)
+            if value.kind == "tensors" and value.type_name == BATCH and self.statement_value is node:
+                path = self.path(argument)
+                if path is not None and path in self.state.env:
+                    self.bind(path, NOTHING)  # `to_device(batch, device)`: it may move what is in it
+            if value.kind == "module":
+                self.may_move(argument)
+            elif value.kind == "event":
+                path = self.path(argument)
+                if path is not None:
+                    self.state.recorded[path] = (self.span(node), True)
+            if value.is_tensor and may_be_accelerator(value.device):
+                self.state.work = None
+
+
+def held(node: ast.expr) -> list[ast.expr]:
+    """What a dict or list holds that is written out where it is handed on: `Models({"G": G, "D": D})`."""
+    if isinstance(node, ast.Dict):
+        return list(node.values)
+    return list(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else []

@@ -1,0 +1,155 @@
+"""Objects of the file's own classes: where they are when they are made, and which devices their constructors were given."""
+
+from __future__ import annotations
+
+import ast
+from functools import cached_property
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
+from devlint.facts.idioms.devices import parse_device
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.definitions import Definitions
+from devlint.facts.interpreter.expressions import literal
+from devlint.facts.project.adopted import AdoptedClass
+from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import positional_names
+from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
+from devlint.model import Origin, Span
+
+
+class OwnClasses(Definitions):
+    """Adds `construct_own`."""
+
+    def construct_own(self, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> Value:
+        """An instance of a class of this file."""
+        self.prepare(class_)
+        because = (Origin(self.span(node), "created here"),)
+        self.constructions[because[0].span] = class_, arguments, self.default_device()
+        self.share(arguments)
+        if self.moves_anything(class_):
+            for argument, value in arguments.every():
+                path = self.path(argument)
+                if value.kind == "module" and path is not None:
+                    self.move_in_place(path, replace(value, device=UNKNOWN))
+        if class_.is_module:
+            devices = self.built_devices(class_)
+            device = UNKNOWN
+            known = [d for d in devices or () if d or self.in_init or self.moves_anything(class_)]
+            if known and all(d == CPU for d in known):
+                device = self.default_device().device  # one part there is enough to be called in vain
+            for value in guesses.opened(value for _, value in arguments.every()):
+                if value.kind == "module" or (value.is_tensor and value.device != CPU):
+                    device = UNKNOWN  # what it is made of may be elsewhere, or hold no tensor
+            return Value("module", device, type_name=class_.name, because=because, ident=because[0].span)
+        if class_.family == "Dataset":
+            # one of another file has bases there, and transforms, that may move what it gives
+            device = UNKNOWN if class_.abroad or mentions_devices(class_) else CPU
+            return Value("dataset", device, type_name=class_.name, because=because)
+        if class_.family == "Optimizer":
+            return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
+        stated = {k: v for k, (_, v) in arguments.keywords.items() if v.kind in ("string", "device") and v.device}
+        plain = "__init__" not in class_.method_names and stated and not arguments.star
+        # a dataclass: what it is given is what its fields hold
+        return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
+
+    @cached_property
+    def constructions(self) -> dict[Span, tuple[ClassFacts, Arguments, Value]]:
+        """The calls that made objects, by their place: the class, the arguments, the default device there."""
+        return {}
+
+    def built_devices(self, class_: ClassFacts) -> list[Device] | None:
+        if isinstance(class_, AdoptedClass):
+            return list(class_.devices) if class_.devices is not None else None
+        devices = list(self.built.get(class_.name, ()))
+        for base in class_.local_bases:
+            inherited = self.built_devices(base)
+            if inherited is None:
+                return None
+            devices += inherited
+        if any(
+            b not in ("torch.nn.Module", "torch.nn.modules.module.Module")
+            for b in class_.bases
+            if b not in self.classes and b not in class_.followed
+        ):
+            return None
+        return devices
+
+    def stated(self, owner: Value, name: str, called: str) -> Value | None:
+        made = self.constructions.get(owner.because[0].span) if owner.because else None
+        found = made[0].method("__init__") if made is not None else None
+        if made is None or found is None or made[1].star or made[1].double_star:
+            return None
+        stored: list[ast.expr] = []
+        for class_ in lineage(made[0]):
+            for method in class_.methods.values():
+                values = [
+                    n.value
+                    for n in statements(method)
+                    if isinstance(n, ast.Assign)
+                    and any(isinstance(t, ast.Attribute) and t.attr == name for t in n.targets)
+                ]
+                if method is found[1] or (values and self.is_called_on(method.name, {called, "self"})):
+                    stored += values
+                elif values and method.name == "__init__":
+                    return None
+        if len(stored) != 1 or not isinstance(stored[0], ast.Name):
+            return None
+        kept = Value("device", frozenset({Symbol(stored[0].id, 1)}))
+        given = self.as_given(kept, owner)
+        return given if given != kept and given.device else None
+
+    def is_called_on(self, method: str, names: set[str]) -> bool:
+        """Whether the file calls a method on what has one of some last names: `self.buffer.to(device)`."""
+        calls = (site.call.func for site in self.scan.calls.get(method, ()))
+        return any(isinstance(function, ast.Attribute) and last_name(function.value) in names for function in calls)
+
+    def as_given(self, value: Value, owner: Value) -> Value:
+        span = owner.ident or (owner.because[0].span if owner.because else None)
+        made = self.constructions.get(span) if span is not None else None
+        found = made[0].method("__init__") if made is not None else None
+        if made is None or found is None or made[1].star or made[1].double_star:
+            return value
+        spec = found[1].args
+        _, arguments, default = made
+        names = positional_names(spec)
+        constants = {
+            **dict(zip(names[len(names) - len(spec.defaults) :], spec.defaults, strict=True)),
+            **{a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None},
+        }
+        places: list[Device] = []
+        for place in value.device:
+            if isinstance(place, Symbol) and place.scope and place.name in {*names, *constants}:
+                given = arguments.get(place.name, names.index(place.name) - 1 if place.name in names else None)
+                constant = constants.get(place.name)
+                if given is None and isinstance(constant, ast.Constant):
+                    given = constant, self.default_given(constant)
+                if given is None or given[1].kind not in ("none", "string", "device"):
+                    return replace(value, device=UNKNOWN, split=None)
+                places.append(default.device if given[1].kind == "none" else self.device_of_argument(*given).device)
+            else:
+                places.append(frozenset({place}))
+        device = places[0]
+        for other in places[1:]:
+            device = join(device, other)
+        return replace(value, device=device, split=None)
+
+    def default_given(self, constant: ast.Constant) -> Value:
+        """A default of a constructor, which may stand in another file: its place says nothing here."""
+        if constant.value is None:
+            return Value("none")
+        return literal(constant.value) if isinstance(constant.value, (str, int)) else NOTHING
+
+
+def mentions_devices(class_: ClassFacts) -> bool:
+    """Whether the text of a class, a data set mostly, names devices or moves anything."""
+    for child in walk(class_.node):
+        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "device", "xpu", "mps", "npu"):
+            return True
+        if isinstance(child, ast.Constant) and isinstance(child.value, str) and parse_device(child.value):
+            return True
+        if isinstance(child, ast.arg) and "device" in child.arg:
+            return True
+    return False

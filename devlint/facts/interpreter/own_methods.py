@@ -1,0 +1,151 @@
+"""Methods and properties of the file's own classes: run for `self`, and for the objects that the file makes."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.frozen import replace
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.entry import is_gradient_of
+from devlint.facts.interpreter.objects import SET_BY_NAME
+from devlint.facts.interpreter.own_classes import OwnClasses
+from devlint.facts.interpreter.summaries import informs
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.references import is_static
+from devlint.facts.values import HOME, NOTHING, Value
+
+_REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
+
+
+class OwnMethods(OwnClasses):
+    """Adds `call_on` (calls of methods) and what properties give."""
+
+    def call_on(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: object) -> Value:
+        assert isinstance(arguments, Arguments)
+        name = function.attr
+        if isinstance(function.value, ast.Name) and function.value.id == "self" and self.owner is not None:
+            if name in _REGISTERS and self.in_init:
+                if arguments.nodes and not isinstance(arguments.nodes[0], ast.Constant):
+                    for entry in self.owner.unregistered.values():
+                        entry.wrapped = True  # registered one by one, under computed names
+            if name in ("register_buffer", "register_parameter"):
+                return self.call_register(node, name, arguments)
+            if name == "add_state" and self.in_init and self.owner.method(name) is None:
+                return self.call_add_state(arguments)
+            found = self.owner.method(name)
+            if found is not None:
+                static = is_static(found[1])
+                target = self.method_function(found[0], name, found[1])
+                values = arguments.values if static else [self.self_value(self.owner), *arguments.values]
+                keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+                if arguments.star:
+                    self.forget_self()
+                    return NOTHING
+                return self.call_function(target, values, keywords, node, on_self=True)
+        if name == "add_argument":
+            default = arguments.keywords.get("default")
+            if default is not None:
+                self.note_default(default[0])
+        if receiver.kind == "object" and receiver.type_name in self.classes:
+            found = self.classes[receiver.type_name].method(name)
+            if found is not None:
+                result = self.call_other(node, function, receiver, found, arguments)
+                self.escape(node, arguments)
+                return result
+        return self.call_method(node, receiver, name, arguments)
+
+    def call_self(self, node: ast.Call, arguments: Arguments) -> Value | None:
+        """`self(...)` calls the class's own `__call__`; None where that is a module's or not in this file."""
+        if self.owner is None or self.owner.is_module or arguments.star:
+            return None
+        found = self.owner.method("__call__")
+        if found is None:
+            return None
+        target = self.method_function(found[0], "__call__", found[1])
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        return self.call_function(
+            target, [self.self_value(self.owner), *arguments.values], keywords, node, on_self=True
+        )
+
+    def call_other(
+        self,
+        node: ast.Call,
+        function: ast.Attribute,
+        receiver: Value,
+        found: tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef],
+        arguments: Arguments,
+    ) -> Value:
+        """A method of an object that a class of this file made: run with what it is given."""
+        class_, method = found
+        plain = not method.decorator_list and method.args.args
+        if class_.abroad or arguments.star or not plain or self.in_init or method.name.startswith("__"):
+            return NOTHING
+        if SET_BY_NAME.search(self.text(class_.node)) is not None:
+            return NOTHING
+        self.prepare(self.classes[receiver.type_name or ""])
+        target = self.method_function(class_, method.name, method)
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        whole = ast.copy_location(ast.Call(node.func, [function.value, *node.args], node.keywords), node)
+        called, seen = target.called, dict(target.seen)
+        result = self.call_function(target, [receiver, *arguments.values], keywords, whole)
+        if self.function is None:
+            target.called, target.seen = called, seen  # made-up data, for the most part: others may call it too
+        return result
+
+    def made_by(
+        self,
+        node: ast.Call,
+        module: Value,
+        found: tuple[ClassFacts, ast.FunctionDef | ast.AsyncFunctionDef],
+        arguments: Arguments,
+    ) -> Value | None:
+        if self.in_init or any(informs(v) or (v.kind == "unknown" and v.device) for _, v in arguments.every()):
+            return None
+        function = node.func
+        assert isinstance(function, ast.Attribute)
+        result = self.call_other(node, function, module, found, arguments)
+        parts = result.elements if isinstance(result.elements, tuple) else (result,)
+        return self.outside(result, module) if parts and all(v.is_tensor and v.made for v in parts) else None
+
+    def outside(self, value: Value, module: Value) -> Value:
+        """What a module's method gives, seen from outside."""
+        if isinstance(value.elements, tuple):
+            value = replace(value, elements=tuple(self.outside(e, module) for e in value.elements))
+        return self.at_home(value, module)
+
+    def read_attribute(self, node: ast.Attribute, base: Value) -> Value:
+        found = self.read_property(node) or self.saved(node) or self.groups(node)
+        return found if found is not None else super().read_attribute(node, base)
+
+    def read_property(self, node: ast.Attribute) -> Value | None:
+        """`self.prior` that is a property of the class: what its function gives, where that is made of tensors."""
+        if self.owner is None or not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return None
+        found = self.owner.method(node.attr)
+        if found is None or found[0].abroad or node.attr not in found[0].properties or "device" in node.attr:
+            return None
+        function = self.method_function(found[0], node.attr, found[1])
+        value = self.call_function(function, [self.self_value(self.owner)], {}, on_self=True)
+        return value if value.is_tensor or value.kind in ("tuple", "distribution") else None
+
+    def groups(self, node: ast.Attribute) -> Value | None:
+        """`self.param_groups` of an optimizer: parameters, which are where their modules are."""
+        owner = self.owner
+        if node.attr != "param_groups" or owner is None or owner.family != "Optimizer" or not self.assume or self.host:
+            return None
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            return None
+        parameter = Value(
+            "parameter", HOME, type_name="borrowed", because=(self.origin(node, "parameters of modules"),)
+        )
+        parameters = Value("list", type_name="comprehension", elements=(parameter,))
+        return Value("list", type_name="comprehension", elements=(Value("dict", elements={"params": parameters}),))
+
+    def saved(self, node: ast.Attribute) -> Value | None:
+        """`ctx.saved_tensors` in the `backward` of an operation."""
+        function = self.function
+        if node.attr != "saved_tensors" or function is None or not is_gradient_of(function) or not self.assume:
+            return None
+        if self.host:
+            return None
+        return Value("tensors", HOME, None, because=(self.origin(node, "saved by `forward`"),))

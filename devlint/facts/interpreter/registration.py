@@ -1,0 +1,397 @@
+"""What a module keeps: parameters, buffers and submodules move with it; plain attributes and containers do not."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeGuard
+
+from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import aliases
+from devlint.facts.idioms.devices import OF_TENSOR
+from devlint.facts.idioms.optional_moves import is_optional_move
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.expressions import Expressions
+from devlint.facts.interpreter.operations import CPU_PLACE
+from devlint.facts.project.adopted import AdoptedClass
+from devlint.facts.project.exports import MOVE
+from devlint.facts.text.classes import KEPT, ClassFacts, Container, Unregistered, What
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import is_own_attribute, last_name
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    MAYBE_CPU,
+    NONE,
+    NOTHING,
+    UNKNOWN,
+    Device,
+    Kind,
+    Place,
+    Value,
+    grown,
+    is_surely_accelerator,
+)
+from devlint.model import Origin
+
+
+class Registration(Expressions):
+    """Adds what assigning to an attribute of `self` means."""
+
+    def register(
+        self,
+        owner: ClassFacts,
+        name: str,
+        value: Value,
+        target: ast.expr,
+        source: ast.expr | None,
+        statement: ast.stmt | None,
+    ) -> None:
+        """`self.name = value`: what other methods will know of the attribute."""
+        if not self.in_init:
+            if source is not None and owner.is_module and owner.has_buffer(name):
+                self.replaces(owner, target, name, source, value)
+            entry = owner.unregistered.get(name)
+            if entry is not None and value.kind != "none" and entry.target is not target:
+                entry.reassigned = True
+            return
+        whole = self.function.node.body if self.function is not None and self.name.endswith(".__init__") else ()
+        if isinstance(whole, list) and statement in whole and name not in owner.unregistered:
+            owner.attributes.pop(name, None)  # what it was before is gone on every path
+        before = owner.attributes.get(name)
+        if before is not None and before.made and self.guards.holds and is_surely_accelerator(value.device):
+            # it stays on the CPU only where there is no accelerator
+            owner.attributes[name] = replace(before, made=())
+        if not owner.is_module:
+            if value.is_tensor and value.device == HOME and not self.is_kept(owner, value, source):
+                value = replace(value, device=UNKNOWN, made=())
+            elif value.kind in ("module", "parameter") and not value.moved:
+                # whoever holds the object may move it, or the class may be a module by a base that is not seen here
+                value = replace(value, device=UNKNOWN)
+            owner.set_attribute(name, value)
+            return
+        if value.type_name == "moved" and value.kind == "tensors":
+            self.built.setdefault(owner.name, []).append(value.device)  # a part of unknown class that was put somewhere
+        if value.kind == "module":
+            self.registered(owner, value)
+            home = HOME if value.device else UNKNOWN
+            if value.moved and is_one_card(value.device):
+                home = value.device  # a part of a model that is spread over cards
+            owner.set_attribute(name, replace(value, device=home, because=(), moved=False))
+            self.unwrap(owner, source)
+            return
+        second = aliases.second_name(self, owner, name, value, target, source)
+        if second is not None:
+            owner.set_attribute(name, second)
+            return
+        if value.kind in ("parameter", "buffer") or (value.is_tensor and owner.has_buffer(name)):
+            self.registered(owner, value)
+            if source is not None and name in owner.unregistered and reads(source, name):
+                del owner.unregistered[name]  # the plain tensor is what the parameter is made of
+                owner.attributes.pop(name, None)
+            if value.kind not in ("parameter", "buffer"):
+                value = replace(value, kind="buffer")
+            owner.set_attribute(name, replace(value, device=HOME, made=(), because=(), moved=False))
+            return
+        if value.kind == "device" and value.made == () and value.type_name == OF_TENSOR and value.device == CPU:
+            # where the tensors are that the module is made with
+            owner.set_attribute(name, replace(value, device=UNKNOWN))
+            return
+        entry = owner.unregistered.get(name)
+        init = self.function.node if self.function is not None else None
+        if entry is not None and value.moved and is_optional_move(init, statement, name):
+            entry.reassigned = True
+            return  # where the device is not given it is what it was
+        what = holds(value)
+        if value.is_tensor or (value.kind == "distribution" and value.made):
+            if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
+                origin = Origin(self.span(target), KEPT)
+                kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
+                entry = Unregistered(statement, target, source, kept, "tensor", None)
+                if value.kind == "distribution":
+                    entry.what, entry.container = "tensors", "distribution"
+                owner.unregistered.setdefault(name, entry)
+                # what else it may be is not known, and does not move either
+                owner.set_attribute(name, replace(kept, device=CPU))
+            else:
+                owner.set_attribute(name, replace(value, device=UNKNOWN, made=(), because=()))
+            return
+        if (
+            what is not None
+            and source is not None
+            and (parts := written_out(source))
+            and all(map(is_below_self, parts))
+        ):
+            owner.set_attribute(name, self.contained(value, None))  # second names of what moves with the module
+            return
+        if what == "modules" and all(is_argument(v) for v in contents(value) if v.kind == "module"):
+            owner.set_attribute(name, self.contained(value, None))  # whoever made them moves them
+            return
+        if what is not None and statement is not None and source is not None:
+            container = container_of(value)
+            owner.unregistered.setdefault(
+                name,
+                Unregistered(statement, target, source, value, what, container),
+            )
+            owner.set_attribute(name, self.contained(value, owner.key(name) if what == "tensors" else None))
+            return
+        if value.kind in ("list", "dict") and source is not None and statement is not None:
+            self.empty_containers[(owner.name, name)] = (statement, target, source, value)
+        owner.set_attribute(name, value)
+
+    def is_registered_elsewhere(self, node: ast.Call, name: str) -> bool:
+        """Whether another call of the class around registers a buffer of that name: this one comes in its place."""
+        return any(
+            site.call is not node
+            and site.call.args
+            and is_text(site.call.args[0])
+            and site.call.args[0].value == name
+            and site.caller is not None
+            and self.owner is not None
+            and site.caller.owner is self.owner.node
+            for site in self.scan.calls.get("register_buffer", ())
+        )
+
+    def replaces(self, owner: ClassFacts, node: ast.expr, name: str, source: ast.expr, value: Value) -> None:
+        """A method puts a new tensor of the CPU in the place of a buffer, which may have moved with the module."""
+        made = value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False
+        if not made or self.in_init or self.host or not self.assume or not owner.is_module:
+            return
+        if any(creation.function == "torch.from_numpy" for creation in value.made):
+            return  # what is packed with numpy is packed on the host, before the module moves
+        level = self.conflict(CPU, HOME)
+        if level is None:
+            return
+        because = (Origin(self.span(node), f"`self.{name}` is a buffer, which moves with the module"),)
+        other = Operand(self.span(node), node, f"self.{name}", Value("buffer", HOME, because=because))
+        off = self.operand(source, value)
+        self.emit_meet(node, "buffer", name, off, other, level, (*value.because[:1], *because))
+
+    def is_kept(self, owner: ClassFacts, value: Value, source: ast.expr | None) -> bool:
+        """Whether a plain class keeps a tensor that it is given by an annotation: it is where its maker has it."""
+        if not isinstance(source, ast.Name) or self.function is None or owner.on_host or self.host or not self.assume:
+            return False
+        assumed = self.assumed.get(value.because[0].span) if value.because else None
+        evidence = self.evidence.get(id(self.function.node))
+        return assumed is not None and evidence is not None and assumed[1] in evidence.annotated
+
+    def is_given(self, value: Value, source: ast.expr | None) -> bool:
+        """Whether a value is a tensor that `__init__` is given, by its annotation, or is computed from such tensors alone."""
+        if source is None or value.kind != "tensor" or value.device != CPU or value.moved:
+            return False
+        spec = self.function.node.args if self.function is not None else None
+        arguments = (*spec.args, *spec.kwonlyargs) if spec is not None else ()
+        given = {a.arg for a in arguments if is_plain_tensor(a.annotation)}
+        if isinstance(source, ast.Name):
+            return source.id in given
+        read = {n.id for n in walk(source) if isinstance(n, ast.Name)}
+        tensors = {name for name in read if (known := self.state.env.get(name)) is not None and known.is_tensor}
+        return (
+            bool(tensors)
+            and tensors <= given
+            and "self" not in read
+            and not any(isinstance(n, ast.Call) and "device" in {k.arg for k in n.keywords} for n in walk(source))
+        )
+
+    def contained(self, value: Value, attribute: str | None) -> Value:
+        """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
+
+        def seen(element: Value) -> Value:
+            if element.kind in ("list", "tuple", "dict"):
+                return self.contained(element, attribute)
+            if attribute is not None:
+                return replace(element, attribute=attribute)
+            return replace(element, device=UNKNOWN, made=())
+
+        if isinstance(value.elements, tuple):
+            return replace(value, elements=tuple(seen(e) for e in value.elements))
+        if isinstance(value.elements, dict):
+            return replace(value, elements={k: seen(e) for k, e in value.elements.items()})
+        return value
+
+    def moves_anything(self, class_: ClassFacts) -> bool:
+        """Whether some method of a class, or of a base of it, moves something."""
+        moves = class_.moves if isinstance(class_, AdoptedClass) else MOVE.search(self.text(class_.node)) is not None
+        return moves or any(map(self.moves_anything, class_.local_bases))
+
+    def registered(self, owner: ClassFacts, value: Value) -> None:
+        """A parameter or submodule joins the module: its device is the module's when it is made."""
+        if not value.device and value.kind == "module":
+            known = value.type_name
+            if known is not None and known.startswith("torch.nn."):
+                return  # a module without parameters
+        is_buffer = value.kind == "buffer" or (value.is_tensor and value.kind != "parameter")
+        if is_buffer and value.device == CPU and (self.muted or self.moves_anything(owner)):
+            return  # buffers alone, as losses have them: methods may move them where they are read, or not read them
+        self.built.setdefault(owner.name, []).append(value.device)
+
+    def grow(self, owner: ClassFacts, name: str, value: Value, target: ast.expr, source: ast.expr) -> None:
+        """`self.name.append(value)` or `self.name[k] = value` in `__init__`."""
+        if not self.in_init or not owner.is_module:
+            return
+        what = kind_of(value)
+        made = self.empty_containers.get((owner.name, name))
+        if what is None or made is None or name in owner.unregistered or is_below_self(source):
+            return
+        if value.ident is not None and any(
+            known.ident == value.ident and path.startswith("self.") and path[5:].isidentifier()
+            for path, known in self.state.env.items()
+        ):
+            return  # an attribute of its own registers it
+        statement, attribute, source, container = made
+        kind: Container = "dict" if container.kind == "dict" else "list"
+        entry = Unregistered(statement, attribute, source, container, what, kind, appended=True, placed=value.moved)
+        owner.unregistered[name] = entry
+        holding = Value(container.kind)
+        if what == "tensors":
+            origin = Origin(self.span(attribute), f"kept in a plain {kind} here, which does not move with the module")
+            kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
+            holding = grown([kept]) if kind == "list" else Value("dict", elements={"*": kept})
+        owner.attributes[name] = holding
+
+    def append(self, path: str, container: Value, given: Value) -> None:
+        super().append(path, container, given)
+        registered = any(known is given for name, known in self.state.env.items() if name.startswith("self."))
+        if path.startswith("self.") and self.owner is not None and not registered:
+            self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
+
+    def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
+        """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all, also by way of a variable."""
+        if not isinstance(source, ast.Call) or not owner.unregistered:
+            return
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        assigns = [a for a in own.assigns if isinstance(a, ast.Assign)] if own is not None else []
+        names = {n.id for n in walk(source) if isinstance(n, ast.Name)}
+        said = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id in names for t in a.targets)]
+        for child in (n for part in (source, *said) for n in walk(part)):
+            if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
+                entry = owner.unregistered.get(child.attr)
+                if entry is not None:
+                    entry.wrapped = True
+
+    def call_register(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
+        given = arguments.get("name", 0)
+        tensor = arguments.get("tensor" if name == "register_buffer" else "param", 1)
+        if given is None or self.owner is None:
+            return NONE
+        if not is_text(given[0]):
+            own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+            listed = own is not None and any(last_name(call.func) == "named_buffers" for call in own.calls)
+            if listed and tensor is not None and name == "register_buffer":
+                self.replaces(self.owner, node, self.text(given[0]), tensor[0], tensor[1])
+            return NONE
+        attribute = str(given[0].value)
+        kind: Kind = "buffer" if name == "register_buffer" else "parameter"
+        value = tensor[1] if tensor is not None else NOTHING
+        if kind == "buffer":
+            self.owner.buffers.add(attribute)
+        if value.kind != "none":
+            self.owner.unregistered.pop(attribute, None)
+            # one that a step puts on the CPU stays there, as long as nothing moves the whole module after it
+            on_cpu = kind == "buffer" and not self.in_init and value.device == CPU and value.moved
+            if kind == "buffer" and tensor is not None and self.is_registered_elsewhere(node, attribute):
+                self.replaces(self.owner, node, attribute, tensor[0], value)
+            self.owner.attributes[attribute] = Value(kind, UNKNOWN if on_cpu else HOME, value.zero_dim)
+            self.registered(self.owner, replace(value, kind=kind))
+            self.bind(f"self.{attribute}", replace(value, kind=kind) if value.is_tensor else Value(kind, UNKNOWN))
+        return NONE
+
+    def call_add_state(self, arguments: Arguments) -> Value:
+        """`self.add_state("total", default=torch.tensor(0.0))` of a metric, which moves with it [torchmetrics/metric.py]."""
+        given, default = arguments.get("name", 0), arguments.get("default", 1)
+        if given is not None and default is not None and is_text(given[0]) and default[1].is_tensor and self.owner:
+            self.owner.attributes[str(given[0].value)] = Value("buffer", HOME, default[1].zero_dim)
+        return NONE
+
+
+def is_one_card(device: Device) -> bool:
+    """Whether a device is one card, named by its index."""
+    return len(device) == 1 and all(isinstance(place, Place) and place.card is not None for place in device)
+
+
+def is_made_here(value: Value) -> bool:
+    """Whether a value is a new tensor of the CPU, on one path at least, and on no other one that is known to be moved."""
+    placed = value.is_tensor or value.kind == "distribution"
+    return placed and bool(value.made) and CPU_PLACE in value.device and value.device <= MAYBE_CPU
+
+
+def is_plain_tensor(node: ast.expr | None) -> bool:
+    """Whether an annotation is `Tensor` or `torch.Tensor`, and nothing besides."""
+    return (node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")) == "Tensor"
+
+
+def is_text(node: ast.expr) -> TypeGuard[ast.Constant]:
+    """Whether an expression is a text as it stands."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def container_of(value: Value) -> Container:
+    """The form of a container that holds what should be registered."""
+    if value.type_name == "comprehension":
+        return "comprehension"
+    return "dict" if value.kind == "dict" else "tuple" if value.kind == "tuple" else "list"
+
+
+def is_below_self(node: ast.expr) -> bool:
+    """Whether an expression reads something that `self` holds, at any depth: `self.conv.weight`, `self.layers[0].bias`."""
+    if not isinstance(node, ast.Attribute):
+        return False
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def written_out(node: ast.expr) -> list[ast.expr]:
+    """The items of a list, tuple or dictionary as they are written, those of lists in it too, `self` left out; none of
+    anything else."""
+    parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
+    found = [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
+    return [item for part in found for item in (written_out(part) or [part])]
+
+
+def reads(node: ast.expr, name: str) -> bool:
+    """Whether an expression reads `self.name`."""
+    return any(is_own_attribute(child, name) for child in walk(node) if isinstance(child, ast.expr))
+
+
+def kind_of(value: Value) -> What | None:
+    if value.kind == "module":
+        stateless = not value.device and (value.type_name or "").startswith("torch.nn.")
+        return None if stateless or value.moved else "modules"
+    if value.kind == "parameter":
+        return None if value.type_name == "borrowed" else "parameters"
+    if value.kind == "tensor" and value.device == CPU:
+        return "tensors"
+    if value.kind in ("list", "tuple"):  # `[[norm, layer] for _ in range(depth)]`
+        made = all(v.ident is not None and not v.shared for v in contents(value) if v.kind == "module")
+        return "modules" if made and holds(value) == "modules" else None
+    return None
+
+
+def is_argument(value: Value) -> bool:
+    """Whether a module is an argument of the function, as nothing else is known of it."""
+    return value.ident is None and any("is an argument" in origin.text for origin in value.because[:1])
+
+
+def contents(value: Value) -> list[Value]:
+    """The known elements of a container, those of lists in it too."""
+    elements = value.elements.values() if isinstance(value.elements, dict) else value.elements or ()
+    return [part for e in elements for part in (contents(e) if e.kind in ("list", "tuple") else [e])]
+
+
+def holds(value: Value) -> What | None:
+    """What a plain container holds that a module should register: modules, parameters or tensors."""
+    if value.kind not in ("list", "tuple", "dict"):
+        return None
+    elements = value.elements
+    inner = list(elements.values()) if isinstance(elements, dict) else list(elements or ())
+    if not inner:
+        return None
+    kinds = {kind_of(v) for v in inner}
+    if kinds == {"modules"} or ("modules" in kinds and kinds <= {"modules", None} and value.kind != "dict"):
+        return "modules"
+    if kinds == {"parameters"}:
+        return "parameters"
+    if kinds == {"tensors"}:
+        return "tensors"
+    return None

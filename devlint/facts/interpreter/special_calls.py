@@ -1,0 +1,236 @@
+"""Functions whose meaning no knowledge record states: `torch.device`, `copy.deepcopy`, `functools.partial` and others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from devlint import knowledge
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import distributions, randomness, sequences
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.operations import short
+from devlint.facts.interpreter.torch_classes import TorchClasses
+from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, on
+from devlint.model import Origin
+
+_TRANSFORMS = "torchvision.transforms"
+TO_TENSOR = f"{_TRANSFORMS}.ToTensor"
+
+
+class SpecialCalls(TorchClasses):
+    """Adds a method for each function in `SPECIAL`."""
+
+    # -- the run's device ------------------------------------------------------------------------------------------------
+
+    def call_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.device(...)`."""
+        first = arguments.get("type", 0) or arguments.get("device", 0)
+        if first is None:
+            return Value("device", UNKNOWN)
+        index = arguments.get("index", 1)
+        expression, value = first
+        if index is None or index[1].kind == "none":
+            self.note_literal(
+                expression, value, "argument", "torch.device", "device" if value.kind == "string" else "index"
+            )
+        elif isinstance(index[0], ast.Constant) and isinstance(expression, ast.Constant):
+            if isinstance(expression.value, str) and isinstance(index[0].value, int):
+                device = on(expression.value, index[0].value)
+                self._emit_literal(expression, device, "argument", "torch.device", "type")
+        if index is not None and value.kind == "string" and isinstance(value.constant, str):
+            number = index[1].constant
+            if isinstance(number, int) and not isinstance(number, bool):
+                return Value("device", on(value.constant, number))
+            return Value("device", UNKNOWN)
+        if value.kind == "index":
+            self.emit_call(node, "torch.device", None, arguments)
+            return Value("device", UNKNOWN)
+        found = self.device_of_argument(expression, value)
+        if value.kind == "string" and value.type_name is not None:
+            found = replace(found, type_name=value.type_name)
+        return found
+
+    def call_set_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.cuda.set_device(i)`: index-free `cuda` means that card from here on."""
+        first = arguments.get("device", 0)
+        self.state.card = None
+        if first is not None:
+            value = first[1]
+            if isinstance(value.constant, int) and not isinstance(value.constant, bool):
+                self.state.card = value.constant
+            elif value.kind in ("device", "string") and len(value.device) == 1:
+                (place,) = value.device
+                self.state.card = getattr(place, "card", None)
+        return NONE
+
+    def call_set_default_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.get("device", 0)
+        if first is not None and first[1].kind == "none":
+            self.state.default = None
+        elif first is not None:
+            self.note_literal(*first, "argument", qualname, "device")
+            self.state.default = self.device_of_argument(*first)
+            if self.state.default.device == CPU:
+                self.state.default = None
+        else:
+            self.state.default = Value("device", UNKNOWN)
+        return NONE
+
+    def call_default_tensor_type(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        text = self.text(arguments.nodes[0]) if arguments.nodes else ""
+        self.state.default = Value("device", on("cuda")) if "cuda" in text else None
+        return NONE
+
+    def call_available(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.cuda.is_available()`: the flag remembers the question."""
+        return Value("bool", type_name=qualname)
+
+    def call_get_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.get_device(t)`; without an argument it raises."""
+        self.emit_call(node, qualname, None, arguments, exists=True)
+        return self.index_of(node, arguments.values[0] if arguments.values else NOTHING)
+
+    def call_current_accelerator(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return Value("device", type_name="chosen:accelerator")
+
+    def call_wait(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        self.wait()
+        return NONE
+
+    # -- torch -----------------------------------------------------------------------------------------------------------
+
+    def call_clip(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`clip_grad_norm_(parameters, ...)` gives the norm, a 0-dim tensor where the gradients are."""
+        record = knowledge.function(qualname)
+        value = (
+            self.call_record(node, record, arguments, "function", short(qualname)) if record is not None else NOTHING
+        )
+        part = self.element(arguments.values[0]) if arguments.values else NOTHING
+        return Value("tensor", part.device, True, because=part.because) if part.is_tensor and part.device else value
+
+    def call_divergence(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return distributions.divergence(self, node, arguments)
+
+    def call_parameter(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.get("data", 0)
+        if first is None or not first[1].is_tensor:
+            return Value("parameter", UNKNOWN)
+        return replace(first[1], kind="parameter", attribute=None)
+
+    def call_same(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """A call that gives its first argument back, as far as devices go: `copy.deepcopy`, `torch.compile`."""
+        return arguments.values[0] if arguments.values else NOTHING
+
+    def call_autocast_module(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        return Value("autocast", type_name=qualname)
+
+    def call_pack(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        sequences.note_lengths(self, node, arguments)
+        first = arguments.get("input", 0)
+        return Value("packed", first[1].device if first else UNKNOWN, because=first[1].because if first else ())
+
+    def call_unpack(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.values[0] if arguments.values else NOTHING
+        sequence = Value("tensor", first.device, False, because=first.because)
+        return Value("tuple", elements=(sequence, Value("tensor", CPU, False)))
+
+    # -- the standard library --------------------------------------------------------------------------------------------
+
+    def call_deepcopy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """A copy of its own: what moves the original leaves it where it is."""
+        first = arguments.values[0] if arguments.values else NOTHING
+        return replace(first, ident=self.span(node), shared=False, split=None) if first.kind == "module" else first
+
+    def call_copy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """A shallow copy: a module's parameters are those of the original."""
+        first = arguments.values[0] if arguments.values else NOTHING
+        return replace(first, device=UNKNOWN, ident=None, shared=True) if first.kind == "module" else first
+
+    def call_partial(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`functools.partial(torch.zeros, device=...)`: a function that knows some of its arguments."""
+        if not arguments.values or arguments.star:
+            self.escape(node, arguments)
+            return NOTHING
+        given = Arguments()
+        given.nodes, given.values, given.keywords = arguments.nodes[1:], arguments.values[1:], arguments.keywords
+        self.share(given)
+        name = f"partial:{self.span(node).start}"
+        self.partials[name] = (arguments.values[0], given)
+        return Value("function", type_name=name)
+
+    def call_product(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`math.prod(x.shape[:-1])`"""
+        first = arguments.values[0] if arguments.values else NOTHING
+        return extent(first, str(first.constant)) if first.type_name == "size" else NOTHING
+
+    # -- data ------------------------------------------------------------------------------------------------------------
+
+    def call_audio(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`waveform, rate = torchaudio.load(path)`: the second is a number."""
+        waveform = Value("tensor", CPU, False, because=(Origin(self.span(node), "created on the CPU here"),))
+        return Value("tuple", elements=(waveform, NUMBER))
+
+    def call_to_tensor(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`transforms.ToTensor()`: makes a tensor of the CPU of a picture [torchvision/transforms/functional.py]."""
+        return Value("function", type_name=TO_TENSOR)
+
+    def call_compose(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`transforms.Compose([..., ToTensor(), ...])` makes a tensor of a picture, unless a step is the program's own."""
+        steps = arguments.values[0].elements if arguments.values else None
+        written = arguments.nodes[0] if arguments.nodes else None
+        if not isinstance(steps, tuple) or not isinstance(written, (ast.List, ast.Tuple)):
+            return NOTHING
+        known = all(
+            isinstance(s, ast.Call) and (self.qualify(s.func) or "").startswith("torchvision.") for s in written.elts
+        )
+        plain = known and "Lambda" not in self.text(node) and "device" not in self.text(node)
+        makes = any(step.type_name == TO_TENSOR for step in steps)
+        return Value("function", type_name=TO_TENSOR) if plain and makes else NOTHING
+
+    def call_random_split(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        first = arguments.values[0] if arguments.values else NOTHING
+        part = first if first.kind == "dataset" else Value("dataset", CPU)
+        return Value("list", type_name="comprehension", elements=(part,))
+
+
+Special = Callable[[SpecialCalls, ast.Call, str, Arguments], Value]
+
+
+SPECIAL: dict[str, Special] = {
+    "torch.device": SpecialCalls.call_device,
+    "torch.cuda.set_device": SpecialCalls.call_set_device,
+    "torch.accelerator.set_device_index": SpecialCalls.call_set_device,
+    "torch.set_default_device": SpecialCalls.call_set_default_device,
+    "torch.set_default_tensor_type": SpecialCalls.call_default_tensor_type,
+    "torch.cuda.is_available": SpecialCalls.call_available,
+    "torch.xpu.is_available": SpecialCalls.call_available,
+    "torch.backends.mps.is_available": SpecialCalls.call_available,
+    "torch.mps.is_available": SpecialCalls.call_available,
+    "torch.accelerator.is_available": SpecialCalls.call_available,
+    "torch.get_device": SpecialCalls.call_get_device,
+    "torch.accelerator.current_accelerator": SpecialCalls.call_current_accelerator,
+    "torch.nn.Parameter": SpecialCalls.call_parameter,
+    "torch.nn.parameter.Parameter": SpecialCalls.call_parameter,
+    "torch.cuda.synchronize": SpecialCalls.call_wait,
+    "torch.accelerator.synchronize": SpecialCalls.call_wait,
+    "torch.xpu.synchronize": SpecialCalls.call_wait,
+    "torch.mps.synchronize": SpecialCalls.call_wait,
+    "torch.npu.synchronize": SpecialCalls.call_wait,
+    "torch.compile": SpecialCalls.call_same,
+    "torch.autograd.Variable": SpecialCalls.call_same,
+    "torch.nn.utils.clip_grad_norm_": SpecialCalls.call_clip,
+    "torch.distributions.kl_divergence": SpecialCalls.call_divergence,
+    "torch.distributions.kl.kl_divergence": SpecialCalls.call_divergence,
+    "copy.deepcopy": SpecialCalls.call_deepcopy,
+    "copy.copy": SpecialCalls.call_copy,
+    "functools.partial": SpecialCalls.call_partial,
+    "math.prod": SpecialCalls.call_product,
+    "torch.utils.data.random_split": SpecialCalls.call_random_split,
+    "torchaudio.load": SpecialCalls.call_audio,
+    **{f"{_TRANSFORMS}.{name}": SpecialCalls.call_to_tensor for name in ("ToTensor", "PILToTensor")},
+    f"{_TRANSFORMS}.Compose": SpecialCalls.call_compose,
+    "torch.nn.utils.rnn.pack_padded_sequence": SpecialCalls.call_pack,
+    "torch.nn.utils.rnn.pad_packed_sequence": SpecialCalls.call_unpack,
+    **randomness.CALLS,
+}

@@ -1,0 +1,95 @@
+"""Methods of tensors: those that read on the host, those that make new tensors, and the rest by their knowledge record."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint import knowledge
+from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
+from devlint.facts.interpreter.operations import CPU_PLACE, short
+from devlint.facts.text.parameters import TENSOR_ONLY
+from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
+
+#: Methods that wait for the device: the host reads what they give.
+SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
+_OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
+
+
+class TensorMethods(ModuleCalls):
+    """Adds `call_tensor_method`."""
+
+    def call_tensor_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
+        receiver = operand.value
+        if name == "numpy":
+            force = arguments.get("force", 0)
+            if force is None or force[1].constant is not True:
+                detached = isinstance(operand.node, ast.Call) and short(operand.text).endswith(".detach()")
+                self.use(node, "numpy", operand, detached)
+            self.wait_for(receiver)
+            return Value("ndarray")
+        if name == "get_device":
+            return self.index_of(node, receiver)
+        if name == "backward":
+            gradient = arguments.get("gradient", 0)
+            if gradient is not None and gradient[1].is_tensor:
+                self.meet(node, [operand, self.operand(*gradient)], "method", name, "exact")
+            self.work(node, "the backward pass is queued here", receiver.device)
+            return NONE
+        if name in SYNCING:
+            self.wait_for(receiver)
+        if name == "type_as":
+            # the other's type names its device too [aten/src/ATen/native/TensorConversions.cpp: to(other.options())]
+            other = arguments.get("other", 0)
+            if other is None or not other[1].is_tensor or not other[1].device:
+                return self.unknown_move(receiver)
+            return self.moved(operand, Value("device", other[1].device), node)
+        if name == "pin_memory":
+            self.watched[node] = {"self": receiver}
+            if CPU_PLACE not in receiver.device:
+                return receiver  # of an accelerator's it raises: where this runs, it is on the CPU all the same
+        if name == "size" and receiver.type_name == GUESS:
+            return NUMBER if arguments.values else Value("object")
+        if name == "size":
+            if arguments.values:
+                return extent(receiver, operand.text)
+            return Value(
+                "object", receiver.device, receiver.zero_dim, type_name="size", because=receiver.because,
+                constant=operand.text,
+            )  # fmt: skip
+        if name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor", "new"):
+            device = arguments.get("device")
+            zero_dim = self.made_zero_dim("torch.tensor" if name == "new_tensor" else f"Tensor.{name}", arguments)
+            if device is None:
+                return Value("tensor", receiver.device, zero_dim, because=receiver.because)
+            self.note_literal(*device, "argument", f"Tensor.{name}", "device")
+            self.note_index_device(node, f"Tensor.{name}", arguments)
+            return Value("tensor", self.device_of_argument(*device).device, zero_dim)
+        if (
+            name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict")
+            and receiver.kind == "tensors"
+        ):
+            # something that was moved turns out to be a module
+            return replace(receiver, kind="module", type_name="moved") if name in SAME_MODULE else NOTHING
+        if name == "float" and receiver.kind == "parameter" and "dtype" not in operand.text:
+            if "set_default_dtype" not in self.source.text:
+                return receiver  # it is of that type already, and `float` gives back what it is called on
+        record = knowledge.method("Tensor", name)
+        if record is None:
+            if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
+                return self.generate(node, operand, arguments)
+            if receiver.kind == "tensors":
+                if name in _OF_DISTRIBUTIONS and receiver.type_name is None:
+                    return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
+                return receiver if name in ("items", "values", "pop", "get", "copy") else Value("tensors", UNKNOWN)
+            return NOTHING
+        value = self.call_record(node, record, arguments, "method", name, operand)
+        if value.type_name == GUESS and value.kind == "tensor" and name in TENSOR_ONLY:
+            return replace(value, type_name=None)  # no array has such a method
+        return value
+
+    def wait_for(self, value: Value) -> None:
+        if may_be_accelerator(value.device) or not value.device:
+            self.wait()

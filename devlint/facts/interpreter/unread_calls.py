@@ -1,0 +1,77 @@
+"""Calls of what cannot be read: by their names losses, models and parts of modules take tensors on one device."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from devlint.facts.idioms import guesses
+from devlint.facts.idioms.unseen_modules import is_part
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.objects import Objects
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signs import is_model_name
+from devlint.facts.values import (
+    BATCH,
+    CPU,
+    HOME,
+    Value,
+    may_be_accelerator,
+)
+from devlint.model import Origin
+
+_LENGTHS = re.compile(r"len|size")
+_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
+
+
+class UnreadCalls(Objects):
+    """Adds `note_unread`."""
+
+    def note_unread(self, node: ast.Call, arguments: Arguments) -> None:
+        """Emit a `Meet` for a call of something unknown whose name says that what it is given belongs on one device."""
+        self.note_loss(node, arguments)
+        self.note_inputs(node, arguments)
+        self.note_part(node, arguments)
+
+    def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
+        """`criterion(output, target)`: a loss that is not known needs what it compares on one device all the same."""
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if len(arguments.values) < 2 or arguments.star or _LOSS.search(name.lower()) is None:
+            return
+        if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
+            return  # a loss over sequences: where it takes targets and lengths is its own affair
+        output, target = (
+            self.operand(n, guesses.tensor(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
+        )
+        if output.value.is_tensor and target.value.is_tensor:
+            left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
+            if left or self.parted(output.value, target.value) is not None:
+                self.meet(node, [output, target], "module", name, "exact")
+
+    def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
+        """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""
+        name = last_name(node.func)
+        if not is_model_name(name) or arguments.star or _LOSS.search(name.lower()) is not None:
+            return
+        given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
+        moved = [o for o in given if o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME]
+        for operand in given:
+            value = operand.value
+            plain = value.made and value.device == CPU and value.zero_dim is False
+            if moved and plain and _LENGTHS.search(operand.text) is None:
+                self.meet(node, [moved[0], operand], "module", name, "exact")
+
+    def note_part(self, node: ast.Call, arguments: Arguments) -> None:
+        """`self.embed(torch.zeros(n, 3))` in a method of a module: a part of a class that cannot be read moves with it."""
+        tensors = self.tensors(arguments)
+        given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
+        if not given or self.host or not self.assume or self.owner is None:
+            return
+        if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
+            return
+        because = (
+            Origin(self.span(node.func), f"`{self.text(node.func)}` is a part of the module, and moves with it"),
+        )
+        part = self.operand(node.func, Value("module", HOME, because=because))
+        for operand in given:
+            self.meet(node, [part, operand], "module", self.text(node.func), "exact")

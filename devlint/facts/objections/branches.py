@@ -1,0 +1,163 @@
+"""Branches: those that the project never takes, and those that are for the host alone.
+
+An option that no call of a helper turns on, `if x.device.type == "cpu":`, and the arm where a function was given an array.
+Flags of objects are those of `flags`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import Meet
+from devlint.facts.objections.programs import is_cpu
+from devlint.facts.text.callers import Callers
+from devlint.facts.text.defined import Function
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import given, is_private
+from devlint.facts.text.scan import Site
+from devlint.facts.text.signatures import default_of, parameter_of
+
+if TYPE_CHECKING:
+    from devlint.facts.calling.callsites import CallSites
+
+_IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+
+
+# -- for the host -----------------------------------------------------------------------------------------------------
+
+
+def is_no_alternative(sites: CallSites, event: Meet) -> bool:
+    """Whether the paths of a function that give tensors on two devices are those of different processes or devices."""
+    function = sites.body(event.function) if event.how == "paths" else None
+    if function is None:
+        return False
+    by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
+    return by_rank or is_under(function, event.node, "cpu")
+
+
+def is_made_for_host(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`."""
+    function = sites.body(event.function)
+    made = [creation.place for creation in event.off.value.made]
+    if function is None or not made:
+        return False
+    arms = [node for node in walk(function) if isinstance(node, ast.If) and asks_for_cpu(node.test)]
+    return all(any(holds(part, node) for arm in arms for part in arm.body) for node in made)
+
+
+def asks_for_cpu(test: ast.expr) -> bool:
+    """Whether a condition asks whether a device is the CPU: `x.device.type == "cpu"`, `x.is_cpu`."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        sides = (test.left, test.comparators[0])
+        return isinstance(test.ops[0], (ast.Eq, ast.In)) and any(map(is_cpu, sides))
+    return isinstance(test, ast.Attribute) and test.attr == "is_cpu"
+
+
+def is_under(function: ast.AST, place: ast.AST, word: str) -> bool:
+    """Whether a place in a function stands in the body of an `if` that asks for a word: `if device.type == "cpu":`."""
+    return any(
+        isinstance(node, ast.If) and word in ast.unparse(node.test) and any(holds(part, place) for part in node.body)
+        for node in walk(function)
+    )
+
+
+def asks_for_array(test: str) -> bool:
+    """Whether a condition asks whether something is an array of numpy."""
+    return (test.startswith("isinstance(") and "ndarray" in test) or _IS_ARRAY.match(test) is not None
+
+
+def is_made_of_array(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an assumed tensor is made of an array where the function was given one: `torch.from_numpy(x)`
+    under `if isinstance(x, np.ndarray)`. Who hands over an array hands over no tensor of an accelerator beside it.
+    """
+    function = sites.body(event.function)
+    made = [creation.place for creation in event.off.value.made]
+    if function is None or not made:
+        return False
+    arms: list[ast.AST] = []
+    for node in walk(function):
+        if isinstance(node, ast.If) and asks_for_array(ast.unparse(node.test)):
+            arms += node.body
+        elif isinstance(node, ast.IfExp) and asks_for_array(ast.unparse(node.test)):
+            arms.append(node.body)
+    return bool(arms) and all(any(holds(arm, node) for arm in arms) for node in made)
+
+
+# -- options that nobody takes ----------------------------------------------------------------------------------------
+
+
+def is_never_taken(sites: CallSites, event: Meet) -> bool:
+    """Whether an event is in a branch for an option of a private helper that is off by default and in every call."""
+    function = sites.function(event.function)
+    if function is None or isinstance(function.node, ast.Lambda):
+        return False
+    if not is_internal(sites, function.node.name):
+        return False  # who calls what is public may be elsewhere
+    places = [event.node, *(creation.place for creation in event.off.value.made)]
+    options = {o for place in places for o in wanted_options(function.node, place)}
+    options &= {o for o in options if is_off(function.node.args, o)}
+    if not options:
+        return False
+    calls = [site for looked, site in sites.every_call(function)]
+    return bool(calls) and any(all(leaves_off(function, site, option) for site in calls) for option in options)
+
+
+def is_never_given(sites: CallSites, function: Function, name: str) -> bool:
+    """Whether each call of a private helper leaves a parameter at its default, a constant: there it is no tensor."""
+    node = function.node
+    if isinstance(node, ast.Lambda) or not is_internal(sites, node.name):
+        return False
+    default = default_of(node.args, name)
+    calls = [site.call for _, site in sites.every_call(function)]
+    starred = any(isinstance(a, ast.Starred) for call in calls for a in call.args)
+    if not isinstance(default, ast.Constant) or not calls or starred:
+        return False
+    position = Callers.position(function, name)
+    return not any(given(call, name, position) or any(k.arg is None for k in call.keywords) for call in calls)
+
+
+def is_internal(sites: CallSites, name: str) -> bool:
+    """Whether all that calls a function is in the project: it is private, or the project is a program of its own."""
+    return is_private(name) or (not name.startswith("__") and sites.files.is_closed)
+
+
+def wanted_options(function: ast.AST, place: ast.AST) -> Iterator[str]:
+    """The names that must be true for a place in a function to run: those of the `if`s around it, and of early returns."""
+    row = getattr(place, "lineno", 0)
+    for node in walk(function):
+        if not isinstance(node, ast.If) or not node.lineno < row <= (node.end_lineno or 0):
+            continue
+        if any(s.lineno <= row <= (s.end_lineno or 0) for s in node.body):
+            parts = (
+                node.test.values
+                if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+                else [node.test]
+            )
+            yield from (part.id for part in parts if isinstance(part, ast.Name))
+    for statement in getattr(function, "body", ()):  # `if not option: return`
+        if not isinstance(statement, ast.If) or (statement.end_lineno or 0) >= row or statement.orelse:
+            continue
+        test = statement.test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Name):
+            if isinstance(statement.body[-1], (ast.Return, ast.Raise)):
+                yield test.operand.id
+
+
+def is_off(arguments: ast.arguments, name: str) -> bool:
+    """Whether a parameter is False or None where a call does not say: by default, or as it has no default."""
+    default = default_of(arguments, name)
+    if default is None:
+        return parameter_of(arguments, name) is not None
+    return isinstance(default, ast.Constant) and default.value in (False, None)
+
+
+def leaves_off(function: Function, site: Site, name: str) -> bool:
+    """Whether a call leaves an option as it is, or says False."""
+    call = site.call
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return False
+    passed = given(call, name, Callers.position(function, name))
+    return all(isinstance(p, ast.Constant) and p.value in (False, None) for p in passed)

@@ -1,0 +1,437 @@
+"""What else the project says against a finding: asked, like the callers of a function, before it is reported.
+
+A script that sets another default device before it calls what it imports; subclasses that set the attribute which their
+base reads; a helper's option that no call takes.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
+from devlint.facts.objections.branches import (
+    asks_for_array,
+    is_made_for_host,
+    is_made_of_array,
+    is_never_taken,
+    is_no_alternative,
+)
+from devlint.facts.objections.flags import is_switched_off
+from devlint.facts.objections.given_devices import is_given_cpu
+from devlint.facts.objections.hooked import is_hooked
+from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
+from devlint.facts.objections.predicates import is_tried_by_predicate
+from devlint.facts.text.defined import Function
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import chain, last_name
+from devlint.facts.text.results import index_in_result, is_moved, is_shown, returns_host_data
+from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signs import moved_after, moves
+from devlint.facts.values import CPU, HOME
+from devlint.project_files import is_installable
+
+if TYPE_CHECKING:
+    from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.calling.neighbours import Looked
+
+#: What is asked where a flag says that no card is used.
+_WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
+_IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
+HOPS = 4  # imports from a script to the checked file
+BESIDE = 6  # imported files of the same folder that are read
+READ = 80  # files whose imports are read to find the way
+_TYPE = "set_default_tensor_type"
+_DEVICE = "set_default_device"
+_LEGACY = "torch.Tensor"
+
+
+def refuted(sites: CallSites, event: Event) -> bool:
+    """Whether the project shows that what an event says does not happen."""
+    if (
+        isinstance(event, Meet)
+        and event.off.value.kind == "module"
+        and (is_prepared(sites, event) or is_hooked(sites, event))
+    ):
+        return True
+    if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
+        return True
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
+        return True
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
+        return True
+    if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
+        return True
+    if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
+        return True
+    if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
+        return True
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(_WITHOUT_CARD.match, event.under.tests)):
+        return True
+    if isinstance(event, Meet) and event.level == "assume":
+        if (
+            is_moved_after(sites, event)
+            or is_no_alternative(sites, event)
+            or is_made_for_host(sites, event)
+            or is_brought_to_host(event)
+            or is_made_of_array(sites, event)
+            or is_shown_alone(sites, event.function)
+        ):
+            return True
+    if isinstance(event, Meet) and (is_copied_to_host(sites, event) or is_rehomed(sites, event)):
+        return True
+    if isinstance(event, Meet) and event.how in ("size", "copy") and stays_on_host(sites, event):
+        return True
+    if isinstance(event, Meet):
+        made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
+        is_new = event.off.value.kind == "module" and event.off.value.ident is not None and not event.off.value.moved
+        if (made or is_new) and default_is_set(sites, legacy=set(made) == {_LEGACY}):
+            return True
+        return is_never_taken(sites, event)
+    if isinstance(event, Register):
+        if event.what in ("tensor", "tensors") and sites.is_host_script:
+            return True
+        made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]
+        return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
+    if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
+        return default_is_set(sites, legacy=True)
+    if isinstance(event, ApiCall) and event.exists is False:
+        return is_tried_by_predicate(sites, event)
+    if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
+        return is_set_by_subclass(sites, event.node, event.function)
+    return False
+
+
+def stays_in_program(sites: CallSites, function: str) -> bool:
+    """Whether a function is run by nothing but the checked file, a program that stays on the host."""
+    if sites.is_registered(function):
+        return False
+    class_ = sites.class_of(function)
+    if (class_ is None or not class_.is_module) and sites.places_in_training:
+        return True
+    return sites.is_host_script
+
+
+def follows_default(function: str) -> bool:
+    """Whether a factory makes its tensors on the default device: `torch.FloatTensor` and `torch.from_numpy` do not."""
+    return function == _LEGACY or not function.endswith(("Tensor", "from_numpy"))
+
+
+# -- moved later ------------------------------------------------------------------------------------------------------
+
+
+def is_moved_after(sites: CallSites, event: Meet) -> bool:
+    """Whether the function moves, after the operation, what it was given for it, or its result: it runs on the host.
+
+    `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`.
+    """
+    function = sites.body(event.function)
+    if function is None or (event.other.value.because and event.other.value.because[0].text.startswith("created on `")):
+        return False
+    names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
+    for node in walk(function):
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
+            names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+    names -= {"", "self"}
+    if not names.isdisjoint(moved_after(function, event.node)):
+        return True
+    calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
+    return any(moves(call) and is_combined(call, event.node) for call in calls)
+
+
+def is_of_array(sites: CallSites, event: Use) -> bool:
+    """Whether a tensor is made an array again where the function was given one: `is_np = isinstance(x, np.ndarray)`."""
+    tests = {test for test in event.under.tests if test.isidentifier()}
+    if any(map(asks_for_array, event.under.tests)):
+        return True
+    function = sites.body(event.function) if tests else None
+    for node in walk(function) if function is not None else ():
+        if isinstance(node, ast.Assign) and asks_for_array(ast.unparse(node.value)):
+            if any(isinstance(t, ast.Name) and t.id in tests for t in node.targets):
+                return True
+    return False
+
+
+def is_of_own_class(sites: CallSites, event: Use) -> bool:
+    """Whether a method is not a tensor's: the parameter that it is called on, or on whose other methods' results, is said
+    to be of a class of the project that has such a method: `def show(batch: Batch): batch.cuda().numpy()`.
+    """
+    call = event.node
+    function = sites.body(event.function)
+    if function is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    node = call.func.value
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    spec = getattr(function, "args", None)
+    if not isinstance(node, ast.Name) or not isinstance(spec, ast.arguments):
+        return False
+    parameter = parameter_of(spec, node.id)
+    said = parameter.annotation if parameter is not None else None
+    names = (
+        {last_name(n) for n in walk(said) if isinstance(n, (ast.Name, ast.Attribute))} if said is not None else set()
+    )
+    if "Tensor" in names:
+        return False
+    return any(has_method(sites, name, call.func.attr, 0) for name in names)
+
+
+def has_method(sites: CallSites, class_name: str, name: str, depth: int) -> bool:
+    """Whether a class of the project by this name, or a base of it, defines a method."""
+    for looked in sites.files.mentioning(class_name) if depth < HOPS else ():
+        for class_ in (n for n in walk(looked.loaded.tree) if isinstance(n, ast.ClassDef) and n.name == class_name):
+            if any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name == name for n in class_.body):
+                return True
+            if any(has_method(sites, last_name(base), name, depth + 1) for base in class_.bases if last_name(base)):
+                return True
+    return False
+
+
+def is_brought_to_host(event: Meet) -> bool:
+    """Whether the operation itself brings an operand to the CPU, for what is only assumed to be elsewhere.
+
+    `torch.cat([seen, x.cpu()])`
+    """
+    off, other = event.off.value, event.other.value
+    origin = off.because[0] if off.because and not off.made else None
+    moved = (
+        origin is not None
+        and origin.text.startswith(TO_CPU)
+        and event.off.span.start <= origin.span.start
+        and origin.span.end <= event.off.span.end
+    )
+    placed = bool(other.because) and other.because[0].text.startswith("created on")
+    return moved and event.how != "index" and other.device == HOME and not placed
+
+
+def is_shown_alone(sites: CallSites, name: str) -> bool:
+    """Whether all that becomes of what a function gives is that its callers show it, as it is: it gets host data.
+
+    What showed an accelerator's tensor would fail there: `axes.imshow(renorm(image))`.
+    """
+    function = sites.function(name)
+    return function is not None and is_shown(sites, function, copied=False)
+
+
+def is_quantized(sites: CallSites, function: str) -> bool:
+    """Whether a function computes with quantized tensors, for which torch has kernels of the CPU [torch.ops.quantized]."""
+    body = sites.body(function)
+    return body is not None and any(
+        isinstance(node, ast.Attribute) and node.attr == "quantized" and last_name(node.value) == "ops"
+        for node in walk(body)
+    )
+
+
+def is_scattered(sites: CallSites, event: Meet) -> bool:
+    """Whether a module that a function is given may be a `DataParallel`, which takes host data: a file that names the
+    function makes some."""
+    value = event.other.value
+    given = value.kind == "module" and any("is an argument" in origin.text for origin in value.because[:1])
+    if not given or not event.off.value.is_tensor:
+        return False
+    word = re.compile(r"(?<!\w)DataParallel\b")
+    functions = (sites.function(event.function), sites.function_given(value.because[0]))
+    return any(
+        word.search(looked.loaded.source.text)
+        for function in functions
+        if function is not None
+        for looked, _ in sites.calls(function)
+    )
+
+
+def is_prepared(sites: CallSites, event: Meet) -> bool:
+    """Whether the function gives a module to something of the project's own that gives it back: `model = shard(model)`."""
+    function, node = sites.body(event.function), event.off.node
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    for statement in walk(function):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        plain = isinstance(call.func, ast.Name) and sites.is_of_project(call.func.id)
+        given = any(isinstance(a, ast.Name) and a.id == node.id for a in call.args)
+        if plain and given and any(isinstance(t, ast.Name) and t.id == node.id for t in statement.targets):
+            return True
+    return False
+
+
+def is_combined(outer: ast.expr, inner: ast.AST) -> bool:
+    """Whether an expression is what another one gives, or a part of it."""
+    return any(part is inner for part in chain(outer))
+
+
+def stays_on_host(sites: CallSites, event: Meet) -> bool:
+    """Whether a tensor that leaves its function on the CPU belongs there: as the other results do, or for its callers.
+
+    Or where the function, or all its callers, move it themselves.
+    """
+    body, function = sites.body(event.function), sites.function(event.function)
+    if body is not None and (returns_host_data(body, sites.imports) or sites.is_moved_too(event)):
+        return True
+    if function is None:
+        return False
+    left = event.because[1].span if len(event.because) > 1 else None
+    index = index_in_result(function.node, lambda node: sites.span(node) == left)
+    return is_shown(sites, function) or is_moved(sites, function, index)
+
+
+# -- another default device -------------------------------------------------------------------------------------------
+
+
+def default_is_set(sites: CallSites, legacy: bool) -> bool:
+    """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
+
+    Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
+    `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
+    """
+    for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
+        for looked in sites.files.mentioning(word):
+            if not sets_default(looked, word) or not is_of_program(sites, looked):
+                continue
+            if leads_to(sites, looked.path, sites.path):
+                return True
+            if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
+                return True
+        if any(sets_default(looked, word) for looked in beside(sites)):
+            return True
+    return False
+
+
+def beside(sites: CallSites) -> Iterator[Looked]:
+    """The files of its own folder that the checked file imports: in a folder of tests, where nothing is searched.
+
+    Also by their names alone, as a script finds them, where the folder is a package.
+    """
+    folder = os.path.dirname(sites.path)
+    names = {target.split(".", 1)[0] for target in sites.imports.values()}
+    here = {os.path.join(folder, f"{name}.py") for name in names if name.isidentifier()}
+    found = {*imported_files(sites, sites.path), *filter(sites.files.reach.exists, here - {sites.path})}
+    for path in sorted(found)[:BESIDE]:
+        looked = sites.files.look(path) if os.path.dirname(path) == folder else None
+        if looked is not None:
+            yield looked
+
+
+def packages_of(sites: CallSites) -> list[str]:
+    """The `__init__.py` of the packages that the checked file is in."""
+    found = []
+    folder = os.path.dirname(sites.path)
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        found.append(os.path.join(folder, "__init__.py"))
+        folder = os.path.dirname(folder)
+    return [path for path in found if path != sites.path]
+
+
+def is_of_program(sites: CallSites, looked: Looked) -> bool:
+    """Whether a script and the checked file are of one program: an example beside an installed package is one of its users."""
+    root = sites.files.root
+    if not is_installable(root):
+        return True
+    tops = {os.path.relpath(path, root).split(os.sep)[0] for path in (looked.path, sites.path)}
+    return len(tops) == 1
+
+
+def sets_default(looked: Looked, word: str) -> bool:
+    for site in looked.loaded.scan.calls.get(word, ()):
+        if site.call.args:
+            text = ast.unparse(site.call.args[0]).lower()
+            if ("cuda" in text) if word == _TYPE else ("cpu" not in text and text != "none"):
+                return True
+    return False
+
+
+def leads_to(sites: CallSites, start: str, goal: str) -> bool:
+    """Whether a file imports another one, or something that does."""
+    seen = {start}
+    edge = [start]
+    for _ in range(HOPS):
+        following: list[str] = []
+        for path in edge:
+            for found in sorted(imported_files(sites, path)):
+                if found == goal:
+                    return True
+                if found not in seen and len(seen) < READ:
+                    seen.add(found)
+                    following.append(found)
+        edge = following
+    return False
+
+
+def imported_files(sites: CallSites, path: str) -> Iterator[str]:
+    offered = sites.files.reach.exports(path)
+    for qualname in (*offered.imports.values(), *offered.stars) if offered is not None else ():
+        found = sites.files.reach.file_of(path, qualname)
+        if found is not None:
+            yield found
+
+
+# -- attributes of subclasses -----------------------------------------------------------------------------------------
+
+
+def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> bool:
+    """Whether a class of the project that derives from the one whose method reads `self.name` sets the attribute."""
+    if not isinstance(node.value, ast.Name) or node.value.id != "self":
+        return False
+    class_name = function.split(".", 1)[0]
+    for looked in sites.files.mentioning(class_name):
+        for class_ in (n for n in walk(looked.loaded.tree) if isinstance(n, ast.ClassDef)):
+            if sites.derives(looked, class_, class_name) and binds(class_, node.attr):
+                return True
+    return False
+
+
+def binds(class_: ast.ClassDef, name: str) -> bool:
+    """Whether a class has an attribute by its own text: a method or property, a name of its body, `self.name = ...`."""
+    for node in walk(class_):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
+            return True
+    return any(
+        isinstance(t, ast.Name) and t.id == name for s in class_.body if isinstance(s, ast.Assign) for t in s.targets
+    )
+
+
+# -- assumptions that need a caller -----------------------------------------------------------------------------------
+
+
+def needs_caller(sites: CallSites, event: Meet | Use, function: Function, name: str) -> bool:
+    """Whether what is assumed of an argument is too little for a finding as long as no call is known to bear it out.
+
+    An index into a table that the code puts on the CPU in so many words; an argument that no annotation calls a tensor,
+    of a function that nobody calls though the project uses its file.
+    """
+    if isinstance(event, Meet) and event.how == "index":
+        table = event.off.value
+        if table.device == CPU and not table.made and any(o.text.startswith("created on") for o in table.because):
+            return True
+    evidence = sites.evidence(function)
+    if evidence is not None and name in evidence.annotated | evidence.several | evidence.maybe:
+        return False
+    return is_left_over(sites, function)
+
+
+def is_left_over(sites: CallSites, function: Function) -> bool:
+    """Whether nothing in the project names a function, though some of it imports the function's file."""
+    node, owner = function.node, function.owner
+    if isinstance(node, ast.Lambda) or node.name.startswith("__") or node.name == "forward" or node.decorator_list:
+        return False
+    if owner is not None and not all(base in ("torch.nn.Module", "object") for base in owner.bases):
+        return False  # a base of another package may call it
+    if "." in function.name and (owner is None or function.name.count(".") > 1):
+        return False
+    if sites.names_here(node.name):
+        return False
+    stem = os.path.basename(sites.path)[: -len(".py")]
+    around = owner.name if owner is not None else stem
+    users = set(sites.files.mentioned_in(stem))
+    callers = users.intersection(sites.files.mentioned_in(node.name))
+    if owner is not None and callers and sites.names_here(owner.name):
+        return False  # a function of the file makes the objects
+    if callers.intersection(sites.files.mentioned_in(around)):
+        return False
+    return any(sites.path in imported_files(sites, path) for path in sorted(users)[:READ])

@@ -1,0 +1,369 @@
+"""Flags of constructors that nothing in the project turns on: `self.soft = soft`, False in every construction.
+
+Asked before a finding is reported. The constructions of the class are looked for in the whole project; a flag that one
+constructor hands down to the next is followed. Where a construction cannot be seen through, nothing is concluded.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from devlint.facts.events import Event, Meet
+from devlint.facts.objections.unmoved import below_super, names_of
+from devlint.facts.project.project import is_imported
+from devlint.facts.text.callers import Callers
+from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.defined import Function
+from devlint.facts.text.nodes import children, holds, walk
+from devlint.facts.text.references import given, is_own_attribute, is_private, last_name
+from devlint.facts.text.scan import Site
+from devlint.facts.text.signatures import Plain, default_of, parameter_of
+
+if TYPE_CHECKING:
+    from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.calling.neighbours import Looked
+
+#: What a flag that is off may be, False or None; no set at all for what may be on, or is not known.
+Flag: TypeAlias = "frozenset[bool | None] | None"
+DEPTH = 3  # constructors that hand a flag down to the next
+_MODULE = frozenset({"Module", "object", "ABC"})
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+def is_switched_off(sites: CallSites, event: Event) -> bool:
+    """Whether an event, or what makes its tensor, stands where a flag of its object would have to be what it never is.
+
+    Also in a method that is only called there.
+    """
+    class_ = sites.class_of(event.function)
+    home = sites.files.look(sites.path)
+    method = class_.methods.get(event.function.split(".")[1]) if class_ is not None and "." in event.function else None
+    if class_ is None or home is None or method is None:
+        return False
+    places: list[ast.AST] = [event.node]
+    if isinstance(event, Meet):
+        places += [creation.place for creation in event.off.value.made]
+    if any(is_dead(sites, home, class_, method, place) for place in places):
+        return True
+    return is_called_in_vain(sites, home, class_, method.name, 0)
+
+
+# -- what never runs --------------------------------------------------------------------------------------------------
+
+
+def is_dead(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, place: ast.AST) -> bool:
+    """Whether a condition on flags keeps a place in a method from running."""
+
+    def known(node: ast.expr) -> Flag:
+        return flag(sites, home, class_, method, node, 0)
+
+    return any(truth(test, known) is (not wanted) for test, wanted in conditions(method, place))
+
+
+def is_called_in_vain(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> bool:
+    """Whether a method is called, and only on its own object under flags that are never on."""
+    if depth > 1 or name.startswith("__") or name == "forward" or class_.methods[name].decorator_list:
+        return False
+    if not sites.files.reads_all(name):
+        return False
+    calls = 0
+    for looked in sites.files.mentioning(name):
+        if is_quoted(looked, name):
+            return False
+        around = {id(node): owner for owner in classes(looked.loaded.tree) for node in walk(owner)}
+        called = {id(site.call.func) for site in looked.loaded.scan.calls.get(name, ())}
+        for node in names_of(looked.loaded.tree, name):
+            owner = around.get(id(node))
+            if owner is not None and owner is not class_.node and is_own_attribute(node, name):
+                if not related(sites, home, class_, owner.name):
+                    continue
+            if owner is not class_.node or not is_own_attribute(node, name) or id(node) not in called:
+                return False
+            inside = next((m for m in class_.methods.values() if holds(m, node)), None)
+            if inside is None:
+                return False
+            if not is_dead(sites, home, class_, inside, node):
+                if not is_called_in_vain(sites, home, class_, inside.name, depth + 1):
+                    return False
+            calls += 1
+    return calls > 0
+
+
+def conditions(function: Plain, place: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """What must hold for a place in a function to run: conditions, and whether they must be true or false."""
+    way = way_to(function, place)
+    for outer, inner in pairwise(way):
+        if isinstance(outer, (ast.If, ast.While)):
+            if any(inner is part for part in outer.body):
+                yield outer.test, True
+            elif isinstance(outer, ast.If) and any(inner is part for part in outer.orelse):
+                yield outer.test, False
+        elif isinstance(outer, ast.IfExp):
+            if inner is not outer.test:
+                yield outer.test, inner is outer.body
+        elif isinstance(outer, ast.BoolOp):
+            for value in outer.values:
+                if value is inner:
+                    break
+                yield value, isinstance(outer.op, ast.And)
+        for block in (getattr(outer, name, None) for name in ("body", "orelse", "finalbody")):
+            if not isinstance(block, list) or not any(inner is part for part in block):
+                continue
+            for statement in block:
+                if statement is inner:
+                    break
+                if isinstance(statement, ast.If) and isinstance(statement.body[-1], _LEAVES):
+                    yield statement.test, False
+
+
+def way_to(outer: ast.AST, inner: ast.AST) -> list[ast.AST]:
+    """The nodes from one to another one inside it; none where it is not there."""
+    if outer is inner:
+        return [outer]
+    for child in children(outer):
+        found = way_to(child, inner)
+        if found:
+            return [outer, *found]
+    return []
+
+
+def truth(test: ast.expr, known: Callable[[ast.expr], Flag]) -> bool | None:
+    """Whether a condition on flags is true, whatever else there is; None where that is not known."""
+    if isinstance(test, ast.BoolOp):
+        found = [truth(value, known) for value in test.values]
+        short = isinstance(test.op, ast.Or)  # one such value decides
+        if short in found:
+            return short
+        return None if None in found else not short
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = truth(test.operand, known)
+        return None if inner is None else not inner
+    answers: set[bool] = set()
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
+        constant, op = test.comparators[0].value, test.ops[0]
+        values = known(test.left)
+        if values is None or not isinstance(constant, (bool, type(None))):
+            return None
+        if isinstance(op, (ast.Is, ast.Eq)):
+            answers = {value is constant for value in values}
+        elif isinstance(op, (ast.IsNot, ast.NotEq)):
+            answers = {value is not constant for value in values}
+    elif isinstance(test, (ast.Name, ast.Attribute)):
+        answers = set(map(bool, known(test) or ()))
+    return answers.pop() if len(answers) == 1 else None
+
+
+# -- what a flag is ---------------------------------------------------------------------------------------------------
+
+
+def flag(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, node: ast.expr, depth: int) -> Flag:
+    """What an expression in a method may be, as far as it is off: a constant, an attribute, a constructor's parameter."""
+    if isinstance(node, ast.Constant):
+        return of_constant(node)
+    if isinstance(node, ast.Name) and method.name == "__init__" and is_kept_parameter(method, node.id):
+        return of_parameter(sites, home, class_, method, node.id, depth)
+    if isinstance(node, ast.Attribute) and is_own_attribute(node, node.attr):
+        return of_attribute(sites, home, class_, node.attr, depth)
+    return None
+
+
+def of_attribute(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> Flag:
+    """What an attribute of a class's objects may be, if only its own constructor sets it."""
+    found: frozenset[bool | None] = frozenset()
+    for method in class_.methods.values():
+        for node in walk(method):
+            if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
+                bound = next((n for n in walk(method) if binds_alone(n, node)), None)
+                value = getattr(bound, "value", None)
+                if method.name != "__init__" and not isinstance(value, ast.Constant):
+                    return None
+                said = flag(sites, home, class_, method, value, depth) if value is not None else None
+                if said is None:
+                    return None
+                found |= said
+    if not found or any(isinstance(s, (ast.Assign, ast.AnnAssign)) and name in bound_by(s) for s in class_.node.body):
+        return None
+    if not sites.files.reads_all(name) or any(sets(sites, home, class_, each, name) for each in mentions(sites, name)):
+        return None
+    return found
+
+
+def binds_alone(statement: ast.AST, target: ast.AST) -> bool:
+    """Whether a statement gives a value to nothing but one target."""
+    if isinstance(statement, ast.Assign):
+        return len(statement.targets) == 1 and statement.targets[0] is target
+    return isinstance(statement, ast.AnnAssign) and statement.target is target
+
+
+def bound_by(statement: ast.Assign | ast.AnnAssign) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return set(map(last_name, targets))
+
+
+def of_parameter(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, name: str, depth: int) -> Flag:
+    """What a constructor gets for a parameter, by all that makes objects of its class; None where that is not known."""
+    if depth > DEPTH or class_.node.decorator_list or not sites.files.reads_all(class_.name):
+        return None
+    if any(isinstance(n, ast.Call) and makes_own(n) for n in walk(class_.node)):
+        return None
+    found: frozenset[bool | None] = frozenset()
+    default = default_of(method.args, name)
+    position = Callers.position(Function(method, "__init__", class_), name)
+    for looked in mentions(sites, class_.name):
+        calls = list(sites.made(looked, home, class_.name))
+        if is_quoted(looked, class_.name) or is_handed_on(sites, looked, home, class_.name, calls):
+            return None
+        for site in calls:
+            said = of_argument(sites, looked, site, given_at(site.call, name, position, default), depth)
+            if said is None:
+                return None
+            found |= said
+    return found or None
+
+
+def of_function(sites: CallSites, home: Looked, function: Function, name: str, depth: int) -> Flag:
+    """What a plain function that only the project calls gets for a parameter."""
+    node = function.node
+    if depth > DEPTH or isinstance(node, ast.Lambda) or node.decorator_list or not sites.files.reads_all(node.name):
+        return None
+    if not (is_private(node.name) or sites.files.is_closed):
+        return None
+    for looked in mentions(sites, node.name):
+        if is_quoted(looked, node.name) or node.name in looked.loaded.scan.handed:
+            return None
+    found: frozenset[bool | None] = frozenset()
+    default = default_of(node.args, name)
+    position = Callers.position(function, name)
+    for looked, site in sites.callers.sites(home, function):
+        said = of_argument(sites, looked, site, given_at(site.call, name, position, default), depth)
+        if said is None:
+            return None
+        found |= said
+    return found or None
+
+
+def of_argument(sites: CallSites, looked: Looked, site: Site, node: ast.expr | None, depth: int) -> Flag:
+    """What an argument of a call may be, in the function around it."""
+    caller = site.caller
+    if node is None or isinstance(node, ast.Constant) or caller is None:
+        return of_constant(node) if isinstance(node, ast.Constant) else None
+    around = caller.node
+    if not isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    class_ = looked.flow.classes.get(caller.owner.name) if caller.owner is not None else None
+    if class_ is not None:
+        return flag(sites, looked, class_, around, node, depth + 1)
+    if caller.owner is None and isinstance(node, ast.Name) and is_kept_parameter(around, node.id):
+        return of_function(sites, looked, Function(around, around.name), node.id, depth + 1)
+    return None
+
+
+def of_constant(node: ast.Constant) -> Flag:
+    return frozenset({node.value}) if node.value is False or node.value is None else None
+
+
+def given_at(call: ast.Call, name: str, position: int, default: ast.expr | None) -> ast.expr | None:
+    """What a call gives for a parameter, or its default; None where that does not show."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return None
+    passed = given(call, name, position)
+    return passed[0] if passed else default
+
+
+def is_kept_parameter(function: Plain, name: str) -> bool:
+    """Whether a name is a parameter of a function that nothing in it binds anew."""
+    if parameter_of(function.args, name) is None:
+        return False
+    names = (n for n in walk(function) if isinstance(n, (ast.Name, ast.arg)))
+    bound = [n for n in names if isinstance(n, ast.arg) or not isinstance(n.ctx, ast.Load)]
+    return sum((n.arg if isinstance(n, ast.arg) else n.id) == name for n in bound) == 1
+
+
+# -- who else could change it -----------------------------------------------------------------------------------------
+
+
+def mentions(sites: CallSites, name: str) -> Iterator[Looked]:
+    return sites.files.mentioning(name)
+
+
+def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    return (node for node in walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def is_quoted(looked: Looked, name: str) -> bool:
+    """Whether a name stands in a string of its own, for a registry, a setting or `setattr`; not in `__all__`."""
+    text = looked.loaded.source.text
+    if f'"{name}"' not in text and f"'{name}'" not in text:
+        return False
+    tree = looked.loaded.tree
+    exported = [n for n in tree.body if isinstance(n, (ast.Assign, ast.AugAssign)) and "__all__" in names_bound(n)]
+    listed = {id(n) for statement in exported for n in walk(statement)}
+    return any(isinstance(n, ast.Constant) and n.value == name and id(n) not in listed for n in walk(tree))
+
+
+def names_bound(statement: ast.Assign | ast.AugAssign) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return set(map(last_name, targets))
+
+
+def sets(sites: CallSites, home: Looked, class_: ClassFacts, looked: Looked, name: str) -> bool:
+    """Whether a file binds an attribute on objects that may be of a class, outside the class, or names it in a string."""
+    if is_quoted(looked, name):
+        return True
+    around = {id(node): owner for owner in classes(looked.loaded.tree) for node in walk(owner)}
+    for node in names_of(looked.loaded.tree, name, (ast.Attribute,)):
+        owner = around.get(id(node))
+        if isinstance(node.ctx, ast.Load) or owner is class_.node:
+            continue
+        own = owner is not None and is_own_attribute(node, name)
+        if not own or owner is None or related(sites, home, class_, owner.name):
+            return True
+    return False
+
+
+def related(sites: CallSites, home: Looked, class_: ClassFacts, other: str) -> bool:
+    """Whether a class has one of its bases' names. One that derives from it keeps its constructions from being known."""
+    names = {base.name for base in lineage(class_)[1:]}
+    for base in (base for each in lineage(class_) for base in each.bases if is_imported(base)):
+        found = sites.files.reach.find(home.path, base)
+        if found is not None and found.kind == "class":
+            names |= {short for _, short in sites.files.reach.ancestors(found)}
+    return other in names - _MODULE
+
+
+def makes_own(call: ast.Call) -> bool:
+    """Whether a call in a class makes another object of it: `cls(...)`, `type(self)(...)`, `self.__class__(...)`."""
+    function = call.func
+    if isinstance(function, ast.Call):
+        return last_name(function.func) == "type"
+    return last_name(function) in ("cls", "__class__")
+
+
+def is_handed_on(sites: CallSites, looked: Looked, home: Looked, name: str, calls: list[Site]) -> bool:
+    """Whether a file uses a class otherwise than by making objects: as a base, as a value."""
+    tree = looked.loaded.tree
+    plain = {id(site.call.func) for site in calls} | set(below_super(tree)) | set(in_types(tree))
+    for node in names_of(tree, name):
+        if id(node) in plain or (looked is home and not isinstance(node, ast.Name)):
+            continue
+        if looked is home or sites.callers.names(looked, node, home.path, name):
+            return True
+    return False
+
+
+def in_types(tree: ast.AST) -> Iterator[int]:
+    """What stands in annotations and in questions for a type, by identity."""
+    for node in walk(tree):
+        said: list[ast.expr | None] = []
+        if isinstance(node, (ast.arg, ast.AnnAssign)):
+            said = [node.annotation]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            said = [node.returns]
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("isinstance", "issubclass"):
+            said = [*node.args[1:]]
+        for part in said:
+            if part is not None:
+                yield from map(id, walk(part))

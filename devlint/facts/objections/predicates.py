@@ -1,0 +1,60 @@
+"""Predicates that try a name of torch, for what only some versions have.
+
+    def has_old_cells():
+        try:
+            torch.nn.backends.thnn.backend.LSTMCell
+            return True
+        except AttributeError:
+            return False
+
+What stands where such a function says yes runs with those versions alone. Asked before a finding is reported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
+
+if TYPE_CHECKING:
+    from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.events import ApiCall
+
+
+def is_tried_by_predicate(sites: CallSites, event: ApiCall) -> bool:
+    """Whether a name that torch lacks stands under a call of a function of the project that tries that very name."""
+    return any(
+        tries(body, event.qualname) for test in event.under.tests for name in called(test) for body in sites.named(name)
+    )
+
+
+def called(test: str) -> Iterator[str]:
+    """What a condition calls without arguments, as it is written."""
+    if test.startswith("not "):
+        return
+    try:
+        node = ast.parse(test, mode="eval").body
+    except SyntaxError:
+        return
+    parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
+    for part in parts:
+        if isinstance(part, ast.Call) and not part.args and not part.keywords:
+            yield ast.unparse(part.func)
+
+
+def tries(function: ast.AST, qualname: str) -> bool:
+    """Whether a function reads a name of torch, or a part of it, in a `try` with handlers, or asks whether it is there."""
+    for node in walk(function):
+        if isinstance(node, ast.Try) and node.handlers:
+            read = (n for statement in node.body for n in walk(statement) if isinstance(n, ast.Attribute))
+            if any(ast.unparse(n) == qualname for n in read):
+                return True
+        if isinstance(node, ast.Call) and last_name(node.func) == "hasattr" and len(node.args) == 2:
+            asked = node.args[1]
+            name = asked.value if isinstance(asked, ast.Constant) else None
+            if isinstance(name, str) and f"{ast.unparse(node.args[0])}.{name}" == qualname:
+                return True
+    return False

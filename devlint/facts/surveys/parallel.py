@@ -1,0 +1,458 @@
+"""Facts about several devices and several processes: wrapped modules, ranks as indices, device tensors in workers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from devlint.facts.events import Create, Move, Parallel, RankIndex, WorkerDevice
+from devlint.facts.surveys.outline import Outline, argument, dotted, is_open, method, own_nodes, parameters
+from devlint.facts.surveys.transfers import asks_for_device, may_be_cpu, moves
+from devlint.facts.values import CPU, NOTHING, Place, Value, may_be_accelerator
+from devlint.model import Origin
+
+_INIT = frozenset({"torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group"})
+_GET_RANK = frozenset({"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"})
+_TAKES_INDEX = frozenset(
+    {
+        "torch.cuda.set_device", "torch.cuda.device", "torch.accelerator.set_device_index", "torch.xpu.set_device",
+        "torch.npu.set_device", "torch.mlu.set_device", "torch.musa.set_device",
+    }
+)  # fmt: skip
+_SPAWNS = ("spawn(", "start_processes(", "mp.Process(", "multiprocessing.Process(")
+_BINDS = (
+    "set_device(", "set_device_index(", "set_device_idx(", "device_id=", "CUDA_VISIBLE_DEVICES", "torch.cuda.device(",
+    "device_index(", "Accelerator(", "deepspeed", "setup_ddp", "setup_distributed", "init_distributed_mode",
+)  # fmt: skip
+
+
+# -- wrapped modules --------------------------------------------------------------------------------------------------
+
+
+_EVERY_CARD = re.compile(r"(?:list\()?range\((?:0, )?torch\.cuda\.device_count\(\)\)\)?")
+
+
+def wrapped(o: Outline) -> Iterator[Parallel]:
+    flow = o.flow
+    chosen = "CUDA_VISIBLE_DEVICES" in flow.source.text
+    for node, values in flow.watched.items():
+        if not isinstance(node, ast.Call) or "self" in values or is_open(node):
+            continue
+        qualname = o.qualname(node.func) or ""
+        if not qualname.endswith("DataParallel"):
+            continue
+        ids = argument(node, "device_ids", 1)
+        module = values.get("module", values.get("0", NOTHING))
+        if ids is None or (isinstance(ids, ast.Constant) and ids.value is None):
+            continue
+        numbers = literal_ids(ids)
+        keyword = next((k for k in node.keywords if k.arg == "device_ids"), None)
+        flag = flow.span(keyword) if keyword is not None else None
+        operand = flow.operand(ids, values.get("device_ids", values.get("1", NOTHING)))
+        head = o.head(node, *module.because[:1])
+        if qualname.endswith("DistributedDataParallel"):
+            if len(numbers) > 1 or "device_count" in flow.text(ids):
+                yield Parallel(*head, "DistributedDataParallel", "several", operand, numbers, "", "", flag)
+            elif module.kind == "module" and module.device == CPU and not module.shared:
+                yield Parallel(*head, "DistributedDataParallel", "cpu-module", operand, numbers, "", "the CPU", flag)
+            elif numbers and not chosen:
+                yield Parallel(
+                    *o.head(node), "DistributedDataParallel", "same-card", operand, numbers, "", f"cuda:{numbers[0]}",
+                    flag,
+                )  # fmt: skip
+            elif isinstance(ids, ast.List) and len(ids.elts) == 1 and (name := dotted(ids.elts[0])) is not None:
+                because = None if asks_for_device(o, node) else may_be_cpu(o, name, node)
+                if because is not None:
+                    yield Parallel(
+                        *o.head(node, because),
+                        "DistributedDataParallel",
+                        "may-be-cpu",
+                        operand,
+                        numbers,
+                        "",
+                        name,
+                        flag,
+                    )
+            continue
+        if _EVERY_CARD.fullmatch(ast.unparse(ids)) and not any("cuda" in test for test in o.tests(node)):
+            yield Parallel(*o.head(node), "DataParallel", "every", operand, numbers, "", "", flag)
+        if not numbers:
+            continue
+        place = card_of(module)
+        if place is not None and place.card != numbers[0]:
+            expected = f"cuda:{numbers[0]}"
+            yield Parallel(*head, "DataParallel", "module-elsewhere", operand, numbers, expected, str(place), flag)
+        elif len(numbers) > 1 and not chosen:
+            yield Parallel(*o.head(node), "DataParallel", "literal", operand, numbers, "", "", flag)
+        yield from targets_elsewhere(o, node, numbers)
+
+
+def literal_ids(node: ast.expr) -> tuple[int, ...]:
+    """The numbers of `[0, 1]` and `range(4)`; none for what the code does not fix."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        numbers = [e.value for e in node.elts if isinstance(e, ast.Constant) and type(e.value) is int]
+        return tuple(numbers) if len(numbers) == len(node.elts) else ()
+    match = re.fullmatch(r"(?:list\()?range\((\d+)\)\)?", ast.unparse(node))
+    return tuple(range(int(match[1]))) if match and int(match[1]) <= 64 else ()
+
+
+def card_of(value: Value) -> Place | None:
+    """The one card that a value is surely on."""
+    if len(value.device) == 1:
+        (place,) = value.device
+        if isinstance(place, Place) and place.type == "cuda" and place.card is not None:
+            return place
+    return None
+
+
+def targets_elsewhere(o: Outline, wrapper: ast.Call, numbers: tuple[int, ...]) -> Iterator[Parallel]:
+    """`loss(net(x), y)` where `net` gives its output on one card and `y` was moved to another."""
+    statement = o.statement(wrapper)
+    if not (isinstance(statement, ast.Assign) and statement.value is wrapper and len(statement.targets) == 1):
+        return
+    name = dotted(statement.targets[0])
+    given = argument(wrapper, "output_device", 2)
+    output = given.value if isinstance(given, ast.Constant) and type(given.value) is int else numbers[0]
+    if name is None or (given is not None and not isinstance(given, ast.Constant)):
+        return
+    scope = o.scope(wrapper)
+    outputs = {
+        target.id
+        for node in own_nodes(scope)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and dotted(node.value.func) == name
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    places = {id(e.node): e for e in moves(o)}
+    for node in own_nodes(scope):
+        if not (isinstance(node, ast.Call) and len(node.args) == 2 and not node.keywords):
+            continue
+        first, second = node.args
+        if not (isinstance(first, ast.Name) and first.id in outputs):
+            continue
+        sources = o.assignments(second.id, second) if isinstance(second, ast.Name) else [second]
+        event = places.get(id(sources[0])) if len(sources) == 1 else None
+        if event is None or event.target is None:
+            continue
+        place = card_of(event.target)
+        if place is not None and place.card != output:
+            origin = Origin(o.flow.span(wrapper), f"its output is on cuda:{output}")
+            yield Parallel(
+                *o.head(second, origin), "DataParallel", "target-elsewhere", o.flow.operand(second, event.target),
+                numbers, f"cuda:{output}", str(place), None,
+            )  # fmt: skip
+
+
+# -- ranks ------------------------------------------------------------------------------------------------------------
+
+
+def ranks(o: Outline) -> Iterator[RankIndex]:
+    text = o.flow.source.text
+    if o.test:
+        return
+    if not any(word in text for word in _SPAWNS):
+        yield from global_ranks(o)
+    yield from never_set(o)
+    if not any(word in text for word in _BINDS) and "LOCAL_RANK" in text and "nccl" in text:
+        yield from unbound(o)
+
+
+def global_ranks(o: Outline) -> Iterator[RankIndex]:
+    """A rank among all processes where the index of a card belongs."""
+    seen: set[ast.AST] = set()
+    for place in indices(o):
+        if place in seen or o.loop(place) is not None:
+            continue
+        origin = rank_source(o, place, 0)
+        if origin is None:
+            continue
+        seen.add(place)
+        yield RankIndex(
+            *o.head(place, o.flow.origin(origin, "the rank among all processes of all machines")), "global-rank",
+            o.flow.text(place), local_rank(o, place), False,
+        )  # fmt: skip
+
+
+def indices(o: Outline) -> Iterator[ast.expr]:
+    """The expressions that stand where the index of a card belongs."""
+    for call in o.calls:
+        qualname = o.qualname(call.func) or ""
+        if qualname in _TAKES_INDEX:
+            yield from call.args[:1]
+        elif qualname == "torch.device":
+            if len(call.args) > 1:
+                yield call.args[1]
+            elif call.args and not isinstance(call.args[0], (ast.Constant, ast.JoinedStr)):
+                yield call.args[0]
+        elif method(call) in ("cuda", "to") and call.args:
+            yield call.args[0]
+        if qualname.endswith("DataParallel"):
+            ids = argument(call, "device_ids", 1)
+            if isinstance(ids, (ast.List, ast.Tuple)) and len(ids.elts) == 1:
+                yield ids.elts[0]
+        for keyword in call.keywords:
+            if keyword.arg == "device":
+                yield keyword.value
+        if method(call) == "format" and isinstance(call.func, ast.Attribute) and is_cuda_prefix(call.func.value):
+            yield from call.args[:1]
+    for node in ast.walk(o.tree) if "cuda:" in o.flow.source.text else ():
+        if isinstance(node, ast.JoinedStr) and len(node.values) == 2 and is_cuda_prefix(node.values[0]):
+            if isinstance(node.values[1], ast.FormattedValue):
+                yield node.values[1].value
+        elif isinstance(node, ast.BinOp) and is_cuda_prefix(node.left):
+            right = node.right
+            if isinstance(right, ast.Call) and isinstance(right.func, ast.Name) and right.func.id == "str":
+                yield from right.args[:1]
+            elif isinstance(node.op, ast.Mod):
+                yield right
+
+
+def never_set(o: Outline) -> Iterator[RankIndex]:
+    """`f"cuda:{self.gpu}"` in a class without bases that sets other attributes, but this one nowhere."""
+    if any(word in o.flow.source.text for word in ("setattr(", "__getattr__", "__dict__", "__slots__", "vars(")):
+        return
+    for place in indices(o):
+        path = dotted(place) or ""
+        class_ = o.nearest(place, ast.ClassDef)
+        if not path.startswith("self.") or path.count(".") != 1 or class_ is None:
+            continue
+        if class_.decorator_list or class_.keywords or any(dotted(base) != "object" for base in class_.bases):
+            continue
+        name = path[5:]
+        bound = {
+            getattr(n, "attr", getattr(n, "id", getattr(n, "name", None)))
+            for n in ast.walk(o.tree)
+            if isinstance(getattr(n, "ctx", None), ast.Store) or isinstance(n, (ast.FunctionDef, ast.ClassDef))
+        }
+        if name not in bound:
+            yield RankIndex(*o.head(place), "never-set", path, "", False)
+
+
+def is_cuda_prefix(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda:")
+
+
+def rank_source(o: Outline, node: ast.expr, depth: int) -> ast.expr | None:
+    """The expression that makes a value the global rank, None when it is not surely one."""
+    if isinstance(node, ast.Call):
+        if o.qualname(node.func) in _GET_RANK and not node.args and not node.keywords:
+            return node
+        if isinstance(node.func, ast.Name) and node.func.id == "int" and len(node.args) == 1:
+            return node if environment(o, node.args[0]) == "RANK" else None
+        return None
+    if isinstance(node, ast.IfExp):  # `int(os.environ["RANK"]) if "RANK" in os.environ else -1`
+        arms = [rank_source(o, arm, depth) or is_number(arm) for arm in (node.body, node.orelse)]
+        return next((arm for arm in arms if isinstance(arm, ast.expr)), None) if all(arms) else None
+    path = dotted(node)
+    if path is None or depth > 3:
+        return None
+    if path.rsplit(".", 1)[-1] in ("global_rank", "world_rank"):
+        known = [v for v in o.assignments(path, node) if v is not None]
+        if not known or all(rank_source(o, v, depth + 1) is not None for v in known):
+            return node
+        return None
+    values = o.assignments(path, node)
+    if not values:
+        return None
+    found: ast.expr | None = None
+    for value in values:
+        source = rank_source(o, value, depth + 1) if value is not None else None
+        if source is None and not (is_number(value) or (value is not None and reads_local(o, value))):
+            return None
+        found = found or source
+    return found
+
+
+def is_number(node: ast.expr | None) -> bool:
+    """A literal, which stands for "no process group": 0, -1, None."""
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
+
+
+def reads_local(o: Outline, node: ast.expr) -> bool:
+    """`int(os.environ.get("LOCAL_RANK", 0))`: right in one branch, which makes the other one wrong."""
+    return isinstance(node, ast.Call) and bool(node.args) and environment(o, node.args[0]) == "LOCAL_RANK"
+
+
+def environment(o: Outline, node: ast.expr) -> str | None:
+    """The variable that `os.environ["X"]`, `os.environ.get("X", ...)` or `os.getenv("X")` reads."""
+    if isinstance(node, ast.Subscript) and o.qualname(node.value) == "os.environ":
+        key = node.slice
+        return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+    if isinstance(node, ast.Call) and o.qualname(node.func) in ("os.environ.get", "os.getenv") and node.args:
+        key = node.args[0]
+        return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+    return None
+
+
+def local_rank(o: Outline, node: ast.AST) -> str:
+    """An expression for the rank within the machine: a name of the scope that holds it, else the variable itself."""
+    for scope in (o.scope(node), o.tree):
+        for child in own_nodes(scope):
+            if not isinstance(child, ast.Assign) or child.lineno >= getattr(node, "lineno", 0):
+                continue
+            target = child.targets[0]
+            if isinstance(target, ast.Name) and target.id.endswith("local_rank"):
+                return target.id
+    return 'int(os.environ["LOCAL_RANK"])'
+
+
+def unbound(o: Outline) -> Iterator[RankIndex]:
+    """A process group for NCCL in a file that uses the local rank as a card, and never makes that card current."""
+    inits = [c for c in o.calls if o.qualname(c.func) in _INIT]
+    if len(inits) != 1 or not any(is_local(o, place) for place in indices(o)):
+        return
+    call = inits[0]
+    backend = argument(call, "backend", 0)
+    if isinstance(backend, ast.Constant) and backend.value != "nccl":
+        return
+    statement = o.statement(call)
+    scope = o.scope(call)
+    name = getattr(scope, "name", None)
+    if statement is None or (name is not None and name not in {getattr(c.func, "id", None) for c in o.calls}):
+        return  # who calls it may choose the card before or after
+    for place in indices(o):
+        holder = o.statement(place)
+        if o.scope(place) is scope and holder is not None and isinstance(holder, ast.Assign) and is_local(o, place):
+            target = dotted(holder.targets[0])
+            value = holder.value
+            made = isinstance(value, ast.Call) and o.qualname(value.func) == "torch.device"
+            if target is not None and (made or isinstance(value, ast.JoinedStr)):
+                origin = o.flow.origin(call, "the process group is made here")
+                yield RankIndex(*o.head(holder, origin), "no-set-device", target, target, False)
+                return
+    yield RankIndex(
+        *o.head(statement), "no-set-device", o.flow.text(call.func), local_rank(o, call), True
+    )  # fmt: skip
+
+
+def is_local(o: Outline, node: ast.expr) -> bool:
+    """Whether an index is the local rank: by its name, or read from LOCAL_RANK."""
+    path = dotted(node)
+    if path is None:
+        return isinstance(node, ast.Call) and bool(node.args) and environment(o, node.args[0]) == "LOCAL_RANK"
+    values = [v for v in o.assignments(path, node) if v is not None]
+    return any("LOCAL_RANK" in o.flow.text(v) for v in values)
+
+
+# -- workers ----------------------------------------------------------------------------------------------------------
+
+
+def workers(o: Outline) -> Iterator[WorkerDevice]:
+    text = o.flow.source.text
+    if "spawn" not in text and "forkserver" not in text:
+        yield from forked(o)
+        yield from loaded(o)
+
+
+def loaded(o: Outline) -> Iterator[WorkerDevice]:
+    """Device tensors made by a data set or a `collate_fn`, unless every loader of the file works in its own process."""
+    flow = o.flow
+    if not works_elsewhere(o):
+        return
+    for event in flow.events.values():
+        if isinstance(event, Move):
+            place = event.target
+        elif isinstance(event, Create):
+            place = event.device
+        else:
+            continue
+        if place is None or not may_be_accelerator(place.device) or not isinstance(event.node, ast.Call):
+            continue
+        if isinstance(event, Create) and event.device is not None and event.device.made:
+            continue
+        function = o.function(event.node)
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        class_ = o.parent.get(function)
+        known = flow.classes.get(class_.name) if isinstance(class_, ast.ClassDef) else None
+        if known is not None and known.family == "Dataset" and function.name == "__getitem__":
+            where, name = "__getitem__", known.name
+        elif function.name in flow.collators and "worker_init" not in function.name:
+            where, name = "collate", function.name
+        else:
+            continue
+        if names_device(o, event, function) is None:
+            continue
+        if where == "__getitem__":
+            yield WorkerDevice(*o.head(event.node, *event.because[:1]), "__getitem__", name)
+        else:
+            yield WorkerDevice(*o.head(event.node, *event.because[:1]), "collate", name)
+
+
+def names_device(o: Outline, event: Move | Create, function: ast.AST) -> str | None:
+    """The accelerator that a move in a worker names; None where it follows its input, or the CPU unless asked."""
+    node = event.node
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(event, Move) and event.method != "to":
+        return event.method
+    given = event.target_node if isinstance(event, Move) else argument(node, "device")
+    if given is None:
+        return None
+    text = o.flow.text(given)
+    if isinstance(given, ast.Constant):
+        return text
+    path = dotted(given)
+    if path is None:
+        return text if "cuda" in text else None
+    values = o.assignments(path, given)
+    sources = [o.flow.text(v) for v in values if v is not None]
+    if any(word in s for s in sources for word in ("cuda", "accelerator", "xpu", "mps", "npu")):
+        return path
+    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and path in parameters(function):
+        return None
+    return None
+
+
+def works_elsewhere(o: Outline) -> bool:
+    """Whether a loader of the file has worker processes, or none is made here."""
+    loaders = [c for c in o.calls if (o.qualname(c.func) or "").endswith("DataLoader")]
+    if not loaders:
+        return True
+    for call in loaders:
+        number = argument(call, "num_workers", 5)
+        if is_open(call) or (number is not None and not (isinstance(number, ast.Constant) and number.value == 0)):
+            return True
+    return False
+
+
+def forked(o: Outline) -> Iterator[WorkerDevice]:
+    """`Process(target=f)` by the default start method, where `f` uses CUDA."""
+    text = o.flow.source.text
+    if "set_start_method" in text or "get_context" in text:
+        return
+    for call in o.calls:
+        qualname = o.qualname(call.func)
+        if qualname not in ("torch.multiprocessing.Process", "multiprocessing.Process"):
+            continue
+        target = argument(call, "target", 1)
+        name = target.id if isinstance(target, ast.Name) else None
+        used = uses_cuda(o, name) if name is not None else None
+        if used is not None and name is not None:
+            yield WorkerDevice(*o.head(call, o.flow.origin(used, "the process uses CUDA here")), "fork", name)
+
+
+def uses_cuda(o: Outline, name: str) -> ast.AST | None:
+    """The first use of CUDA in a function of the file or in what it names, constructed classes included."""
+    defined: dict[str, ast.AST] = {f.name: f for f in reversed(o.functions)}
+    defined.update({c.name: c for c in ast.walk(o.tree) if isinstance(c, ast.ClassDef)})
+    seen: set[str] = set()
+    pending = [name]
+    while pending:
+        current = pending.pop()
+        node = defined.get(current)
+        if current in seen or node is None:
+            continue
+        seen.add(current)
+        for child in ast.walk(node):
+            if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                if re.fullmatch(r"cuda(:\d*)?", child.value) and isinstance(
+                    o.parent.get(child), (ast.Call, ast.IfExp, ast.JoinedStr, ast.keyword)
+                ):
+                    return child
+            elif isinstance(child, ast.Call) and method(child) == "cuda":
+                return child
+            elif isinstance(child, ast.Name):
+                pending.append(child.id)
+    return None

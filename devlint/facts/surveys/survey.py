@@ -1,0 +1,118 @@
+"""Facts that need the shape of a whole file next to what the interpreter found: loops, processes, streams, start-up.
+
+Each survey has a gate, words and events that it cannot do without, because most files have nothing for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
+from devlint.facts.interpreter.flow import Flow
+from devlint.facts.surveys.checkpoints import loads_by_content
+from devlint.facts.surveys.gates import followed, required, type_tests
+from devlint.facts.surveys.outline import Outline
+from devlint.facts.surveys.parallel import ranks, workers, wrapped
+from devlint.facts.surveys.partners import partners
+from devlint.facts.surveys.startup import late_settings
+from devlint.facts.surveys.steps import drop_trained, loop_empties, loop_waits, retained
+from devlint.facts.surveys.streams import stream_uses
+from devlint.facts.surveys.transfers import early_reads, loop_moves, pins, round_trips, unpinned
+
+Survey = Callable[[Outline], Iterator[Event]]
+Gate = Callable[[ast.Module, Flow, str], bool]
+
+_RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
+_LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
+_ASKS = ("available(", ".cuda(", '"cuda', "'cuda", "torch.cuda.")
+
+
+def words(*any_of: str) -> Gate:
+    """The gate of a survey that needs one of these words."""
+    return lambda tree, flow, text: any(word in text for word in any_of)
+
+
+def moves_in_loops(tree: ast.Module, flow: Flow, text: str) -> bool:
+    return any(isinstance(e, Move) and e.in_loop for e in flow.events.values())
+
+
+def leaves_and_returns(tree: ast.Module, flow: Flow, text: str) -> bool:
+    return ".cpu()" in text and _LEAVES.search(text) is not None and _RETURNS.search(text) is not None
+
+
+def works_in_workers(tree: ast.Module, flow: Flow, text: str) -> bool:
+    if "Process(" in text and "cuda" in text:
+        return True
+    names = flow.collators | {"__getitem__"}
+    events = (e for e in flow.events.values() if isinstance(e, (Move, Create)))
+    return any(e.function.rsplit(".", 1)[-1] in names for e in events)
+
+
+def touches_early(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """Whether the visible devices are set, or something is computed for a default or a class body, in a file with CUDA."""
+    return "VISIBLE_DEVICES" in text or (any(word in text for word in _ASKS) and any(map(computes_early, tree.body)))
+
+
+def computes_early(node: ast.stmt) -> bool:
+    simple = (ast.Constant, ast.Name, ast.UnaryOp, ast.Attribute)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        defaults = (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None))
+        return any(not isinstance(d, simple) for d in defaults)
+    if isinstance(node, ast.ClassDef):
+        return any(
+            computes_early(child)
+            or (isinstance(child, (ast.Assign, ast.AnnAssign)) and not isinstance(child.value, simple))
+            for child in node.body
+        )
+    if isinstance(node, (ast.If, ast.Try)):
+        return any(map(computes_early, (*node.body, *node.orelse)))
+    return False
+
+
+def fixes_an_accelerator(tree: ast.Module, flow: Flow, text: str) -> bool:
+    return any(
+        isinstance(e, (CudaMethod, DeviceLiteral)) or (isinstance(e, ApiCall) and e.qualname.endswith("Tensor"))
+        for e in flow.events.values()
+        if getattr(e, "run_device", "") is None and e.function
+    )
+
+
+SURVEYS: tuple[tuple[Survey, Gate], ...] = (
+    (loop_moves, moves_in_loops),
+    (unpinned, words("non_blocking")),
+    (early_reads, words("non_blocking")),
+    (round_trips, leaves_and_returns),
+    (pins, words("pin_memory")),
+    (loop_waits, words(".backward(")),
+    (loop_empties, words("empty_cache")),
+    (retained, words(".backward(")),
+    (stream_uses, words(".stream(", "import stream")),
+    (wrapped, words("DataParallel")),
+    (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{")),
+    (workers, works_in_workers),
+    (late_settings, touches_early),
+    (partners, fixes_an_accelerator),
+    (loads_by_content, words("torch.load", "import load")),
+    (required, words("is_available")),
+    (type_tests, words(".type() == ", ".type() != ", ".type()==")),
+    (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
+)
+
+
+def survey(tree: ast.Module, flow: Flow, test: bool) -> None:
+    """Emit the events of every survey whose gate the file passes. `test`: the file is a test."""
+    if not flow.knows_torch:
+        return
+    text = flow.source.text
+    wanted = [run for run, gate in SURVEYS if gate(tree, flow, text)]
+    cold = any(isinstance(event, ColdTimer) for event in flow.events.values())
+    if not (wanted or cold):
+        return
+    outline = Outline(tree, flow, test)
+    for run in wanted:
+        for event in list(run(outline)):
+            flow.emit(event, *((event.is_call,) if isinstance(event, ApiCall) else ()))
+    if cold:
+        drop_trained(outline)

@@ -1,0 +1,67 @@
+"""How an expression refers to things: the name that it ends in, attributes of `self`, chains of calls, what a call gives."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devlint.facts.text.nodes import walk
+
+
+def is_property(node: ast.AST) -> bool:
+    """Whether a function is read like an attribute."""
+    return any(last_name(d) in ("property", "cached_property") for d in getattr(node, "decorator_list", ()))
+
+
+def is_static(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
+    """Whether a method is a static one."""
+    marks = getattr(node, "decorator_list", ())
+    return any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in marks)
+
+
+def is_private(name: str) -> bool:
+    """Whether a name says that only its own file, class or project uses it: `_helper`, not `__call__`."""
+    return name.startswith("_") and not name.startswith("__")
+
+
+def is_self_attribute(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def is_own_attribute(node: ast.AST, name: str) -> bool:
+    """Whether an expression is `self.name`."""
+    return is_self_attribute(node) and getattr(node, "attr", "") == name
+
+
+def given(call: ast.Call, parameter: str, position: int) -> list[ast.expr]:
+    """What a call passes for a parameter, as far as it shows."""
+    found = [k.value for k in call.keywords if k.arg == parameter]
+    if not found and 0 <= position < len(call.args):
+        found = [call.args[position]]
+    return found
+
+
+def chain(node: ast.expr) -> Iterator[ast.expr]:
+    """A chain of calls, attributes and subscripts from its end to its start; the elements of a tuple, too."""
+    while True:
+        yield node
+        if isinstance(node, ast.Call):
+            node = node.func
+        elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Await)):
+            node = node.value
+        else:
+            return
+
+
+def with_aliases(tree: ast.AST, names: set[str]) -> set[str]:
+    """Names, and the plain names that are given what has one of them: `model` of `model = self.model_`."""
+    found = set(names)
+    for node in walk(tree) if names else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and node.value.attr in names:
+            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return found
+
+
+def last_name(node: ast.expr) -> str:
+    """The name that an expression reads as in the end: `net` of `self.net`; empty for what is no name."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -1,0 +1,131 @@
+"""Signs in the text of accelerators and of the host: moves, calls of models, flags for cards, files that prepare data."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import (
+    last_name,
+)
+
+_DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
+_CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
+#: Methods that give host data, whatever they are called on.
+TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+HOST_LIBRARIES = frozenset(
+    {
+        "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cv2", "PIL", "skimage", "seaborn", "plotly", "librosa",
+        "soundfile", "nltk", "argparse", "pytest", "unittest", "networkx", "gym", "gymnasium",
+    }
+)  # fmt: skip
+#: Words in the name of something that is called whose result is likely a model's.
+_MODELS = ("model", "net", "policy", "actor", "critic", "encoder", "decoder", "generator", "discriminator", "module")
+#: Names of helpers that move what they are given: `batch_to_device(batch, device)`, `move_to_cuda(sample)`.
+_MOVER = re.compile(r"(?:^|_)(?:to|move|put|send|place|transfer)_(?:\w+_)?(?:device|cuda|gpu)(?:_|$)", re.IGNORECASE)
+#: Words in the path of files that read and prepare data.
+_DATA = frozenset(
+    {
+        "data", "dataset", "datasets", "dataloader", "dataloaders", "loader", "loaders", "transforms", "augment",
+        "augmentation", "augmentations", "preprocess", "preprocessing", "collate", "collator", "collators", "processors",
+    }
+)  # fmt: skip
+
+
+@lru_cache(64)
+def prepares_data(path: str) -> bool:
+    """Whether a file is by its name, or one of its two nearest folders, one that reads and prepares data."""
+    *folders, name = path.replace("\\", "/").lower().split("/")
+    stem = name.rpartition(".")[0]
+    return (
+        any(folder in _DATA for folder in folders[-2:]) or stem == "transform" or not _DATA.isdisjoint(stem.split("_"))
+    )
+
+
+def moves(call: ast.Call) -> bool:
+    """Whether a call reads like a move to an accelerator: `x.cuda()`, `x.to(device)`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in ("cuda", "xpu", "npu"):
+        return True
+    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+    return function.attr == "to" and first is not None and any(map(is_sign, walk(first)))
+
+
+def moved_after(tree: ast.AST, place: ast.AST) -> set[str]:
+    """The names whose values a tree moves to an accelerator in the rows after a place."""
+    row = getattr(place, "end_lineno", None) or 0
+    later = [n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row]
+    receivers = [getattr(call.func, "value", None) for call in later if moves(call)]
+    receivers += [call.args[0] for call in later if call.args and _MOVER.search(last_name(call.func)) is not None]
+    return {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
+
+
+def is_model_call(call: ast.Call) -> bool:
+    """Whether a call reads like that of a model: `model(x)`, `self.policy_net(state)`, `net.forward(x)`."""
+    function = call.func
+    while isinstance(function, ast.Attribute) and function.attr in ("forward", "module", "encode", "decode", "infer"):
+        function = function.value
+    return is_model_name(function.id if isinstance(function, ast.Name) else getattr(function, "attr", ""))
+
+
+@lru_cache(8)
+def uses_cards(text: str) -> bool:
+    """Whether a file puts anything on an accelerator, or where it is told: not one that only reads on the CPU."""
+    return (
+        "accelerator" in text
+        or ("cuda" in text and re.search(r"\bcuda\b", text) is not None)
+        or re.search(r"\.to\((?:\w+\.)*device\b", text) is not None
+    )
+
+
+def is_model_name(name: str) -> bool:
+    """Whether a name reads like that of a model, not of a class or of what makes, loads or saves one."""
+    words = name.lower().split("_")
+    verbs = ("get", "build", "make", "create", "load", "save", "init", "is", "has", "set", "print", "parse")
+    return (
+        not name[:1].isupper()
+        and words[0] not in verbs
+        and any(w.endswith(_MODELS) or w.startswith("net") for w in words)
+    )
+
+
+def runs_something(body: list[ast.stmt]) -> bool:
+    """Whether module-level code does more than import, define and name things."""
+    for node in body:
+        if isinstance(node, (ast.Try, ast.If)):
+            parts = [node.body, node.orelse, *(h.body for h in getattr(node, "handlers", ()))]
+            asks_name = isinstance(node, ast.If) and any(getattr(n, "id", "") == "__name__" for n in walk(node.test))
+            if asks_name or any(map(runs_something, parts)):
+                return True
+        elif isinstance(node, (ast.For, ast.While, ast.With)) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        ):
+            return True
+    return False
+
+
+def asks_for_card(test: ast.expr) -> bool:
+    """Whether a condition is a flag that says if there is an accelerator: `args.cuda`, `gpu_ids`, `device_id is not None`."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
+        test = test.left
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "len" and test.args:
+        test = test.args[0]
+    name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
+    return not _CARD_WORDS.isdisjoint(name.lower().split("_"))
+
+
+def is_sign(node: ast.AST) -> bool:
+    """Whether a piece of code handles devices: an attribute, a name, an argument, a text."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in _DEVICE_ATTRIBUTES
+    if isinstance(node, ast.Name):
+        return "device" in node.id.lower() or node.id in ("gpu", "cuda")
+    if isinstance(node, (ast.arg, ast.keyword)):
+        return node.arg is not None and "device" in node.arg
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda")
