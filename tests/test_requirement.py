@@ -233,6 +233,24 @@ def test_deprecated_name_is_right_where_the_project_pins_a_torch_that_has_no_oth
     assert "DEV306" not in run(*options).out
 
 
+ROWS = """
+    import numpy as np
+    import torch
+
+    def rows(x: torch.Tensor):
+        x = x.cuda()
+        return np.unique(x), x.numpy()
+"""
+
+
+@pytest.mark.parametrize(("torch", "found"), [("torch==0.4.1", 1), ("torch>=1.0", 2)])
+def test_tensors_that_a_pinned_torch_copies_for_numpy_itself_are_no_error(run: Run, torch: str, found: int) -> None:
+    Path("requirements.txt").write_text(torch)
+    Path("rows.py").write_text(textwrap.dedent(ROWS))
+    result = run("check", "rows.py", "--select", "DEV109", "--output-format", "concise")
+    assert result.out.count("DEV109") == found
+
+
 XPU = """
     import torch
 
@@ -279,3 +297,40 @@ def test_names_that_the_module_level_imports_are_reported_where_the_first_of_the
     Path("requirements.txt").write_text("torch>=2.0\n")
     found = run("check", "--no-cache", "--select", "DEV304", "--output-format", "concise", "a.py").out
     assert [line.split(": ")[0] for line in found.splitlines() if "DEV304" in line] == ["a.py:6:11"]
+
+
+VERSION = """
+    import torch
+    from .imports import has_xpu
+
+    def name():
+        there = has_xpu()
+        if there:
+            return torch.xpu.get_device_name()
+
+    def count():
+        if has_xpu():
+            return torch.xpu.device_count()
+"""
+
+
+@pytest.mark.parametrize(
+    ("asks", "found"),
+    [
+        ("is_torch_version('>=', '2.6') and torch.xpu.is_available()", 0),
+        ("not torch.__version__ < '2.6' and torch.xpu.is_available()", 0),
+        ("torch.xpu.is_available()", 2),
+    ],
+)
+def test_names_under_a_function_that_asks_for_torchs_version_are_of_that_version(
+    run: Run, asks: str, found: int
+) -> None:
+    Path("pyproject.toml").write_text("[project]\nname = 'pack'\ndependencies = ['torch>=2.2']\n")
+    Path("pack").mkdir()
+    Path("pack/__init__.py").touch()
+    Path("pack/imports.py").write_text(
+        f"import torch\nfrom .other import is_torch_version\ndef has_xpu():\n    return {asks}\n"
+    )
+    Path("pack/env.py").write_text(textwrap.dedent(VERSION))
+    result = run("check", "pack/env.py", "--no-cache", "--select", "DEV304", "--output-format", "concise")
+    assert result.out.count("DEV304") == found

@@ -182,10 +182,11 @@ class Meet(Event):
     loop_scope: Scope = field(default_factory=dict, repr=False)  # what is in scope there
     branch: Span | None = None  # the move of one of both operands in a branch that does not move the other one
     bound: Span | None = None  # `off` is a part of a host's batch: the assignment that gave it its name
+    unread: bool = False  # a call of something that cannot be read, and that its name says to need one device
 
     @property
     def certainty(self) -> Certainty:
-        return _certainty(self.level, self.off.value, self.other.value)
+        return "assume" if self.unread else _certainty(self.level, self.off.value, self.other.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ GUESS: Final = "computed"
 COMPUTED: Final = "computed from tensors here"
 #: Type name of what a loader yields that is an argument.
 BATCH: Final = "batch of an argument"
+#: Type name of what a condition asks for its device, and of which nothing else is known: most likely a tensor.
+TOLD: Final = "told by its device"
 #: Type name of what a condition tells to be no tensor.
 NO_TENSOR: Final = "no tensor"
 #: Type name of a list whose elements are known, but not how often and where each one is in it.

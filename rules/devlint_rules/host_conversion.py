@@ -59,7 +59,9 @@ class HostConversion(Rule[Use]):
     event = Use
 
     def suspects(self, event: Use, facts: Facts) -> bool:
-        return True
+        # up to 0.4.1 a tensor copied itself to the host for functions of numpy [torch/tensor.py, `__array__`]
+        by_itself = facts.torch_newest is not None and facts.torch_newest < (1, 0) and event.consumer != "numpy"
+        return not by_itself
 
     def judge(self, event: Use, site: Site) -> Finding | None:
         consumer = "`.numpy()`" if event.consumer == "numpy" else f"`{event.consumer}`"

@@ -46,6 +46,27 @@ def meetings(events: list[Event]) -> list[str]:
     return [event.operation for event in events if isinstance(event, Meet)]
 
 
+def test_package_below_src_is_found_from_the_tests_of_its_project(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": "",
+            "src/pack/__init__.py": "from pack.tools import mask\n",
+            "src/pack/tools.py": """
+                import torch
+                def mask(n):
+                    return torch.zeros(n, n)
+            """,
+            "tests/test_mask.py": """
+                import torch
+                from pack import mask
+                reveal_device(mask(3))
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path, "tests/test_mask.py")) == ["tensor on the CPU"]
+
+
 def test_function_of_another_file_gives_the_device_that_it_makes_its_tensor_on(tmp_path: Path) -> None:
     write(
         tmp_path,

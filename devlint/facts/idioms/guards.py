@@ -36,6 +36,8 @@ _AVAILABLE = {
 _ASKS = re.compile(r"\bis_(?:torch_)?(\w+)_available$")
 #: The classes of tensors of the CPU by dtype: no tensor elsewhere is an instance [torch/csrc/tensor/python_tensor.cpp].
 _LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor\Z")
+#: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
+_NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available.
@@ -112,6 +114,9 @@ def read(
                 condition.on_cpu.add(path)
             elif not any(n is None or n.startswith("torch.") or "Tensor" in n for n in named):
                 condition.no_tensor.add(path)
+            return condition
+        if name is not None and test.args and name.rpartition(".")[2] in _NO_TENSOR:
+            condition.no_tensor.add(source(test.args[0]))
             return condition
         if isinstance(test.func, ast.Attribute) and test.func.attr == "startswith" and test.args:
             _device_type(condition, test.func.value, test.args[0], evaluate, source)

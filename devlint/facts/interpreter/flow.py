@@ -89,6 +89,9 @@ class Flow(Loops):
         note_truth(self, node.test)
         self.guards = self.under(condition)
         self.place(condition.on_cpu, condition.has_device)
+        self.no_tensors(condition.no_tensor)
+        self.tensors_here(condition.else_no_tensor)
+        self.none_here(node.test, True)
 
     def try_(self, node: ast.Try) -> None:
         entry, guards = self.state.copy(), self.guards

@@ -17,6 +17,7 @@ from devlint.facts.values import (
     BATCH,
     CPU,
     NOTHING,
+    TOLD,
     UNKNOWN,
     Kind,
     Symbol,
@@ -81,8 +82,8 @@ class Moves(Attributes):
         if discarded and path is not None and result.type_name == "moved" and receiver.kind == "unknown":
             if self.is_called(path) or is_model_name(path.rsplit(".", 1)[-1]):  # a module, which moves in place
                 self.state.env[path] = replace(result, kind="module")
-        if receiver.type_name == "moved" and discarded:
-            # it moved before and may be a module, which moves in place
+        if receiver.type_name in ("moved", TOLD) and discarded:
+            # it moved before, or has a device, and may be a module, which moves in place
             if path is not None:
                 self.state.env[path] = result
             return result

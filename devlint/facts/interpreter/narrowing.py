@@ -15,6 +15,7 @@ from devlint.facts.values import (
     ACCELERATORS,
     CPU,
     NO_TENSOR,
+    TOLD,
     UNKNOWN,
     Place,
     Symbol,
@@ -124,7 +125,7 @@ class Narrowing(Subscripts):
             if value is not None and not value.device and path in has_device and path in self.state.env:
                 if value.kind != "unknown" and not value.is_tensor:
                     continue
-                told = Value("tensor", CPU, value.zero_dim)
+                told = Value("tensor", CPU, value.zero_dim, type_name=TOLD)
                 self.state.env[path] = told
                 changed[path] = (value, told)
                 continue

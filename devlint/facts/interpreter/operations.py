@@ -133,10 +133,12 @@ class Operations(Machine):
         operation: str,
         mixing: str | None,
         written: int | None = None,
+        unread: bool = False,
     ) -> Operand | None:
         """Emit a `Meet` for the first pair that torch refuses; the operand that is off is returned.
 
         `written`: index of the operand that the operation writes to (in place, `out=`), which is never excused.
+        `unread`: what is called is known by its name alone.
         """
         if mixing in (None, "copy", "none") or len(operands) < 2:
             return None
@@ -180,7 +182,7 @@ class Operations(Machine):
                     Origin(self.span(node), f"`{short(off.text)}` meets `{short(other.text)}` here"),
                     *because[:2],
                 )
-            self.emit_meet(node, how, operation, off, other, level, because, branch)
+            self.emit_meet(node, how, operation, off, other, level, because, branch, unread)
         return culprits[0][0]
 
     def note_kept(self, node: ast.expr, value: Value, other: Operand) -> None:
@@ -219,6 +221,7 @@ class Operations(Machine):
         level: Conflict,
         because: tuple[Origin, ...],
         branch: Span | None = None,
+        unread: bool = False,
     ) -> None:
         dropped = off.value.discarded
         if dropped is not None:
@@ -229,7 +232,7 @@ class Operations(Machine):
         bound = self.bound_at(off, first)
         event = Meet(
             self.span(node), node, because, self.guards, self.scope(), self.name, how, operation, off, other, level,
-            first, scope, branch, bound,
+            first, scope, branch, bound, unread,
         )  # fmt: skip
         made = off.value.made[0] if off.value.made else None
         # several callers may each give a helper what they made

@@ -29,6 +29,8 @@ class UnreadCalls(Objects):
 
     def note_unread(self, node: ast.Call, arguments: Arguments) -> None:
         """Emit a `Meet` for a call of something unknown whose name says that what it is given belongs on one device."""
+        if not self.assume:
+            return
         self.note_loss(node, arguments)
         self.note_inputs(node, arguments)
         self.note_part(node, arguments)
@@ -46,7 +48,7 @@ class UnreadCalls(Objects):
         if output.value.is_tensor and target.value.is_tensor:
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
             if left or self.parted(output.value, target.value) is not None:
-                self.meet(node, [output, target], "module", name, "exact")
+                self.meet(node, [output, target], "module", name, "exact", unread=True)
 
     def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
         """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""
@@ -59,13 +61,13 @@ class UnreadCalls(Objects):
             value = operand.value
             plain = value.made and value.device == CPU and value.zero_dim is False
             if moved and plain and _LENGTHS.search(operand.text) is None:
-                self.meet(node, [moved[0], operand], "module", name, "exact")
+                self.meet(node, [moved[0], operand], "module", name, "exact", unread=True)
 
     def note_part(self, node: ast.Call, arguments: Arguments) -> None:
         """`self.embed(torch.zeros(n, 3))` in a method of a module: a part of a class that cannot be read moves with it."""
         tensors = self.tensors(arguments)
         given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
-        if not given or self.host or not self.assume or self.owner is None:
+        if not given or self.host or self.owner is None:
             return
         if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
             return
@@ -74,4 +76,4 @@ class UnreadCalls(Objects):
         )
         part = self.operand(node.func, Value("module", HOME, because=because))
         for operand in given:
-            self.meet(node, [part, operand], "module", self.text(node.func), "exact")
+            self.meet(node, [part, operand], "module", self.text(node.func), "exact", unread=True)

@@ -30,12 +30,13 @@ _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 
 
 def is_no_alternative(sites: CallSites, event: Meet) -> bool:
-    """Whether the paths of a function that give tensors on two devices are those of different processes or devices."""
+    """Whether the paths of a function that give tensors on two devices are those of different processes or devices, or
+    one is for a placeholder of `torch.fx`."""
     function = sites.body(event.function) if event.how == "paths" else None
     if function is None:
         return False
     by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
-    return by_rank or is_under(function, event.node, "cpu")
+    return by_rank or any(is_under(function, event.node, word) for word in ("cpu", "is_torch_fx_proxy"))
 
 
 def is_made_for_host(sites: CallSites, event: Meet) -> bool:

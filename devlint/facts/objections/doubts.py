@@ -24,7 +24,7 @@ from devlint.facts.objections.flags import is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
-from devlint.facts.objections.predicates import is_tried_by_predicate
+from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import chain, last_name
@@ -101,6 +101,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return default_is_set(sites, legacy=True)
     if isinstance(event, ApiCall) and event.exists is False:
         return is_tried_by_predicate(sites, event)
+    if isinstance(event, ApiCall) and event.since is not None:
+        return is_under_version(sites, event)
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
         return is_set_by_subclass(sites, event.node, event.function)
     return False

@@ -1,4 +1,4 @@
-"""Predicates that try a name of torch, for what only some versions have.
+"""Predicates that try a name of torch, or ask for its version, for what only some versions have.
 
     def has_old_cells():
         try:
@@ -7,12 +7,14 @@
         except AttributeError:
             return False
 
-What stands where such a function says yes runs with those versions alone. Asked before a finding is reported.
+What stands where such a function says yes runs with those versions alone, also where a name keeps its answer. Asked
+before a finding is reported.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,11 +25,39 @@ if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.events import ApiCall
 
+_ASKS_VERSION = re.compile(r"(?:^|_)(?:torch|pytorch)_(?:version|greater|at_least|ge|gt)")
+
 
 def is_tried_by_predicate(sites: CallSites, event: ApiCall) -> bool:
     """Whether a name that torch lacks stands under a call of a function of the project that tries that very name."""
     return any(
         tries(body, event.qualname) for test in event.under.tests for name in called(test) for body in sites.named(name)
+    )
+
+
+def is_under_version(sites: CallSites, event: ApiCall) -> bool:
+    """Whether a name that is new stands under a call of a function of the project that asks for torch's version."""
+    around = sites.body(event.function)
+    names = {name for test in event.under.tests for name in (*called(test), *kept_answer(test, around))}
+    return any(asks_version(body) for name in names for body in sites.named(name))
+
+
+def kept_answer(test: str, around: ast.AST | None) -> Iterator[str]:
+    """What a function calls for the name that a condition is: `new = has_new()`, `if new:`."""
+    if around is None or not test.isidentifier():
+        return
+    for node in walk(around):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            if any(isinstance(target, ast.Name) and target.id == test for target in node.targets):
+                yield ast.unparse(node.value.func)
+
+
+def asks_version(function: ast.AST) -> bool:
+    """Whether a function compares the version of torch: `torch.__version__`, `is_torch_version(">=", "2.6")`."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == "__version__" and last_name(node.value) == "torch")
+        or (isinstance(node, ast.Call) and _ASKS_VERSION.search(last_name(node.func)) is not None)
+        for node in walk(function)
     )
 
 

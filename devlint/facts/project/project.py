@@ -455,7 +455,7 @@ class Reach:
         For a module of a package that is the directory that holds the package, and the root of the project, if one is
         seen: a folder between both may be a package without `__init__.py`. A script sees its own directory; the directories
         above it follow, up to one that looks like the root of a project, since that is where such scripts are started from:
-        also where that root is a package itself.
+        also where that root is a package itself. What is in the folder `src` of a project is installed beside its tests.
         """
         if folder not in self._roots:
             here, package = folder, False
@@ -472,6 +472,10 @@ class Reach:
                 found += above[1:]
             elif is_marked(above[-1]):
                 found += above[1:][-1:]
+            if is_marked(above[-1]):  # packages below `src` [packaging.python.org, "src layout vs flat layout"]
+                found += [
+                    below for below in (os.path.join(above[-1], "src"),) if below != here and os.path.isdir(below)
+                ]
             self._roots[folder] = found
         return self._roots[folder]
 
