@@ -227,6 +227,12 @@ class Call(Event):
     discarded: bool
     result: Value
 
+    @property
+    def certainty(self) -> Certainty:
+        """An index of a device, `x.get_device()`, is a fault where its tensor may be on the CPU."""
+        indices = (o.value for o in self.arguments.values() if o.value.kind == "index")
+        return "assume" if any(not value.device for value in indices) else "certain"
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceLiteral(Event):

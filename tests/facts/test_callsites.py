@@ -617,3 +617,23 @@ def test_a_new_tensor_is_read_in_the_file_that_makes_it(checked: Checked) -> Non
         "    a = torch.ones(3, dtype=torch.float32)\n    return overlap(a, b.cuda())\n"
     )
     assert checked({"overlap.py": overlap, "tools.py": tools}).crashes == []
+
+
+SAVE = """
+    import torch
+    from lib import build
+    def save(coords: torch.Tensor):
+        return coords.numpy()
+    def log(model, x, device):
+        angles = model(x.to(device))
+        if x.dim() > 1:
+            coords = build(angles[0]{host}, x[0]{host})
+            save(coords)
+        coords = build(angles[-1]{host}, 3)
+        return save(coords)
+"""
+
+
+@pytest.mark.parametrize(("host", "expected"), [(".cpu()", []), (".detach().cpu()", []), ("", ["DEV109"])])
+def test_what_is_computed_from_host_data_alone_is_host_data(checked: Checked, host: str, expected: list[str]) -> None:
+    assert codes(checked({"tools.py": SAVE.format(host=host)})) == expected

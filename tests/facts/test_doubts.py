@@ -325,3 +325,88 @@ def test_method_of_what_a_function_of_the_file_makes_is_not_left_over(checked: C
     files = {"pack/__init__.py": "", "pack/decoder.py": decoder, "pack/model.py": model}
     assert codes(checked(files, "pack/decoder.py")) == ["DEV102"]
     assert codes(checked({**files, "pack/model.py": "from pack.decoder import make\n"}, "pack/decoder.py")) == []
+
+
+ACTOR = """
+    import torch
+    from torch import nn
+    class Actor(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Linear(3, 2)
+        def act(self, observation):
+            with torch.no_grad():
+                return self.net(observation).numpy()
+"""
+
+
+@pytest.mark.parametrize(("script", "expected"), [("print(3)\n", []), ("device = 'cuda'\n", ["DEV109"])])
+def test_project_that_never_speaks_of_devices_may_read_with_numpy(
+    checked: Checked, script: str, expected: list[str]
+) -> None:
+    files = {"pyproject.toml": "", "pack/__init__.py": "", "pack/actor.py": ACTOR, "pack/train.py": script}
+    assert codes(checked(files, "pack/actor.py")) == expected
+
+
+DEBUG = """
+    import torch
+    from base import Base
+    class Trainer(Base):
+        def debug(self, batch, output):
+            boxes = batch["boxes"].detach().numpy()
+            return boxes, batch["meta"]["center"].detach().numpy()
+"""
+LOOP = """
+    import torch
+    class Base:
+        def run(self, loader, model):
+            for batch in loader:
+                for key in batch:
+                    if {test}:
+                        batch[key] = batch[key].to(self.device)
+                self.debug(batch, model(batch))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [('key != "meta"', 1), ('key not in ("meta", "names")', 1), ('key != "names"', 2), ('key == "meta"', 2)],
+)
+def test_entry_that_is_left_out_when_others_move_is_read_on_the_host(
+    checked: Checked, test: str, expected: int
+) -> None:
+    files = {"base.py": LOOP.format(test=test), "trainer.py": DEBUG}
+    assert len(codes(checked(files, "trainer.py"))) == expected
+
+
+def test_tensor_made_where_there_is_no_cuda_meets_none_of_it(checked: Checked) -> None:
+    text = """
+        import torch
+        def total(losses: list, loss: torch.Tensor):
+            if torch.cuda.is_available():
+                losses.append(torch.tensor([0]).cuda())
+            else:
+                losses.append(torch.tensor([0]))
+            return torch.cat([loss, torch.tensor([0]) if torch.cuda.is_available() else loss, losses[-1]])
+        def joined(loss: torch.Tensor):
+            if torch.cuda.is_available():
+                first = torch.zeros(1).cuda()
+            else:
+                first = torch.zeros(1)
+            return torch.cat([loss, first])
+    """
+    assert codes(checked({"tools.py": text})) == ["DEV102"]
+
+
+@pytest.mark.parametrize(("key", "expected"), [("task", []), ("0", ["DEV102"])])
+def test_entry_that_is_moved_before_it_is_used_is_where_the_other_is(
+    checked: Checked, key: str, expected: list[str]
+) -> None:
+    text = f"""
+        import torch
+        def rows(indices: dict, task: str, whole: torch.Tensor):
+            places = {{task: torch.LongTensor(each) for task, each in indices.items()}}
+            places[{key}] = places[task].to(whole.device)
+            return torch.index_select(whole, 0, places[task])
+    """
+    assert codes(checked({"tools.py": text})) == expected

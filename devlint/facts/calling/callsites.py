@@ -34,7 +34,7 @@ from devlint.facts.text.references import chain, given, is_private, last_name
 from devlint.facts.text.returned import returned
 from devlint.facts.text.roots import roots
 from devlint.facts.text.scan import FunctionScan, Site
-from devlint.facts.text.signs import moved_after, moves
+from devlint.facts.text.signs import TO_HOST, moved_after, moves
 from devlint.facts.values import may_be_accelerator
 from devlint.model import Origin, Span
 
@@ -259,6 +259,11 @@ class CallSites:
         return self._shows and not self.files.is_imported
 
     @property
+    def text(self) -> str:
+        """The checked file."""
+        return self._own.source.text
+
+    @property
     def imports(self) -> Mapping[str, str]:
         """What the names of the checked file are imported as."""
         return self._own.imports.names
@@ -396,18 +401,22 @@ class CallSites:
 
         Also where it is a part of a checkpoint, which is loaded into host memory for the most part.
         """
-        node: ast.expr = argument
         around = site.caller.node if site.caller is not None else looked.loaded.tree
         if is_of_checkpoint(around, argument) or is_left_of_batch(around, argument):
             return True
-        if isinstance(node, ast.Name):
-            scope = site.caller.node if site.caller is not None else looked.loaded.tree
-            bound = [n for n in walk(scope) if isinstance(n, ast.Assign) and assigns(n, node.id)]
-            if len(bound) != 1 or not isinstance(bound[0].targets[0], ast.Name):
-                return False
-            node = bound[0].value
-        if not isinstance(node, ast.Call):
+        if not isinstance(argument, ast.Name):
+            return isinstance(argument, ast.Call) and self._gives_host_data(looked, argument)
+        bound = [n for n in walk(around) if isinstance(n, ast.Assign) and assigns(n, argument.id)]
+        plain = all(isinstance(n.targets[0], ast.Name) for n in bound)
+        calls = [n.value for n in bound if isinstance(n.value, ast.Call)]
+        if not calls or not plain or len(calls) != len(bound):
             return False
+        return all(is_given_host_data(call) for call in calls) or (
+            len(calls) == 1 and self._gives_host_data(looked, calls[0])
+        )
+
+    def _gives_host_data(self, looked: Looked, node: ast.Call) -> bool:
+        """Whether all of the project that has the name of what is called returns host data."""
         name = last_name(node.func)
         *_, start = chain(node.func)
         outside = isinstance(start, ast.Name) and start.id in looked.loaded.imports.names
@@ -450,6 +459,14 @@ class CallSites:
                 if name.startswith(function.name + ".") and id(inner) not in done and inner not in pending
                 if any(encloses(inner.node, argument) for argument in arguments)
             ]
+
+
+def is_given_host_data(call: ast.Call) -> bool:
+    """Whether a call is given what is brought to the host, and nothing else but literals: `f(x.cpu(), y[0].cpu(), 3)`."""
+    given = [a for a in (*call.args, *(k.value for k in call.keywords)) if not isinstance(a, ast.Constant)]
+    return bool(given) and all(
+        any(isinstance(p, ast.Call) and getattr(p.func, "attr", "") in TO_HOST for p in chain(a)) for a in given
+    )
 
 
 def is_moved_later(site: Site, argument: ast.expr) -> bool:

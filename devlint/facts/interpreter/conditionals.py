@@ -105,6 +105,8 @@ class Conditionals(Assignments):
         if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
             self.bound_by_availability(then, otherwise)
             self.bound_by_availability(otherwise, then)
+            self.brought_back(then, otherwise)
+            self.brought_back(otherwise, then)
         if condition.else_on_cpu and not then.dead and not otherwise.dead:
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:
@@ -162,6 +164,15 @@ class Conditionals(Assignments):
                 continue
             if may_be_accelerator(a.device) and CPU_PLACE not in a.device and b.device == CPU:
                 self.state.env[path] = replace(value, made=())
+
+    def brought_back(self, then: State, otherwise: State) -> None:
+        """What `if use_cuda: y = y.cpu()` brings to the host is there after it: where the flag says no, it never left."""
+        for path, value in self.state.env.items():
+            back, rest = then.env.get(path), otherwise.env.get(path)
+            if back is None or rest is None or not value.is_tensor or not rest.is_tensor:
+                continue
+            if back.device == CPU and back.moved and len(rest.device) > 1 and CPU_PLACE in rest.device:
+                self.state.env[path] = back
 
     def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
         """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""

@@ -15,7 +15,7 @@ from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_static
+from devlint.facts.text.references import is_self_attribute, is_static
 from devlint.facts.text.returned import as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
@@ -206,12 +206,17 @@ class ModuleCalls(Moves):
         return self.guessed(node, arguments)
 
     def moves_inputs(self, class_: ClassFacts, method: str = "forward") -> bool:
-        """Whether a module's method puts its inputs on a device itself."""
+        """Whether a module's method, or one of its own that it calls, puts its inputs on a device itself."""
         known = class_.moving.get(method)
         if known is None:
+            class_.moving[method] = False  # for methods that call each other
             found = class_.method(method)
             own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
-            known = class_.moving[method] = own is None or any(child.attr in _PUTS for child in own.attributes)
+            known = own is None or any(child.attr in _PUTS for child in own.attributes)
+            if own is not None and not known:
+                called = {child.attr for child in own.attributes if is_self_attribute(child)}
+                known = any(class_.method(name) is not None and self.moves_inputs(class_, name) for name in called)
+            class_.moving[method] = known
         return known
 
     def scan_of(self, class_: ClassFacts) -> Scan:

@@ -68,7 +68,10 @@ class Subscripts(Methods):
                 return NOTHING  # `G.rendering_kwargs["scale"]`
             # several indices, or a slice among them, are for a tensor, or for an array, which a caller may well give
             is_tensor = is_of_tensor(key) and not (base.because and base.because[0].span in self.assumed)
-            return replace(base, kind="tensor", zero_dim=None) if is_tensor else base
+            if is_tensor:
+                return replace(base, kind="tensor", zero_dim=None)
+            counted = base.moved and isinstance(key, ast.Name) and self.is_count(key)
+            return replace(base, zero_dim=None) if counted else base  # an item of what a loop goes through
         if base.type_name == "size":
             if isinstance(key, ast.Slice):
                 return base
@@ -108,7 +111,8 @@ class Subscripts(Methods):
         return guesses.part(base)
 
     def is_item(self, node: ast.expr, value: Value) -> bool:
-        """Whether an index is one item of a tensor, `found[i]` or `i` of `for i in found`, which may well have no dimension.
+        """Whether an index is one item of a tensor, which may well have no dimension: `found[i]`, `found[i] + 1`, or `i` of
+        `for i in found`.
 
         An integer tensor without dimensions is read as an int, whatever its device [torch/csrc/autograd/
         python_variable_indexing.cpp].
@@ -117,6 +121,8 @@ class Subscripts(Methods):
             return False
         if value.type_name == TURN:
             return True
+        while isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
+            node = node.left
         if not isinstance(node, ast.Subscript):
             return False
         if isinstance(node.value, ast.Call) and last_name(node.value.func) in _SEVERAL:

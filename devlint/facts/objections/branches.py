@@ -23,6 +23,7 @@ from devlint.facts.text.signatures import default_of, parameter_of
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
 
+_OTHERS = re.compile(r"\b(?:mps|xpu|npu|accelerator|privateuse)")
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 
 
@@ -40,13 +41,26 @@ def is_no_alternative(sites: CallSites, event: Meet) -> bool:
 
 
 def is_made_for_host(sites: CallSites, event: Meet) -> bool:
-    """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`."""
+    """Whether what meets an accelerator's is made where a device is the CPU: `if x.device == torch.device("cpu"):`.
+
+    Also where there is no CUDA, in a file that knows of no other accelerator.
+    """
     function = sites.body(event.function)
     made = [creation.place for creation in event.off.value.made]
     if function is None or not made:
         return False
-    arms = [node for node in walk(function) if isinstance(node, ast.If) and asks_for_cpu(node.test)]
-    return all(any(holds(part, node) for arm in arms for part in arm.body) for node in made)
+    knows_others = _OTHERS.search(sites.text) is not None
+    arms: list[ast.stmt] = []
+    for node in walk(function):
+        if isinstance(node, ast.If):
+            arms += node.body if asks_for_cpu(node.test) else ()
+            arms += node.orelse if not knows_others and asks_for_cuda(node.test) else ()
+    return all(any(holds(part, node) for part in arms) for node in made)
+
+
+def asks_for_cuda(test: ast.expr) -> bool:
+    """Whether a condition is `torch.cuda.is_available()`."""
+    return isinstance(test, ast.Call) and ast.unparse(test.func) == "torch.cuda.is_available"
 
 
 def asks_for_cpu(test: ast.expr) -> bool:

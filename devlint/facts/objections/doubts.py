@@ -23,8 +23,10 @@ from devlint.facts.objections.branches import (
 from devlint.facts.objections.flags import is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.hooked import is_hooked
+from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
+from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import chain, last_name
@@ -45,6 +47,8 @@ TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
 HOPS = 4  # imports from a script to the checked file
 BESIDE = 6  # imported files of the same folder that are read
 READ = 80  # files whose imports are read to find the way
+#: Words of which a project has one that puts anything anywhere.
+_DEVICES = ("device", "cuda", "gpu", "accelerator", "mps", "xpu", "npu")
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
 _LEGACY = "torch.Tensor"
@@ -66,6 +70,12 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
         return True
+    if (
+        isinstance(event, Use)
+        and event.level == "assume"
+        and (is_silent_on_devices(sites) or is_left_out(sites, event))
+    ):
+        return True
     if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
         return True
     if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
@@ -82,6 +92,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_shown_alone(sites, event.function)
         ):
             return True
+    if isinstance(event, Meet) and is_entry_moved_before(sites, event):
+        return True
     if isinstance(event, Meet) and (is_copied_to_host(sites, event) or is_rehomed(sites, event)):
         return True
     if isinstance(event, Meet) and event.how in ("size", "copy") and stays_on_host(sites, event):
@@ -106,6 +118,14 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
         return is_set_by_subclass(sites, event.node, event.function)
     return False
+
+
+def is_silent_on_devices(sites: CallSites) -> bool:
+    """Whether nothing in a whole project speaks of devices: it computes on the host, where numpy may read what it will."""
+    root = sites.files.root
+    if not root or not is_marked(root) or re.search(rf"\b(?:{'|'.join(_DEVICES)})\b", sites.text) is not None:
+        return False
+    return not any(sites.files.mentioned_in(word) for word in _DEVICES)
 
 
 def stays_in_program(sites: CallSites, function: str) -> bool:
@@ -143,6 +163,19 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         return True
     calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(moves(call) and is_combined(call, event.node) for call in calls)
+
+
+def is_entry_moved_before(sites: CallSites, event: Meet) -> bool:
+    """Whether an entry whose key is a variable was moved before it met anything: `parts[key] = parts[key].to(device)`."""
+    entries = [o.node for o in (event.off, event.other) if isinstance(o.node, ast.Subscript)]
+    texts = {ast.unparse(node) for node in entries if not isinstance(node.slice, ast.Constant)}
+    function = sites.body(event.function) if texts else None
+    for node in walk(function) if function is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno <= getattr(event.node, "lineno", 0):
+            if any(isinstance(part, ast.Call) and moves(part) for part in chain(node.value)):
+                if any(isinstance(t, ast.Subscript) and ast.unparse(t) in texts for t in node.targets):
+                    return True
+    return False
 
 
 def is_of_array(sites: CallSites, event: Use) -> bool:
