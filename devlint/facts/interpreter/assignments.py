@@ -6,7 +6,7 @@ import ast
 from typing import cast
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import annotated_locals, batches, grown_lists, guesses
+from devlint.facts.idioms import batches, grown_lists, guesses, parts_of_arguments
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.operations import CPU_PLACE, symbol
@@ -88,7 +88,7 @@ class Assignments(Timing):
         if magic is not None:
             self.timed_by_magic(node, magic)
         elif node.value is not None:
-            value = annotated_locals.stated(self, node, self.evaluate(node.value))
+            value = parts_of_arguments.stated(self, node, self.evaluate(node.value))
             self.assign_target(node.target, value, node.value, node)
 
     def is_made_of_itself(self, name: str, source: ast.expr | None) -> bool:
@@ -109,6 +109,8 @@ class Assignments(Timing):
                 value = self.evidence_of(self.function).settled(target.id, value)
                 if guesses.is_guess(value) and self.is_made_of_itself(target.id, source):
                     value = guesses.tensor(value)
+            elif value.kind == "unknown":
+                value = parts_of_arguments.used(self, target, source, value)
             self.bind(target.id, self.named(target.id, value, target))
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target, value, source, statement)
@@ -360,10 +362,13 @@ class Assignments(Timing):
 
 
 def of_pair(source: ast.expr | None, target: ast.Tuple | ast.List, index: int) -> ast.expr | None:
-    """What `self.index = ...` gets in `self.a, self.b = [], []`; None for anything but new lists and dicts."""
+    """What `self.index = ...` gets in `self.a, self.b = [], []`, and `x` in `x, y = data.x, data.y`; None for anything
+    but new lists and dicts, and attributes."""
     if not isinstance(source, (ast.Tuple, ast.List)) or len(source.elts) != len(target.elts):
         return None
     part = source.elts[index]
+    if isinstance(target.elts[index], ast.Name):
+        return part if isinstance(part, ast.Attribute) else None
     return part if is_self_attribute(target.elts[index]) and isinstance(part, (ast.List, ast.Dict)) else None
 
 
