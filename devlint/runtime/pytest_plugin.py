@@ -163,7 +163,8 @@ def _open(config: pytest.Config, text: str | None) -> None:
 def _only_controls(config: pytest.Config) -> bool:
     """Whether this process only hands tests to the workers of xdist."""
     options = config.known_args_namespace
-    worker = hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ
+    # execnet starts a worker by `python -c`; a suite that a test of a worker starts has the variable, too, and is none
+    worker = hasattr(config, "workerinput") or ("PYTEST_XDIST_WORKER" in os.environ and sys.argv[:1] == ["-c"])
     return not worker and bool(getattr(options, "tx", None) or getattr(options, "numprocesses", None))
 
 

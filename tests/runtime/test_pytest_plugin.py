@@ -208,6 +208,15 @@ def test_workers_of_xdist_send_what_they_recorded(pytester: pytest.Pytester) -> 
     result.stdout.fnmatch_lines(["*test_measured.py:8: DEV401*", "*test_measured.py:13: DEV502 *4 times*"])
 
 
+def test_suite_that_a_test_in_a_worker_of_xdist_starts_has_workers_of_its_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xdist")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
+    pytester.makepyfile(test_suite=SUITE)
+    pytester.runpytest_subprocess("--devlint-device=sim:2", "-n2").assert_outcomes(passed=2)
+
+
 def test_importing_the_plugin_imports_no_torch() -> None:
     code = (
         "import sys; import devlint.runtime.pytest_plugin\n"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain, is_static, last_name
+from devlint.facts.text.references import chain, is_self_attribute, is_static, last_name
 from devlint.facts.text.signatures import Plain, default_of, parameter_of, positional_names
 from devlint.facts.values import Value
 
@@ -136,6 +136,33 @@ def reads_state(class_: ClassFacts, node: Plain, depth: int = 0) -> bool:
         if known is None or not is_no_tensor(known):
             return True
     return False
+
+
+def first_is_index(class_: ClassFacts) -> bool:
+    """Whether the first input of a module's `forward` is only an index, which may stay on the CPU: `self.table[t.long()]`."""
+    found = class_.method("forward")
+    plain = positional_names(found[1].args) if found is not None else []
+    return found is not None and len(plain) > 1 and only_indexes(class_, found[1], plain[1])
+
+
+def only_indexes(class_: ClassFacts, node: Plain, name: str, depth: int = 0) -> bool:
+    """Whether a name is read in brackets alone, or to make another name of it that is: `row = torch.round(t * self.steps)`."""
+    loads = [n for n in walk(node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    inside = {id(part) for n in walk(node) if isinstance(n, ast.Subscript) for part in walk(n.slice)}
+    for load in loads:
+        if id(load) in inside:
+            continue
+        made = [n for n in walk(node) if isinstance(n, ast.Assign) and any(part is load for part in walk(n.value))]
+        target = made[0].targets[0] if made and len(made[0].targets) == 1 else None
+        if not isinstance(target, ast.Name) or target.id == name or depth >= DEPTH:
+            return False
+        own = [n for n in walk(made[0].value) if is_self_attribute(n) and isinstance(n, ast.Attribute)]
+        known = [class_.attribute(n.attr) for n in own]
+        if any(value is not None and not is_no_tensor(value) and value.kind != "unknown" for value in known):
+            return False
+        if not only_indexes(class_, node, target.id, depth + 1):
+            return False
+    return bool(loads)
 
 
 def all_make_their_input(classes: Iterable[ClassFacts | None]) -> bool:

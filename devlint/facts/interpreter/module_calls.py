@@ -7,7 +7,7 @@ import ast
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import batches, guesses
-from devlint.facts.idioms.uses import holds_nothing, reads_state
+from devlint.facts.idioms.uses import first_is_index, holds_nothing, reads_state
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED
 from devlint.facts.interpreter.moves import Moves
@@ -88,6 +88,8 @@ class ModuleCalls(Moves):
                     for operand in checked:
                         if operand is not lead and operand.value.zero_dim is True:
                             continue  # a scalar combines with tensors anywhere
+                        if operand is lead and class_ is not None and first_is_index(class_):
+                            continue
                         known = id(operand.node) in inputs and (placed or is_encoded(operand.value))
                         other = lead is None or lead.value.device != operand.value.device
                         if class_ is None and other and not known:

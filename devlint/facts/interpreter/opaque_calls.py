@@ -7,6 +7,7 @@ import ast
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
 from devlint.facts.idioms.placed import classes_of, is_left_on_host
+from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.idioms.uses import all_make_their_input
 from devlint.facts.interpreter.arguments import Arguments, CallArguments
 from devlint.facts.interpreter.operations import ENCODED
@@ -42,6 +43,9 @@ class OpaqueCalls(CallArguments):
             elsewhere = elsewhere or self.makes_its_input(node.func)
             if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
                 return guesses.guess(HOME, self.origin(node, BY_MODEL))
+        if guesses.is_guess(found) and not self.host and self.owner is not None:
+            if is_part(self, self.owner, node.func):  # type: ignore[arg-type]
+                return replace(found, kind="tensors")  # modules give tensors, or structures of them
         return found
 
     def encoded(self, node: ast.Call, arguments: Arguments) -> Value | None:
