@@ -38,6 +38,8 @@ _COUNTER = re.compile(
 _FOR_HOST = re.compile(
     r"len|size|shape|scale|factor|ratio|num|name|meta|info|path|file|text|tokens?_?types|epoch|step|(^|_)n(_|$)|(^|_)ids?$"
 )
+#: A move of some attributes of what loaders take their batches from: `data.to(device, "x", "y")`.
+_MOVES_PARTS = re.compile(r"\.to\([\w.]+, *[\"']\w+[\"']")
 _MOVED_HERE = "is moved here"
 #: Names of how many of something there are.
 _COUNT = re.compile(r"(^|_)(count|num|n)\Z|^(num|n)_")
@@ -75,6 +77,8 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
     if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
         return None
     if isinstance(iterated, ast.Name) and _is_gathered(machine, iterated.id):
+        return None
+    if _MOVES_PARTS.search(machine.source.text) is not None:
         return None
     batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
     if batch is None:

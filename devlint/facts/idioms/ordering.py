@@ -95,7 +95,11 @@ def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: 
             continue
         creation = entry.made[0]
         body = _body(machine)
-        if body is None or _replaced(path, body, creation.node, node, wrapped=False):
+        if (
+            body is None
+            or _replaced(path, body, creation.node, node, wrapped=False)
+            or _made_anew(body, creation, node)
+        ):
             continue
         origin = Origin(machine.span(node), f"`{path}` is moved to {describe(target.device)} here")
         state_at_once = (entry.type_name or "").rsplit(".", 1)[-1] in _STATE_AT_ONCE
@@ -167,6 +171,21 @@ def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: 
                 if wrapped or not mentions:
                     return True
     return False
+
+
+def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
+    """Whether the first that happens to the optimizer's name after a move is that another one gets it."""
+    name = next(
+        (
+            s.targets[0].id
+            for s in ast.walk(body)
+            if isinstance(s, ast.Assign) and s.value is creation.node and isinstance(s.targets[0], ast.Name)
+        ),
+        None,
+    )
+    later = [n for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name and n.lineno > move.lineno]
+    rows = sorted({n.lineno for n in later})
+    return bool(rows) and all(isinstance(n.ctx, ast.Store) for n in later if n.lineno == rows[0])
 
 
 def _stored(target: ast.expr) -> list[ast.expr]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from devlint.facts.events import Creation, Guards
 from devlint.facts.frozen import replace
+from devlint.facts.idioms.placeholders import is_empty
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.machine import State
 from devlint.facts.interpreter.operations import CPU_PLACE
@@ -209,16 +210,6 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
         replace(side, device=elsewhere, made=()) if side.device == elsewhere | CPU and side.made else side
         for side in sides
     ]
-
-
-def is_empty(creation: Creation) -> bool:
-    """Whether a tensor is made without elements, to stand for nothing: `torch.empty(0)`, `torch.tensor([])`."""
-    if len(creation.node.args) != 1:
-        return False
-    size = creation.node.args[0]
-    if isinstance(size, (ast.List, ast.Tuple)):
-        return not size.elts
-    return isinstance(size, ast.Constant) and size.value == 0 and creation.function not in FROM_DATA
 
 
 def is_literal(creation: Creation) -> bool:

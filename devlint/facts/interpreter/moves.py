@@ -59,6 +59,10 @@ class Moves(Attributes):
         if kind == "unknown" and self.statement_value is node and self.reads_like_input(operand.node):
             receiver, kind = Value("tensor", UNKNOWN), "tensor"
             operand = replace(operand, value=receiver)
+        if names_parts(arguments):
+            if self.path(operand.node) is not None:
+                self.forget(self.path(operand.node) or "")
+            return NOTHING
         target, node_of, only = self.move_target(node, operand, name, arguments)
         ordering.note_move(self, node, operand, target)
         if name == "type" and target is None:
@@ -274,6 +278,14 @@ def is_dtype(value: Value) -> bool:
     if value.kind == "namespace" and value.type_name is not None and value.type_name.startswith("torch."):
         return value.type_name[6:] in _DTYPES
     return False
+
+
+def names_parts(arguments: Arguments) -> bool:
+    """Whether a move says which attributes it is for: `data.to(device, "x", "edge_index")` moves these in place.
+
+    [torch_geometric/data/data.py, `BaseData.to`]
+    """
+    return any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in arguments.nodes[1:])
 
 
 def looks_like_device(node: ast.expr) -> bool:

@@ -114,6 +114,17 @@ _PREPARES = frozenset(
 )  # fmt: skip
 
 
+#: Packages with modules of their own.
+_OTHER_FRAMEWORKS = frozenset(
+    {"mlx", "flax", "haiku", "keras", "tensorflow", "paddle", "mindspore", "mxnet", "tinygrad", "equinox"}
+)
+
+
+def _is_foreign(base: str) -> bool:
+    """Whether a base is a class of another framework, or of an `nn` that no import brings: `nn = importorskip("mlx.nn")`."""
+    return base == "nn.Module" or base.partition(".")[0] in _OTHER_FRAMEWORKS
+
+
 def _family(
     bases: tuple[str, ...],
     local: tuple[ClassFacts, ...],
@@ -130,6 +141,8 @@ def _family(
     last = [b.rsplit(".", 1)[-1] for b in bases]
     if any(name.endswith(("Dataset", "Datasets")) for name in last):
         return "Dataset"
+    if any(map(_is_foreign, bases)):
+        return None
     if "forward" in methods and bases and not any(name.endswith(("Function", "Transform")) for name in last):
         return "Module"
     if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
