@@ -36,7 +36,10 @@ def collect_class(node: ast.ClassDef, classes: Mapping[str, ClassFacts], imports
     bases = tuple(filter(None, (qualified(base, imports) for base in node.bases)))
     local = tuple(classes[b] for b in bases if b in classes)
     methods = {n.name: n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
-    class_ = ClassFacts(node, node.name, _family(bases, local, methods, node), bases, local, methods)
+    foreign = any(_is_foreign(base, imports) for base in bases)
+    family = _family(bases, local, methods, node)
+    family = None if foreign and family == "Module" else family
+    class_ = ClassFacts(node, node.name, family, bases, local, methods)
     class_.properties = {
         name
         for name, method in methods.items()
@@ -120,9 +123,9 @@ _OTHER_FRAMEWORKS = frozenset(
 )
 
 
-def _is_foreign(base: str) -> bool:
+def _is_foreign(base: str, imports: Imports) -> bool:
     """Whether a base is a class of another framework, or of an `nn` that no import brings: `nn = importorskip("mlx.nn")`."""
-    return base == "nn.Module" or base.partition(".")[0] in _OTHER_FRAMEWORKS
+    return (base == "nn.Module" and not imports.stars) or base.partition(".")[0] in _OTHER_FRAMEWORKS
 
 
 def _family(
@@ -141,8 +144,6 @@ def _family(
     last = [b.rsplit(".", 1)[-1] for b in bases]
     if any(name.endswith(("Dataset", "Datasets")) for name in last):
         return "Dataset"
-    if any(map(_is_foreign, bases)):
-        return None
     if "forward" in methods and bases and not any(name.endswith(("Function", "Transform")) for name in last):
         return "Module"
     if any(name in ("Module", "LightningModule", "PreTrainedModel", "ModelMixin") for name in last):
