@@ -10,7 +10,7 @@ from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.operations import symbol
 from devlint.facts.interpreter.registration import is_made_here, reads
-from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import is_self_attribute, last_name
@@ -77,10 +77,22 @@ class Objects(Entry):
         if not class_.is_module:
             spoiled -= self.always_made_here(class_, spoiled)
             spoiled -= self.moved_with_object(class_, spoiled)
+            spoiled |= self.set_by_bases(class_)
         for attribute in spoiled:
             known = class_.attributes.get(attribute)
             if known is not None and known.kind != "module":
                 class_.attributes[attribute] = NOTHING
+
+    def set_by_bases(self, class_: ClassFacts) -> set[str]:
+        """The attributes that methods of its bases in this file assign: `super().to(device)` moves what the base knows."""
+        return {
+            store.attr
+            for base in lineage(class_)[1:]
+            for name, method in base.methods.items()
+            if name != "__init__" and (own := self.scan.functions.get(id(method))) is not None
+            for store in own.stores
+            if is_self_attribute(store)
+        }
 
     def moved_with_object(self, class_: ClassFacts, names: set[str]) -> set[str]:
         """Of the attributes that methods assign, those that a method moves and nothing else does; they are where it says.
