@@ -302,6 +302,12 @@ class Register(Event):
     reassigned: bool
     appended: bool
 
+    @property
+    def certainty(self) -> Certainty:
+        """An argument that is kept as it is may be a parameter, which registers itself."""
+        kept = isinstance(self.value.node, ast.Name) and not self.value.value.made
+        return "assume" if kept and any("is an argument" in o.text for o in self.value.value.because[:1]) else "certain"
+
 
 @dataclass(frozen=True, slots=True)
 class Clock(Event):
