@@ -320,6 +320,8 @@ VERSION = """
         ("is_torch_version('>=', '2.6') and torch.xpu.is_available()", 0),
         ("not torch.__version__ < '2.6' and torch.xpu.is_available()", 0),
         ("torch.xpu.is_available()", 2),
+        ("torch.__version__ < '2.6' and torch.xpu.is_available()", 2),
+        ("torch.__version__ >= '2.6'", 2),
     ],
 )
 def test_names_under_a_function_that_asks_for_torchs_version_are_of_that_version(

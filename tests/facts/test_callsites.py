@@ -634,6 +634,8 @@ SAVE = """
 """
 
 
-@pytest.mark.parametrize(("host", "expected"), [(".cpu()", []), (".detach().cpu()", []), ("", ["DEV109"])])
+@pytest.mark.parametrize(
+    ("host", "expected"), [(".cpu()", []), (".detach().cpu()", []), (".cpu().to(device)", ["DEV109"]), ("", ["DEV109"])]
+)
 def test_what_is_computed_from_host_data_alone_is_host_data(checked: Checked, host: str, expected: list[str]) -> None:
     assert codes(checked({"tools.py": SAVE.format(host=host)})) == expected

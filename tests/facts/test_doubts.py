@@ -410,3 +410,63 @@ def test_entry_that_is_moved_before_it_is_used_is_where_the_other_is(
             return torch.index_select(whole, 0, places[task])
     """
     assert codes(checked({"tools.py": text})) == expected
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        ("pass", []),
+        ("places = {t: torch.LongTensor(each) for t, each in indices.items()}", ["DEV102"]),
+        ("places[task] = torch.LongTensor([1])", ["DEV102"]),
+    ],
+)
+def test_entry_that_is_made_anew_after_its_move_is_where_it_was_made(
+    checked: Checked, between: str, expected: list[str]
+) -> None:
+    text = f"""
+        import torch
+        def rows(indices: dict, task: str, whole: torch.Tensor):
+            places = {{t: torch.LongTensor(each) for t, each in indices.items()}}
+            places[task] = places[task].to(whole.device)
+            {between}
+            return torch.index_select(whole, 0, places[task])
+    """
+    assert codes(checked({"tools.py": text})) == expected
+
+
+def test_entry_that_is_moved_on_one_path_only_is_not_moved(checked: Checked) -> None:
+    text = """
+        import torch
+        def rows(indices: dict, task: str, whole: torch.Tensor, flag: bool):
+            places = {t: torch.LongTensor(each) for t, each in indices.items()}
+            if flag:
+                places[task] = places[task].to(whole.device)
+            return torch.index_select(whole, 0, places[task])
+    """
+    assert codes(checked({"tools.py": text})) == ["DEV102"]
+
+
+def test_condition_outside_of_a_loop_leaves_no_entry_out(checked: Checked) -> None:
+    base = """
+        import torch
+        class Base:
+            def run(self, loader, model, mode):
+                if mode != "boxes":
+                    model.to(self.device)
+    """
+    assert len(codes(checked({"base.py": base, "trainer.py": DEBUG}, "trainer.py"))) == 2
+
+
+def test_loop_that_goes_on_at_an_entry_leaves_it_out(checked: Checked) -> None:
+    base = """
+        import torch
+        class Base:
+            def run(self, loader, model):
+                for batch in loader:
+                    for key in batch:
+                        if key == "meta":
+                            continue
+                        batch[key] = batch[key].to(self.device)
+                    self.debug(batch, model(batch))
+    """
+    assert len(codes(checked({"base.py": base, "trainer.py": DEBUG}, "trainer.py"))) == 1

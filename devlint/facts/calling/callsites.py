@@ -21,7 +21,7 @@ from devlint.facts.events import Event, Meet, Move, Operand, Register, Use
 from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
-from devlint.facts.objections.doubts import needs_caller, refuted
+from devlint.facts.objections.doubts import is_silent_on_devices, needs_caller, refuted
 from devlint.facts.objections.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.objections.unmoved import is_never_moved
 from devlint.facts.project.project import Loaded, Reach
@@ -41,6 +41,8 @@ from devlint.model import Origin, Span
 DEPTH = 3  # functions that pass an argument on to the next
 AGAIN = Said("unknown", name="again")  # a function that calls itself adds nothing
 RUNS = 60  # functions that are interpreted for one checked file
+#: How texts begin that name an accelerator.
+_CARDS = ("cuda", "xpu", "mps", "npu")
 #: Names of what a file of saved tensors holds, as a program gets it.
 _CHECKPOINT = re.compile(r"state_?dict|check_?point|ckpt", re.IGNORECASE)
 
@@ -258,6 +260,11 @@ class CallSites:
         """Whether who calls the functions of the checked file is in it: an example that no file of the project imports."""
         return self._shows and not self.files.is_imported
 
+    @cached_property
+    def is_silent_on_devices(self) -> bool:
+        """Whether nothing in the project speaks of devices."""
+        return is_silent_on_devices(self)
+
     @property
     def text(self) -> str:
         """The checked file."""
@@ -463,10 +470,22 @@ class CallSites:
 
 def is_given_host_data(call: ast.Call) -> bool:
     """Whether a call is given what is brought to the host, and nothing else but literals: `f(x.cpu(), y[0].cpu(), 3)`."""
-    given = [a for a in (*call.args, *(k.value for k in call.keywords)) if not isinstance(a, ast.Constant)]
-    return bool(given) and all(
-        any(isinstance(p, ast.Call) and getattr(p.func, "attr", "") in TO_HOST for p in chain(a)) for a in given
-    )
+    every = [*call.args, *(k.value for k in call.keywords)]
+    given = [a for a in every if not isinstance(a, ast.Constant)]
+    if any(isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.startswith(_CARDS) for n in every):
+        return False
+    return bool(given) and all(map(ends_on_host, given))
+
+
+def ends_on_host(node: ast.expr) -> bool:
+    """Whether a chain of calls brings its object to the host, and nowhere else after that."""
+    for part in chain(node):
+        if isinstance(part, ast.Call):
+            if moves(part):
+                return False
+            if getattr(part.func, "attr", "") in TO_HOST:
+                return True
+    return False
 
 
 def is_moved_later(site: Site, argument: ast.expr) -> bool:

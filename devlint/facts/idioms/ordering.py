@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
 from devlint.facts.frozen import replace
-from devlint.facts.text.nodes import holds
+from devlint.facts.text.nodes import blocks, holds
 from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -183,9 +183,14 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
         ),
         None,
     )
-    later = [n for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name and n.lineno > move.lineno]
-    rows = sorted({n.lineno for n in later})
-    return bool(rows) and all(isinstance(n.ctx, ast.Store) for n in later if n.lineno == rows[0])
+    for block in blocks(body):
+        at = next((place for place, statement in enumerate(block) if holds(statement, move)), len(block))
+        for statement in block[at + 1 :]:
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement)):
+                targets = statement.targets if isinstance(statement, ast.Assign) else []
+                anew = any(isinstance(t, ast.Name) and t.id == name for t in targets)
+                return anew and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement.value))  # type: ignore[attr-defined]
+    return False
 
 
 def _stored(target: ast.expr) -> list[ast.expr]:

@@ -148,7 +148,8 @@ def first_is_index(class_: ClassFacts) -> bool:
 def only_indexes(class_: ClassFacts, node: Plain, name: str, depth: int = 0) -> bool:
     """Whether a name is read in brackets alone, or to make another name of it that is: `row = torch.round(t * self.steps)`."""
     loads = [n for n in walk(node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
-    inside = {id(part) for n in walk(node) if isinstance(n, ast.Subscript) for part in walk(n.slice)}
+    slices = [n.slice for n in walk(node) if isinstance(n, ast.Subscript)]
+    inside = {id(part) for each in slices if is_plain_index(each) for part in walk(each)}
     for load in loads:
         if id(load) in inside:
             continue
@@ -163,6 +164,11 @@ def only_indexes(class_: ClassFacts, node: Plain, name: str, depth: int = 0) -> 
         if not only_indexes(class_, node, target.id, depth + 1):
             return False
     return bool(loads)
+
+
+def is_plain_index(node: ast.expr) -> bool:
+    """Whether nothing of the object's own is called, or read, to make an index: `t`, `t.long()`, `torch.round(t) + 1`."""
+    return not any(is_self_attribute(part) for part in walk(node))
 
 
 def all_make_their_input(classes: Iterable[ClassFacts | None]) -> bool:

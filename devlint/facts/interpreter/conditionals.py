@@ -105,8 +105,10 @@ class Conditionals(Assignments):
         if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
             self.bound_by_availability(then, otherwise)
             self.bound_by_availability(otherwise, then)
-            self.brought_back(then, otherwise)
-            self.brought_back(otherwise, then)
+            if isinstance(node.test, ast.UnaryOp):
+                self.brought_back(otherwise, then)
+            else:
+                self.brought_back(then, otherwise)
         if condition.else_on_cpu and not then.dead and not otherwise.dead:
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
@@ -39,6 +40,7 @@ _MODEL_INPUTS = frozenset(
         "input_features", "pixel_mask", "encoder_hidden_states",
     }
 )  # fmt: skip
+_DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
 
@@ -88,7 +90,7 @@ class ModuleCalls(Moves):
                     for operand in checked:
                         if operand is not lead and operand.value.zero_dim is True:
                             continue  # a scalar combines with tensors anywhere
-                        if operand is lead and class_ is not None and first_is_index(class_):
+                        if operand is lead and operand.value.device == CPU and self.takes_index(class_):
                             continue
                         known = id(operand.node) in inputs and (placed or is_encoded(operand.value))
                         other = lead is None or lead.value.device != operand.value.device
@@ -207,19 +209,39 @@ class ModuleCalls(Moves):
             return receiver
         return self.guessed(node, arguments)
 
+    def takes_index(self, class_: ClassFacts | None) -> bool:
+        """Whether a module of the project only indexes with its first input."""
+        if class_ is None:
+            return False
+        known = self._indexing.get(class_.name)
+        if known is None:
+            known = self._indexing[class_.name] = first_is_index(class_)
+        return known
+
+    @cached_property
+    def _indexing(self) -> dict[str, bool]:
+        return {}  # by the name of a class
+
     def moves_inputs(self, class_: ClassFacts, method: str = "forward") -> bool:
-        """Whether a module's method, or one of its own that it calls, puts its inputs on a device itself."""
+        """Whether a module's method, or one of its own that it hands something, puts its inputs on a device itself."""
         known = class_.moving.get(method)
         if known is None:
-            class_.moving[method] = False  # for methods that call each other
-            found = class_.method(method)
-            own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
-            known = own is None or any(child.attr in _PUTS for child in own.attributes)
-            if own is not None and not known:
-                called = {child.attr for child in own.attributes if is_self_attribute(child)}
-                known = any(class_.method(name) is not None and self.moves_inputs(class_, name) for name in called)
-            class_.moving[method] = known
+            known = class_.moving[method] = self.puts(class_, method, frozenset())
         return known
+
+    def puts(self, class_: ClassFacts, method: str, callers: frozenset[str]) -> bool:
+        """Whether a method, which `callers` call, moves anything. One that is not the first may bring things to the host."""
+        found = class_.method(method)
+        own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
+        wanted = _PUTS if not callers else _PUTS - {"cpu"}
+        if own is None or any(child.attr in wanted for child in own.attributes):
+            return not callers or found is not None
+        given = [call.func for call in own.calls if call.args or call.keywords]
+        called = {f.attr for f in given if isinstance(f, ast.Attribute) and is_self_attribute(f)}
+        further = callers | {method}
+        return len(further) <= _DEPTH and any(
+            self.puts(class_, name, further) for name in sorted(called - further) if class_.method(name) is not None
+        )
 
     def scan_of(self, class_: ClassFacts) -> Scan:
         """The scan of the file that defines a class."""

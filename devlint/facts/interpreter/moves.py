@@ -11,6 +11,7 @@ from devlint.facts.idioms import aliases, batches, guesses, ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import Attributes
 from devlint.facts.text.parameters import TENSOR_ONLY, fits_others, reads_like_device
+from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import is_model_call, is_model_name
 from devlint.facts.values import (
     ACCELERATORS,
@@ -59,11 +60,11 @@ class Moves(Attributes):
         if kind == "unknown" and self.statement_value is node and self.reads_like_input(operand.node):
             receiver, kind = Value("tensor", UNKNOWN), "tensor"
             operand = replace(operand, value=receiver)
-        if names_parts(arguments):
+        target, node_of, only = self.move_target(node, operand, name, arguments)
+        if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):
             if self.path(operand.node) is not None:
                 self.forget(self.path(operand.node) or "")
             return NOTHING
-        target, node_of, only = self.move_target(node, operand, name, arguments)
         ordering.note_move(self, node, operand, target)
         if name == "type" and target is None:
             if kind == "module" or not receiver.is_tensor:
@@ -86,8 +87,12 @@ class Moves(Attributes):
         if discarded and path is not None and result.type_name == "moved" and receiver.kind == "unknown":
             if self.is_called(path) or is_model_name(path.rsplit(".", 1)[-1]):  # a module, which moves in place
                 self.state.env[path] = replace(result, kind="module")
-        if receiver.type_name in ("moved", TOLD) and discarded:
-            # it moved before, or has a device, and may be a module, which moves in place
+        told = receiver.type_name == TOLD and path is not None
+        if discarded and told and (self.is_called(path or "") or is_model_name(last_name(operand.node))):
+            self.state.env[path or ""] = result
+            return result
+        if receiver.type_name == "moved" and discarded:
+            # it moved before and may be a module, which moves in place
             if path is not None:
                 self.state.env[path] = result
             return result

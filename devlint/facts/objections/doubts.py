@@ -28,7 +28,7 @@ from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.nodes import blocks, holds, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, returns_host_data
 from devlint.facts.text.signatures import parameter_of
@@ -48,7 +48,11 @@ HOPS = 4  # imports from a script to the checked file
 BESIDE = 6  # imported files of the same folder that are read
 READ = 80  # files whose imports are read to find the way
 #: Words of which a project has one that puts anything anywhere.
-_DEVICES = ("device", "cuda", "gpu", "accelerator", "mps", "xpu", "npu")
+_DEVICES = (
+    "device", "devices", "device_map", "to_device", "cuda", "use_cuda", "no_cuda", "gpu", "gpus", "use_gpu", "n_gpu",
+    "accelerator", "accelerate", "mps", "xpu", "npu", "Trainer", "lightning", "pytorch_lightning", "transformers",
+    "deepspeed", "ray",
+)  # fmt: skip
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
 _LEGACY = "torch.Tensor"
@@ -70,11 +74,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
         return True
-    if (
-        isinstance(event, Use)
-        and event.level == "assume"
-        and (is_silent_on_devices(sites) or is_left_out(sites, event))
-    ):
+    if isinstance(event, Use) and event.level == "assume" and (sites.is_silent_on_devices or is_left_out(sites, event)):
         return True
     if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
         return True
@@ -121,7 +121,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
 
 
 def is_silent_on_devices(sites: CallSites) -> bool:
-    """Whether nothing in a whole project speaks of devices: it computes on the host, where numpy may read what it will."""
+    """Whether no Python file of a project speaks of devices, or of what places models by itself: it computes on the host,
+    where numpy may read what it will."""
     root = sites.files.root
     if not root or not is_marked(root) or re.search(rf"\b(?:{'|'.join(_DEVICES)})\b", sites.text) is not None:
         return False
@@ -166,15 +167,29 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
 
 
 def is_entry_moved_before(sites: CallSites, event: Meet) -> bool:
-    """Whether an entry whose key is a variable was moved before it met anything: `parts[key] = parts[key].to(device)`."""
-    entries = [o.node for o in (event.off, event.other) if isinstance(o.node, ast.Subscript)]
-    texts = {ast.unparse(node) for node in entries if not isinstance(node.slice, ast.Constant)}
-    function = sites.body(event.function) if texts else None
-    for node in walk(function) if function is not None else ():
-        if isinstance(node, ast.Assign) and node.lineno <= getattr(event.node, "lineno", 0):
-            if any(isinstance(part, ast.Call) and moves(part) for part in chain(node.value)):
-                if any(isinstance(t, ast.Subscript) and ast.unparse(t) in texts for t in node.targets):
+    """Whether an entry whose key is a variable was moved just before: `parts[key] = parts[key].to(device)`.
+
+    In a block around its use, with nothing in between that binds the entry, its container or its key anew.
+    """
+    entry = event.off.node
+    if not isinstance(entry, ast.Subscript) or isinstance(entry.slice, ast.Constant):
+        return False
+    function, text = sites.body(event.function), ast.unparse(entry)
+    names = {node.id for node in walk(entry) if isinstance(node, ast.Name)}
+    for block in blocks(function) if function is not None else ():
+        at = next((place for place, statement in enumerate(block) if holds(statement, event.node)), 0)
+        for statement in reversed(block[:at]):
+            stored = [
+                t for node in walk(statement) for t in getattr(node, "targets", [getattr(node, "target", None)]) if t
+            ]
+            if any(isinstance(t, ast.Subscript) and ast.unparse(t) == text for t in stored):
+                value = statement.value if isinstance(statement, ast.Assign) else None
+                moved = value is not None and any(isinstance(p, ast.Call) and moves(p) for p in chain(value))
+                if moved:
                     return True
+                break
+            if any(isinstance(n, ast.Name) and n.id in names for t in stored for n in walk(t)):
+                break
     return False
 
 

@@ -10,11 +10,11 @@ Asked before a finding is reported.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, TypeGuard
 
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signs import moves
 
 if TYPE_CHECKING:
@@ -40,19 +40,38 @@ def keys(node: ast.expr) -> Iterator[str]:
 
 
 def leaves_out(tree: ast.AST, key: str) -> bool:
-    """Whether a file has a condition that a name is not a key, under which something moves."""
-    for node in walk(tree):
-        if isinstance(node, ast.If) and excludes(node.test, key):
-            if any(isinstance(part, ast.Call) and moves(part) for statement in node.body for part in walk(statement)):
-                return True
+    """Whether a file has a loop that moves what it goes through, but for one key."""
+    return any(isinstance(node, ast.For) and skips(node, key) for node in walk(tree))
+
+
+def skips(loop: ast.For, key: str) -> bool:
+    """Whether a loop moves where its name is not a key, or goes on where it is: `if name == "meta": continue`."""
+    names = {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    for node in walk(loop):
+        if not isinstance(node, ast.If):
+            continue
+        if excludes(node.test, key, names) and any(map(moves_something, node.body)):
+            return True
+        asks = ast.Compare(node.test.left, [ast.NotEq()], node.test.comparators) if is_equal(node.test) else None
+        if asks is not None and excludes(asks, key, names) and isinstance(node.body[-1], ast.Continue):
+            return any(map(moves_something, loop.body))
     return False
 
 
-def excludes(test: ast.expr, key: str) -> bool:
-    """Whether a condition, or a part of it that must hold, is `name != key` or `name not in (key, ...)`."""
+def is_equal(test: ast.expr) -> TypeGuard[ast.Compare]:
+    """Whether a condition is `a == b` or `a in b`."""
+    return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.In))
+
+
+def moves_something(statement: ast.stmt) -> bool:
+    return any(isinstance(part, ast.Call) and moves(part) for part in walk(statement))
+
+
+def excludes(test: ast.expr, key: str, names: Collection[str]) -> bool:
+    """Whether a condition, or a part of it that must hold, is `name != key` or `name not in (key, ...)`, of some names."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(excludes(part, key) for part in test.values)
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
+        return any(excludes(part, key, names) for part in test.values)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or last_name(test.left) not in names:
         return False
     right = test.comparators[0]
     named = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else [right]

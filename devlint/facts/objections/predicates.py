@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.events import ApiCall
 
-_ASKS_VERSION = re.compile(r"(?:^|_)(?:torch|pytorch)_(?:version|greater|at_least|ge|gt)")
+_ASKS_VERSION = re.compile(r"(?:^|_)(?:torch|pytorch)_(?:version|greater|at_least|ge|gt)(?:_|\Z)")
+#: What is there with an accelerator alone, whatever the version.
+_BACKENDS = ("torch.cuda.", "torch.xpu.", "torch.mps.", "torch.npu.", "torch.mtia.")
 
 
 def is_tried_by_predicate(sites: CallSites, event: ApiCall) -> bool:
@@ -39,7 +41,8 @@ def is_under_version(sites: CallSites, event: ApiCall) -> bool:
     """Whether a name that is new stands under a call of a function of the project that asks for torch's version."""
     around = sites.body(event.function)
     names = {name for test in event.under.tests for name in (*called(test), *kept_answer(test, around))}
-    return any(asks_version(body) for name in names for body in sites.named(name))
+    backend = event.qualname.startswith(_BACKENDS)
+    return any(asks_version(body, backend) for name in names for body in sites.named(name))
 
 
 def kept_answer(test: str, around: ast.AST | None) -> Iterator[str]:
@@ -52,13 +55,41 @@ def kept_answer(test: str, around: ast.AST | None) -> Iterator[str]:
                 yield ast.unparse(node.value.func)
 
 
-def asks_version(function: ast.AST) -> bool:
-    """Whether a function compares the version of torch: `torch.__version__`, `is_torch_version(">=", "2.6")`."""
-    return any(
-        (isinstance(node, ast.Attribute) and node.attr == "__version__" and last_name(node.value) == "torch")
-        or (isinstance(node, ast.Call) and _ASKS_VERSION.search(last_name(node.func)) is not None)
-        for node in walk(function)
-    )
+def asks_version(function: ast.AST, backend: bool) -> bool:
+    """Whether a function is true of new versions of torch alone: `torch.__version__ >= "2.6"`, `is_torch_version(">=", "2.6")`,
+    also where it gives False for old ones first. `backend`: and asks whether there is an accelerator.
+    """
+    if backend and not any(isinstance(n, ast.Attribute) and n.attr == "is_available" for n in walk(function)):
+        return False
+    turned = {id(part) for test in turned_down(function) for part in walk(test)}
+    for node in walk(function):
+        if isinstance(node, ast.Compare) and any(map(is_version, walk(node))):
+            wanted = (ast.Lt, ast.LtE) if id(node) in turned else (ast.Gt, ast.GtE)
+            if isinstance(node.ops[0], wanted):
+                return True
+        elif isinstance(node, ast.Call) and _ASKS_VERSION.search(last_name(node.func)) is not None:
+            first = node.args[0] if node.args else None
+            is_below = isinstance(first, ast.Constant) and str(first.value).startswith("<")
+            if is_below is (id(node) in turned):
+                return True
+    return False
+
+
+def turned_down(function: ast.AST) -> Iterator[ast.expr]:
+    """What a function must not find: `not test`, and the test of an `if` that gives False or raises."""
+    for node in walk(function):
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield node.operand
+        elif isinstance(node, ast.If):
+            first = node.body[0]
+            gives = first.value if isinstance(first, ast.Return) else None
+            if isinstance(first, ast.Raise) or (isinstance(gives, ast.Constant) and not gives.value):
+                yield node.test
+
+
+def is_version(node: ast.AST) -> bool:
+    """Whether an expression is `torch.__version__`."""
+    return isinstance(node, ast.Attribute) and node.attr == "__version__" and last_name(node.value) == "torch"
 
 
 def called(test: str) -> Iterator[str]:

@@ -125,7 +125,8 @@ _OTHER_FRAMEWORKS = frozenset(
 
 def _is_foreign(base: str, imports: Imports) -> bool:
     """Whether a base is a class of another framework, or of an `nn` that no import brings: `nn = importorskip("mlx.nn")`."""
-    return (base == "nn.Module" and not imports.stars) or base.partition(".")[0] in _OTHER_FRAMEWORKS
+    unbound = base == "nn.Module" and not imports.stars and not imports.mentions_torch
+    return unbound or base.partition(".")[0] in _OTHER_FRAMEWORKS
 
 
 def _family(

@@ -74,6 +74,15 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                 pending.append(part)
 
 
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Every list of statements below a node."""
+    for child in walk(node):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(child, name, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                yield block
+
+
 def holds(outer: ast.AST, inner: ast.AST) -> bool:
     """Whether a node is another one or stands somewhere below it."""
     return any(node is inner for node in walk(outer))
