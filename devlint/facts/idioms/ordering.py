@@ -186,11 +186,15 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
     for block in blocks(body):
         at = next((place for place, statement in enumerate(block) if holds(statement, move)), len(block))
         for statement in block[at + 1 :]:
-            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement)):
-                targets = statement.targets if isinstance(statement, ast.Assign) else []
-                anew = any(isinstance(t, ast.Name) and t.id == name for t in targets)
-                return anew and not any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(statement.value))  # type: ignore[attr-defined]
+            if name in _names(statement):
+                if not isinstance(statement, ast.Assign) or name in _names(statement.value):
+                    return False
+                return any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
     return False
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _stored(target: ast.expr) -> list[ast.expr]:
@@ -199,21 +203,17 @@ def _stored(target: ast.expr) -> list[ast.expr]:
 
 def _may_swap(path: str, body: ast.AST, creation: Creation, move: ast.Call) -> bool:
     """Whether the move can be put before the optimizer: two simple statements of one block, whose names are the same."""
-    for node in ast.walk(body):
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if not isinstance(block, list):
-                continue
-            simple = [s for s in block if isinstance(s, (ast.Expr, ast.Assign))]
-            makers = [s for s in simple if holds(s.value, creation.node)]
-            movers = [s for s in simple if s.value is move]
-            if makers and movers and makers[0].lineno < movers[0].lineno:
-                root = path.split(".", 1)[0]
-                used = {n.id for n in ast.walk(move) if isinstance(n, ast.Name)} - {root}
-                if isinstance(movers[0], ast.Assign) and ast.unparse(movers[0].targets[0]) != path:
-                    return False
-                if _replaced(path, body, creation.node, move, wrapped=True):
-                    return False
-                known = all(n in creation.scope and not _replaced(n, body, creation.node, move, True) for n in used)
-                return known or not used
+    for block in blocks(body):
+        simple = [s for s in block if isinstance(s, (ast.Expr, ast.Assign))]
+        makers = [s for s in simple if holds(s.value, creation.node)]
+        movers = [s for s in simple if s.value is move]
+        if makers and movers and makers[0].lineno < movers[0].lineno:
+            root = path.split(".", 1)[0]
+            used = {n.id for n in ast.walk(move) if isinstance(n, ast.Name)} - {root}
+            if isinstance(movers[0], ast.Assign) and ast.unparse(movers[0].targets[0]) != path:
+                return False
+            if _replaced(path, body, creation.node, move, wrapped=True):
+                return False
+            known = all(n in creation.scope and not _replaced(n, body, creation.node, move, True) for n in used)
+            return known or not used
     return False

@@ -62,8 +62,9 @@ class Moves(Attributes):
             operand = replace(operand, value=receiver)
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):
-            if self.path(operand.node) is not None:
-                self.forget(self.path(operand.node) or "")
+            whole = self.path(operand.node)
+            if whole is not None:
+                self.forget(whole)
             return NOTHING
         ordering.note_move(self, node, operand, target)
         if name == "type" and target is None:

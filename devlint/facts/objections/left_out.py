@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, last_name
@@ -52,15 +52,9 @@ def skips(loop: ast.For, key: str) -> bool:
             continue
         if excludes(node.test, key, names) and any(map(moves_something, node.body)):
             return True
-        asks = ast.Compare(node.test.left, [ast.NotEq()], node.test.comparators) if is_equal(node.test) else None
-        if asks is not None and excludes(asks, key, names) and isinstance(node.body[-1], ast.Continue):
+        if isinstance(node.body[-1], ast.Continue) and compares(node.test, key, names, (ast.Eq, ast.In)):
             return any(map(moves_something, loop.body))
     return False
-
-
-def is_equal(test: ast.expr) -> TypeGuard[ast.Compare]:
-    """Whether a condition is `a == b` or `a in b`."""
-    return isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.In))
 
 
 def moves_something(statement: ast.stmt) -> bool:
@@ -71,9 +65,13 @@ def excludes(test: ast.expr, key: str, names: Collection[str]) -> bool:
     """Whether a condition, or a part of it that must hold, is `name != key` or `name not in (key, ...)`, of some names."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return any(excludes(part, key, names) for part in test.values)
+    return compares(test, key, names, (ast.NotEq, ast.NotIn))
+
+
+def compares(test: ast.expr, key: str, names: Collection[str], operators: tuple[type[ast.cmpop], ...]) -> bool:
+    """Whether a condition compares one of some names with a key, or with several of which it is one, by an operator."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or last_name(test.left) not in names:
         return False
     right = test.comparators[0]
     named = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else [right]
-    asks = isinstance(test.ops[0], (ast.NotEq, ast.NotIn))
-    return asks and any(isinstance(each, ast.Constant) and each.value == key for each in named)
+    return isinstance(test.ops[0], operators) and any(isinstance(n, ast.Constant) and n.value == key for n in named)

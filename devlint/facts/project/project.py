@@ -473,9 +473,9 @@ class Reach:
             elif is_marked(above[-1]):
                 found += above[1:][-1:]
             if is_marked(above[-1]):  # packages below `src` [packaging.python.org, "src layout vs flat layout"]
-                found += [
-                    below for below in (os.path.join(above[-1], "src"),) if below != here and os.path.isdir(below)
-                ]
+                below = os.path.join(above[-1], "src")
+                if below != here and os.path.isdir(below):
+                    found.append(below)
             self._roots[folder] = found
         return self._roots[folder]
 
