@@ -43,6 +43,10 @@ class Guards:
         """Whether the place is in a `try` with a handler of one of these errors of Python: `catches("RuntimeError")`."""
         return any(takes(name, error) for name in self.caught for error in errors)
 
+    def catches_named(self, *errors: str) -> bool:
+        """Whether a handler names one of these errors: it knows of them, where `except Exception` may only report."""
+        return not self.caught.isdisjoint(errors)
+
     def both(self, other: Guards) -> Guards:
         """What holds where the conditions of both hold."""
         if self is other or other == NO_GUARDS:

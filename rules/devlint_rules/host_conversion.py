@@ -32,9 +32,10 @@ Safe: for a tensor on the CPU `.cpu()` returns the tensor itself, and `.detach()
 the call raises today. No fix across a comment; a hint for a list of tensors.
 
 ## Known limits
-Silent when the tensor's device is not known, for `numpy(force=True)`, and in code that runs on the host by contract:
-data sets, samplers, collate functions. An argument of a plain function counts only where the file handles devices, and,
-where the file calls the function, only when a call passes what was moved or what a model gave.
+Silent when the tensor's device is not known, for `numpy(force=True)`, in a `try` that catches `TypeError` by its name,
+and in code that runs on the host by contract: data sets, samplers, collate functions. An argument of a plain function
+counts only where the file handles devices, and, where the file calls the function, only when a call passes what was
+moved or what a model gave.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class HostConversion(Rule[Use]):
     def suspects(self, event: Use, facts: Facts) -> bool:
         # up to 0.4.1 a tensor copied itself to the host for functions of numpy [torch/tensor.py, `__array__`]
         by_itself = facts.torch_newest is not None and facts.torch_newest < (1, 0) and event.consumer != "numpy"
-        return not by_itself
+        return not by_itself and not event.under.catches_named("TypeError")
 
     def judge(self, event: Use, site: Site) -> Finding | None:
         consumer = "`.numpy()`" if event.consumer == "numpy" else f"`{event.consumer}`"

@@ -14,7 +14,7 @@ from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.loops import Loops
 from devlint.facts.interpreter.machine import join_states
-from devlint.facts.text.handlers import EVERYTHING, caught
+from devlint.facts.text.handlers import EVERYTHING, awaits_error, caught, suppressed
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, NONE, NOTHING, UNKNOWN, Value
 
@@ -127,6 +127,7 @@ class Flow(Loops):
 
     def with_(self, node: ast.With | ast.AsyncWith) -> None:
         card, default = self.state.card, self.state.default
+        guards, awaited = self.guards, self.awaited
         timed = []
         for item in node.items:
             value = self.evaluate(item.context_expr)
@@ -134,12 +135,17 @@ class Flow(Loops):
             started = self.entered(item.context_expr, value)
             if started is not None:
                 timed.append((item.context_expr, started))
+            if awaits_error(item.context_expr):
+                self.awaited = True
+            elif isinstance(item.context_expr, ast.Call) and last_name(item.context_expr.func) == "suppress":
+                self.guards = self.guards.both(Guards(caught=suppressed(item.context_expr)))
             if item.optional_vars is not None:
                 self.assign_target(item.optional_vars, value if value.kind != "device" else NOTHING, item.context_expr)
         self.block(node.body)
         for expression, started in reversed(timed):
             self.left(expression, started)
         self.state.card, self.state.default = card, default
+        self.guards, self.awaited = guards, awaited
 
     def enter(self, node: ast.expr, value: Value) -> None:
         """A context manager takes effect: `torch.device(...)`, `torch.cuda.device(i)`, `init_empty_weights()`."""

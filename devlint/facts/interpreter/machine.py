@@ -218,6 +218,7 @@ class Machine:
         self.turn: tuple[Function | None, Turn] | None = None  # the turn of the innermost loop, and its function
         self.module_level = False  # module-level code is being run
         self.muted = False  # another file asks: nothing is reported
+        self.awaited = False  # a block that is there to fail, of `pytest.raises`, is being run
         self.in_init = False  # an `__init__`, or a method it calls, is being run
         self.decorating = False  # a decorator is being evaluated
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
@@ -345,6 +346,8 @@ class Machine:
 
     def emit(self, event: Event, *key: object) -> None:
         """Record an event once; a later pass over the same place replaces what an earlier one said."""
+        if self.awaited:
+            return  # the block is there to fail
         self.events[(type(event).__name__, event.span, *key)] = event
 
     def scope(self) -> Scope:

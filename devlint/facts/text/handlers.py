@@ -1,4 +1,5 @@
-"""What the handlers of a `try` catch: an error that none of them takes ends the program as it does without them."""
+"""What handlers catch, of a `try` and of context managers: an error that none takes ends the program as it does without
+them."""
 
 from __future__ import annotations
 
@@ -11,16 +12,33 @@ from devlint.facts.text.references import last_name
 EVERYTHING = frozenset({"Exception"})
 #: Errors of torch that are about memory alone.
 _MEMORY = frozenset({"OutOfMemoryError"})
+#: `pytest.raises` [docs.pytest.org, how-to/assert], `assertRaises` and `assertRaisesRegex` of unittest and of
+#: `torch.testing._internal.common_utils.TestCase`.
+_AWAITING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp"})
 
 
 def caught(node: ast.Try) -> frozenset[str]:
     """The last names of the errors that the handlers of a `try` catch; "Exception" for what is not named."""
     found: set[str] = set()
     for handler in node.handlers:
-        types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-        for type in types:
-            found.add("Exception" if type is None else last_name(type) or "Exception")
+        found |= {"Exception"} if handler.type is None else named(handler.type)
     return frozenset(found)
+
+
+def suppressed(node: ast.Call) -> frozenset[str]:
+    """What `contextlib.suppress(...)` catches, by the same names."""
+    return frozenset(name for argument in node.args for name in named(argument))
+
+
+def named(types: ast.expr) -> set[str]:
+    """The last names of one class of errors, or of a tuple of them."""
+    listed = types.elts if isinstance(types, ast.Tuple) else [types]
+    return {last_name(type) or "Exception" for type in listed}
+
+
+def awaits_error(node: ast.expr) -> bool:
+    """Whether a context manager is there to see its block fail: `pytest.raises(...)`, `self.assertRaises(...)`."""
+    return isinstance(node, ast.Call) and last_name(node.func) in _AWAITING
 
 
 def takes(name: str, error: str) -> bool:
