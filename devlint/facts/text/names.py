@@ -14,7 +14,8 @@ class Imports:
 
     `names` maps a local name to what it stands for ("F" to "torch.nn.functional"). A name imported as two different
     things stands for nothing. Relative imports get a leading dot per level (".utils.move"). `stars` lists the modules
-    of star imports; a file that reads `torch` and imports it nowhere has it, and `nn`, `F`, `np`, from one of those.
+    of star imports; a file that reads `torch` or `nn` and binds it nowhere has it, and `F`, `np`, from one of those, or from
+    what runs before it: a cell, or the code around a posted excerpt.
     `tried` are the local names that are imported under a `try` with a handler, or under a condition: where the name is
     missing the program goes on without it; `several` are those that are bound to different things.
     """
@@ -90,7 +91,7 @@ def collect_imports(tree: ast.Module) -> Imports:
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.
         if not targets.startswith("torch"):
             del found.names[local]
-    if "torch" not in found.names and any(not star.startswith("torch") for star in found.stars):
+    if "torch" not in found.names and (not found.mentions_torch or any(not s.startswith("torch") for s in found.stars)):
         for local, target in _handed_on(tree).items():
             bind(local, target, True)
     return found
@@ -104,12 +105,17 @@ def is_asked(node: ast.AST) -> bool:
     return names.isdisjoint({"TYPE_CHECKING", "__name__"})
 
 
-#: The names under which nearly every file of the field imports torch and numpy.
-_CUSTOMARY = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "np": "numpy"}
+#: The names under which nearly every file of the field imports torch, numpy and matplotlib.
+_CUSTOMARY = {
+    "torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim",
+    "Variable": "torch.autograd.Variable", "DataLoader": "torch.utils.data.DataLoader",
+    "TensorDataset": "torch.utils.data.TensorDataset", "pl": "pytorch_lightning", "np": "numpy", "plt": "matplotlib.pyplot",
+}  # fmt: skip
 
 
 def _handed_on(tree: ast.Module) -> dict[str, str]:
-    """Customary names that a file reads and binds nowhere: a star import brings them. Only together with `torch` itself."""
+    """Customary names that a file reads and binds nowhere: a star import brings them, or the cell or file that runs before.
+    Only together with `torch` or `nn`."""
     read: set[str] = set()
     bound: set[str] = set()
     for node in walk(tree):
@@ -119,5 +125,7 @@ def _handed_on(tree: ast.Module) -> dict[str, str]:
             bound.add(node.arg)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             bound.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound |= {(alias.asname or alias.name).split(".", 1)[0] for alias in node.names}
     found = {local: target for local, target in _CUSTOMARY.items() if local in read and local not in bound}
-    return found if "torch" in found else {}
+    return found if "torch" in found or "nn" in found else {}
