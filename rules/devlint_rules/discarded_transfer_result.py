@@ -30,9 +30,10 @@ unsafe, since whatever follows then runs on another device than before. A hint f
 cannot be replaced by a tensor, and for a name of an outer scope, which an assignment would make local.
 
 ## Known limits
-Silent when it is not known that the object is a tensor, since modules move in place, and when the target is not known
-to be a device. Silent for a new tensor (`torch.zeros(1).cuda()` wakes the device up), inside a `try` that catches
-errors, where the move may be a probe, and for what a notebook shows at the end of a cell.
+Silent when nothing shows that the object is a tensor (how it was made, computing with it, slices of several dimensions),
+since modules, graphs and batches move in place, and when the target is not known to be a device. Silent for a new
+tensor (`torch.zeros(1).cuda()` wakes the device up), inside a `try` that catches errors, where the move may be a probe,
+and for what a notebook shows at the end of a cell.
 """
 
 from __future__ import annotations

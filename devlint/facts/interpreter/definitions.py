@@ -25,12 +25,15 @@ class Definitions(Summaries):
         if self.function is None:
             self.bind(node.name, Value("function", type_name=self.defined.get(id(node), node.name)))
             return
-        name = f"{self.name}.{node.name}"
-        known = self.functions.get(name)
+        key = name = f"{self.name}.{node.name}"
+        known = self.functions.get(key)
+        if known is not None and known.node is not node:
+            key = f"{name}@{node.lineno}"  # another one of that name, of another branch or of a function defined again
+            known = self.functions.get(key)
         if known is None:
-            known = self.functions[name] = Function(node, name, self.owner)
+            known = self.functions[key] = Function(node, name, self.owner)
         known.closure = self.closure_here()
-        self.bind(node.name, Value("function", type_name=name))
+        self.bind(node.name, Value("function", type_name=key))
 
     def closure_here(self) -> dict[str, Value]:
         """What a function that is defined here finds in the ones around it."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from devlint.facts.events import CudaMethod, Move, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import aliases, batches, guesses, ordering
+from devlint.facts.idioms import aliases, batches, dropped, guesses, ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import Attributes
-from devlint.facts.text.parameters import TENSOR_ONLY, fits_others, reads_like_device
+from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signs import is_model_call, is_model_name
+from devlint.facts.text.signs import is_model_name
 from devlint.facts.values import (
     ACCELERATORS,
     BATCH,
@@ -30,11 +29,6 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
-_OF_MODULES_TOO = frozenset({"requires_grad_", "backward"})  # modules, and engines around them, have these as well
-#: Names of tensors, not of modules or of batches that may move in place.
-_INPUT = re.compile(
-    r"[xyz]|[xy]_\w+|(in_)?(images?|imgs?|pictures?|targets?|labels?|masks?|noise|audios?|videos?|frames?|states?)"
-)
 _DTYPES = frozenset(
     {
         "float", "float16", "float32", "float64", "double", "half", "bfloat16", "int", "int8", "int16", "int32",
@@ -57,8 +51,11 @@ class Moves(Attributes):
             class_ = self.classes.get(receiver.type_name or "")
             if class_ is not None and class_.method(name) is not None:
                 return NOTHING
-        if kind == "unknown" and self.statement_value is node and self.reads_like_input(operand.node):
-            receiver, kind = Value("tensor", UNKNOWN), "tensor"
+        if kind == "unknown" and self.statement_value is node and dropped.is_tensor(self, node, operand.node):
+            receiver, kind = (
+                guesses.surely(receiver) if guesses.is_guess(receiver) else Value("tensor", UNKNOWN),
+                "tensor",
+            )
             operand = replace(operand, value=receiver)
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):
@@ -123,24 +120,6 @@ class Moves(Attributes):
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         found = [part for a in (own.assigns if own is not None else ()) for part in batches.bindings(a, node.id)]
         return bool(found) and all(found)
-
-    def reads_like_input(self, node: ast.expr) -> bool:
-        """Whether the function under analysis uses a name as tensors alone are used: by its methods, or as a model's input.
-
-        Not where it is called, too: a module moves in place.
-        """
-        if not isinstance(node, ast.Name) or self.function is None:
-            return False
-        own = self.scan.functions.get(id(self.function.node))
-        calls = own.calls if own is not None else []
-        methods = [c for c in calls if isinstance(c.func, ast.Attribute) and getattr(c.func.value, "id", "") == node.id]
-        names = {getattr(c.func, "attr", "") for c in methods if not fits_others(c)} - _OF_MODULES_TOO
-        if not TENSOR_ONLY.isdisjoint(names):
-            return not any(isinstance(call.func, ast.Name) and call.func.id == node.id for call in calls)
-        return _INPUT.fullmatch(node.id) is not None and any(
-            is_model_call(call) and any(isinstance(a, ast.Name) and a.id == node.id for a in call.args)
-            for call in calls
-        )
 
     def is_only_step(self, node: ast.Call) -> bool:
         """Whether a `for` loop of the function under analysis has nothing in it but this call."""
