@@ -8,7 +8,7 @@ import re
 from devlint import knowledge
 from devlint.facts.events import Load, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, randomness
+from devlint.facts.idioms import guesses, library_modules, randomness
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.builtin_calls import BuiltinCalls
@@ -83,6 +83,9 @@ class Calls(BuiltinCalls):
         if qualname.rsplit(".", 1)[-1] in _WAITERS:
             self.wait()
             return NONE
+        made = library_modules.make(self, node, qualname, arguments)
+        if made is not None:
+            return made
         class_ = knowledge.cls(qualname)
         if class_ is not None and class_.family != "object":
             return self.construct(node, qualname, class_, arguments)

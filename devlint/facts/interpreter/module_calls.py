@@ -7,7 +7,7 @@ from functools import cached_property
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, guesses
+from devlint.facts.idioms import batches, guesses, library_modules
 from devlint.facts.idioms.uses import first_is_index, holds_nothing, reads_state
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED
@@ -51,6 +51,9 @@ class ModuleCalls(Moves):
     def call_module(self, node: ast.Call, module: Operand, arguments: Arguments) -> Value:
         """`module(x, y)`: inputs meet the parameters; a loss's inputs meet each other."""
         value = module.value
+        given = library_modules.call(self, node, module, arguments)
+        if given is not None:
+            return given
         home = value.type_name or ""
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             arguments.values = [guesses.tensor(given) for given in arguments.values]
@@ -159,6 +162,8 @@ class ModuleCalls(Moves):
 
     def call_module_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
         receiver = operand.value
+        if library_modules.is_run(receiver, name, arguments):
+            return self.call_module(node, operand, arguments)
         class_ = self.classes.get(receiver.type_name) if receiver.type_name else None
         if class_ is not None:
             found = class_.method(name)

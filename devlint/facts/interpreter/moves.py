@@ -223,6 +223,8 @@ class Moves(Attributes):
         for other, known in env.items():
             if known.kind == "parameter" and known.device != value.device and not other.startswith("self."):
                 env[other] = replace(known, device=UNKNOWN, made=())  # it may be one of the module's
+            if known.elements is not None and known.kind in ("list", "tuple", "dict"):
+                env[other] = with_moved_part(known, value)
             if known.kind != "module" or other == path:
                 continue
             if known.ident is not None and known.ident == value.ident:
@@ -256,6 +258,24 @@ class Moves(Attributes):
                 expression, proved,
             )
         )  # fmt: skip
+
+
+def with_moved_part(container: Value, moved: Value) -> Value:
+    """A container after a module moved that may be in it: `for part in parts: part.to(device)`."""
+
+    def after(part: Value) -> Value:
+        if part.kind in ("list", "tuple", "dict") and part.elements is not None:
+            return with_moved_part(part, moved)
+        if part.kind != "module" or part.device == moved.device:
+            return part
+        if part.ident is not None and part.ident == moved.ident:
+            return replace(part, device=moved.device, because=moved.because)
+        return part if moved.ident is not None and part.ident is not None else replace(part, device=UNKNOWN)
+
+    elements = container.elements
+    if isinstance(elements, dict):
+        return replace(container, elements={key: after(part) for key, part in elements.items()})
+    return replace(container, elements=tuple(map(after, elements))) if elements is not None else container
 
 
 def is_dtype(value: Value) -> bool:

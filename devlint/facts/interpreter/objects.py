@@ -6,6 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
 from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.operations import symbol
@@ -36,6 +37,11 @@ class Objects(Entry):
                 continue
             if is_made_here(value):
                 class_.attributes[name] = replace(entry.value, device=CPU)
+        for name, known in class_.attributes.items():
+            end = at_end.get(f"self.{name}")
+            if known.elements is not None and end is not None and end.kind == known.kind:
+                if not class_.is_module and any(part.kind == "module" for part in guesses.opened([end])):
+                    class_.attributes[name] = end  # `for part in self.parts.values(): part.to(device)`
 
     def spoil_reassigned(self, class_: ClassFacts) -> None:
         """Attributes that other methods assign are known only inside the method that does.
