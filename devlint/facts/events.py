@@ -262,6 +262,17 @@ class DeviceLiteral(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class NoDevice(Event):
+    """A text that names no device where `call` wants one: `torch.device("gpu:0")`, `x.to(f"gpu:{i}")`.
+
+    `text`: what it says, or starts with; None where the node is a call that takes no argument `device`.
+    """
+
+    call: str  # qualified name
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class CudaMethod(Event):
     """`x.cuda()`, `m.cuda(1)`, `.xpu()`, ... on a tensor, a module, or a value nothing is known of but the call.
 

@@ -7,6 +7,8 @@
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.get_device()` without a tensor
+- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`: texts that name no device
+- `torch.from_numpy(x, device=d)`, `torch.stack(xs, device=d)`: functions that take no device
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
 ## Why it matters
@@ -29,7 +31,8 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)` and `autocast(device)`, which raise on every machine. Unsafe for the scaler, the old
+Safe for `.cuda(True)`, `autocast(device)`, texts that name no device and functions that take none, which raise on
+every machine. Unsafe for the scaler, the old
 constructors and the statement `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
 
 ## Known limits
@@ -37,6 +40,8 @@ Silent where the argument may be of the right kind: an option, an argument witho
 """
 
 from __future__ import annotations
+
+import re
 
 from devlint.api import (
     CPU,
@@ -48,6 +53,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    NoDevice,
     Rule,
     RuleMeta,
     Safety,
@@ -57,7 +63,7 @@ from devlint.api import (
 )
 from devlint_rules._api import argument, is_device_object, spelled
 from devlint_rules._legacy import keyword, modern_tensor
-from devlint_rules._shared import parenthesized
+from devlint_rules._shared import moved, parenthesized
 
 _OLD = frozenset(
     f"torch.{kind}Tensor"
@@ -80,13 +86,26 @@ class WrongDeviceArgument(Rule[Event]):
         level="certain",
         severity=Severity.ERROR,
         fix="sometimes",
-        words=(".cuda(", ".to(", "Tensor(", "device(", "autocast", "GradScaler", "device_index", ".xpu("),
+        words=(
+            ".cuda(",
+            ".to(",
+            "Tensor(",
+            "device(",
+            "device=",
+            "map_location",
+            "autocast",
+            "GradScaler",
+            "device_index",
+            ".xpu(",
+        ),
     )
     event = Event
 
     def suspects(self, event: Event, facts: Facts) -> bool:
         if isinstance(event, CudaMethod):
             return _flag(event) is not None
+        if isinstance(event, NoDevice):
+            return not event.under.catches("RuntimeError" if event.text is not None else "TypeError")
         if isinstance(event, Call):
             return is_move_to_itself(event)
         if not isinstance(event, ApiCall) or not event.is_call or event.under.catches("RuntimeError", "TypeError"):
@@ -116,6 +135,8 @@ class WrongDeviceArgument(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, CudaMethod):
             return self._flagged(event, site)
+        if isinstance(event, NoDevice):
+            return _said(event, event.text, site) if event.text is not None else _not_taken(event, site)
         if isinstance(event, Call):
             name = event.arguments["0"].text
             message = f"`{name}.to({name})` moves `{name}` to where it is: it does nothing"
@@ -165,6 +186,39 @@ class WrongDeviceArgument(Rule[Event]):
         new = keyword("non_blocking", first.value).with_changes(comma=first.comma)
         fix = Fix(f"Say `non_blocking={flag}`", Safety.SAFE, (Edit(first, new),))
         return Finding(event.span, message, fix)
+
+
+def _said(event: NoDevice, text: str, site: Site) -> Finding:
+    """A text that names no device; the one that is meant is put there where it is written in one piece."""
+    node, fix = site.node, Fix("Name the device as torch does: `cuda`, `cuda:0`, `cpu`", Safety.HINT)
+    meant = _meant(text)
+    if meant is not None and isinstance(node, cst.SimpleString):
+        new = cst.SimpleString(f"{node.quote}{meant}{node.quote}")
+        fix = Fix(f"Name it as torch does: `{meant}`", Safety.SAFE, (Edit(node, new),))
+    return Finding(event.span, f"torch knows no device `{text}`", fix)
+
+
+def _meant(text: str) -> str | None:
+    """The device that a text means, None where that is not plain."""
+    found = re.fullmatch(r"(?i)(cpu|cuda|xpu|mps|gpu)(?:\s*:?\s*(\d{1,2}))?", text)
+    if found is None:
+        return None
+    kind = found[1].lower().replace("gpu", "cuda")
+    return kind if found[2] is None or kind in ("cpu", "mps") else f"{kind}:{int(found[2])}"
+
+
+def _not_taken(event: NoDevice, site: Site) -> Finding | None:
+    call = site.node
+    if not isinstance(call, cst.Call):
+        return None
+    left = [a for a in call.args if a.keyword is None or a.keyword.value != "device"]
+    given = [a.value for a in call.args if a not in left]
+    fix = Fix("Move the result: `.to(device)`", Safety.HINT)
+    if left and len(given) == 1 and not site.has_comment(call):
+        left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        new = moved(call.with_changes(args=left), given[0])
+        fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
+    return Finding(event.span, f"`{event.call}` takes no argument `device`", fix)
 
 
 def _flag(event: CudaMethod) -> bool | None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from devlint.facts.events import DeviceLiteral
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import unknown_devices
 from devlint.facts.interpreter.operations import Operations, symbol
 from devlint.facts.values import (
     ACCELERATORS,
@@ -114,6 +115,8 @@ class Devices(Operations):
             self.note_literal(node.body, self.evaluate(node.body), inner, call, argument)
             self.note_literal(node.orelse, self.evaluate(node.orelse), inner, call, argument)
             return
+        if call is not None and argument != "type" and call != "Tensor.to":
+            unknown_devices.note(self, node, call)
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
                 self._emit_literal(node, parse_device(node.value), role, call, argument)

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import CudaMethod, Move, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import aliases, batches, dropped, guesses, ordering
+from devlint.facts.idioms import aliases, batches, dropped, guesses, ordering, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import Attributes
 from devlint.facts.text.parameters import reads_like_device
@@ -186,6 +186,8 @@ class Moves(Attributes):
                 return None, None, True
             return None, None, False
         self.note_literal(device[0], device[1], "argument", "Tensor.to", "device")
+        if operand.value.is_tensor or operand.value.kind == "module" or is_model_name(last_name(operand.node)):
+            unknown_devices.note(self, device[0], "Tensor.to")
         if device[1].kind == "index":
             self.emit_call(node, "Tensor.to", operand, arguments)
             return device[1], device[0], only_waits(arguments, True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import distributions, randomness, sequences
+from devlint.facts.idioms import distributions, randomness, sequences, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.operations import short
 from devlint.facts.interpreter.torch_classes import TorchClasses
@@ -34,7 +34,9 @@ class SpecialCalls(TorchClasses):
             self.note_literal(
                 expression, value, "argument", "torch.device", "device" if value.kind == "string" else "index"
             )
-        elif isinstance(index[0], ast.Constant) and isinstance(expression, ast.Constant):
+        else:
+            unknown_devices.note(self, expression, qualname)
+        if index is not None and isinstance(index[0], ast.Constant) and isinstance(expression, ast.Constant):
             if isinstance(expression.value, str) and isinstance(index[0].value, int):
                 device = on(expression.value, index[0].value)
                 self._emit_literal(expression, device, "argument", "torch.device", "type")

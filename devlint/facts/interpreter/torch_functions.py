@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import How, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, randomness
+from devlint.facts.idioms import guesses, randomness, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.host_reads import drawn
@@ -101,6 +101,8 @@ class TorchFunctions(SizedTensors):
         device = arguments.get("device") if "device" in record.accepts else None
         if device is not None:
             self.note_literal(device[0], device[1], "argument", record.qualname, "device")
+        elif receiver is None:
+            unknown_devices.note_argument(self, node, record, arguments)
         self.note_index_device(node, record.qualname, arguments)
         written = 0 if record.inplace and operands else None
         if out is not None and how == "function":

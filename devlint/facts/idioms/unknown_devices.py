@@ -1,0 +1,105 @@
+"""Devices that torch refuses: `torch.device("gpu:0")`, `device=f"gpu:{i}"`, and `device=` where a function takes none.
+
+A text is `type` or `type:index` [c10/core/Device.cpp, `parse_device_type`]. The back end of another vendor may give its
+type any name [torch.utils.rename_privateuse1_backend], so that only words count that nobody would give to one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import NoDevice
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.signatures import parameter_of
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.arguments import Arguments
+    from devlint.facts.interpreter.machine import Machine
+    from devlint.knowledge import Function as Record
+
+#: [c10/core/Device.cpp]
+_KNOWN = frozenset({"cpu", "cuda", "xpu", "mps", "meta", "xla", "hpu", "mtia", "hip", "ipu", "vulkan", "mkldnn"})
+_NO_TYPE = frozenset({"gpu", "gpus", "nvidia", "rocm", "auto"})
+_FORM = re.compile(r"([A-Za-z_]+)(?::(?:0|[1-9]\d*))?\Z")
+_CLOSE_TO_ONE = re.compile(r"(?:cpu|cuda|gpu|xpu|mps|hpu)(?:\d+|:-\d+|:|\s*:\s*\d+)\Z", re.IGNORECASE)
+_RENAMES = "rename_privateuse1_backend"
+
+
+def names_no_device(text: str) -> bool:
+    """Whether torch refuses a text where it wants a device."""
+    form = _FORM.match(text)
+    if form is None:
+        return _CLOSE_TO_ONE.match(text) is not None
+    return form[1] in _NO_TYPE or is_no_type(form[1])
+
+
+def is_no_type(word: str) -> bool:
+    """Whether a word is none of torch's types of devices: `gpu`, `CUDA`."""
+    lower = word.lower()
+    return lower in _NO_TYPE or (lower in _KNOWN and lower != word)
+
+
+def note(machine: Machine, node: ast.expr, call: str) -> None:
+    """Emit `NoDevice` for the texts among what a device argument of a call of torch may be, if they name none."""
+    if not call.startswith(("torch.", "Tensor.")) or _RENAMES in machine.source.text:
+        return
+    for said in _texts(machine, node):
+        whole, text = isinstance(said, ast.Constant), leading(said)
+        if text is None:
+            continue
+        if names_no_device(text) if whole else ":" in text and is_no_type(text.partition(":")[0]):
+            machine.emit(NoDevice(machine.span(said), said, (), machine.guards, {}, machine.name, call, text))
+
+
+def note_argument(machine: Machine, node: ast.Call, record: Record, arguments: Arguments) -> None:
+    """Emit `NoDevice` for `device=...` where a function of torch takes no such argument: `torch.from_numpy(x, device=d)`."""
+    if "device" not in arguments.keywords or not record.qualname.startswith("torch."):
+        return
+    taken = {*record.accepts, *record.params, *record.keyword_only}
+    if taken.isdisjoint({"device", "**"}) and record.result in ("tensor", "tensors") and record.params:
+        machine.emit(NoDevice(machine.span(node), node, (), machine.guards, {}, machine.name, record.qualname, None))
+
+
+def _texts(machine: Machine, node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions that a device argument may be: both arms of a choice, and what the only binding of a name says."""
+    if isinstance(node, ast.IfExp):
+        yield from _texts(machine, node.body)
+        yield from _texts(machine, node.orelse)
+    elif isinstance(node, ast.Name):
+        bound = only_binding(machine, node.id)
+        if bound is not None and not isinstance(bound, ast.Name):
+            yield from _texts(machine, bound)
+    else:
+        yield node
+
+
+def only_binding(machine: Machine, name: str) -> ast.expr | None:
+    """What the one assignment of a name in the function under analysis, or in the whole file, gives it."""
+    function = machine.function.node if machine.function is not None else None
+    own = machine.scan.functions.get(id(function)) if function is not None else None
+    if function is not None and (own is None or parameter_of(function.args, name) is not None):
+        return None
+    if own is not None and name in own.bound:
+        found: Iterable[ast.AST] = own.assigns if own.bound[name] == 1 else ()
+    else:
+        found = walk(machine.scan.tree) if machine.scan.tree is not None and name not in machine.scan.rebound else ()
+    bindings = [a.value for a in found if isinstance(a, ast.Assign) and _binds(a, name)]
+    return bindings[0] if len(bindings) == 1 else None
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+
+
+def leading(node: ast.expr) -> str | None:
+    """The text of a constant, or the one that a built text starts with: `f"gpu:{i}"`, `"gpu:" + str(i)`, `"gpu:%d" % i`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        node = node.left
+    elif isinstance(node, ast.JoinedStr) and node.values:
+        node = node.values[0]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        node = node.func.value
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
