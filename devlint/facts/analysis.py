@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import shared_modules
 from devlint.facts.idioms.given_modules import given_modules
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
@@ -303,10 +304,14 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
             if function not in pending:
                 pending.append(function)
     used = flow.scan.called | flow.scan.handed
-    pending.sort(key=lambda f: f.name.rsplit(".", 1)[-1] in used)
+    pending.sort(key=lambda f: (id(f.node) not in flow.movers, f.name.rsplit(".", 1)[-1] in used))
     known = set(map(id, pending))
     seen = 0
+    settled = False
     for function in pending:  # which grows
+        if not settled and id(function.node) not in flow.movers:
+            shared_modules.settle(flow)
+            settled = True
         if not function.called and not function.name.endswith(".__init__"):
             flow.guards = _under_callers(function)
             _guarded(flow, facts, function.node, partial(flow.run, function, None))

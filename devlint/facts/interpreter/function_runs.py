@@ -8,6 +8,7 @@ from functools import cached_property
 
 from devlint.facts.events import Creation, Guards
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import shared_modules
 from devlint.facts.idioms.placeholders import is_empty
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.machine import State
@@ -43,6 +44,8 @@ class FunctionRuns(UnreadCalls):
         caller = self.state
         if self.function is None and self.module_level:
             self.globals = self.state.env
+        if self.function is not None:
+            shared_modules.note(self, self.function.node, caller.env, ended=False)
         self.function, self.name, self.owner = function, function.name, function.owner
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
         self.breaks, self.continues = [], []
@@ -72,6 +75,7 @@ class FunctionRuns(UnreadCalls):
             if self.yields:
                 result = Value("object", elements=(result,))
             end = self.ended = self.state
+            shared_modules.note(self, node, end.env)
             if not self.muted:
                 self.facts.note_variables(function.name, end.env)
         finally:
@@ -86,6 +90,11 @@ class FunctionRuns(UnreadCalls):
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
         return replace(result, split=None) if result.split else result
+
+    @cached_property
+    def movers(self) -> dict[int, set[str]]:
+        """The names of others than their own that functions call a move on, by the identity of the function's node."""
+        return shared_modules.movers(self.scan)
 
     def default_at_start(self, function: Function, default: Value | None) -> Value | None:
         """The default device when nobody is seen to call a function: torch's, when it alone changes that."""

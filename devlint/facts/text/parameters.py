@@ -32,6 +32,14 @@ TENSOR_ONLY = frozenset(
         "long", "dim", "narrow", "unfold", "view_as", "reshape_as", "is_floating_point", "is_contiguous", "numpy",
         "retain_grad", "addmm", "lerp_", "copy_", "zero_", "fill_", "normal_", "uniform_", "clamp_", "repeat_interleave",
         "element_size", "layout", "requires_grad_", "addcmul_", "addcdiv_", "logsumexp", "index_add_", "backward",
+        "ndimension", "nelement", "baddbmm", "addbmm", "addcmul", "addcdiv", "addmv", "clamp_min", "clamp_max",
+        "clamp_min_", "clamp_max_", "index_add", "index_copy", "index_copy_", "index_fill", "index_put", "index_put_",
+        "masked_scatter", "masked_scatter_", "scatter_add", "scatter_reduce", "scatter_reduce_", "rsqrt", "tril",
+        "triu", "logical_not", "logcumsumexp", "kthvalue", "unique_consecutive", "take_along_dim", "tensor_split",
+        "split_with_sizes", "unflatten", "diag_embed", "movedim", "swapdims", "nan_to_num", "lgamma", "digamma",
+        "bernoulli_", "exponential_", "detach_", "pow_", "sqrt_", "exp_", "log_", "abs_", "neg_", "round_", "t_",
+        "transpose_", "to_dense", "to_sparse", "new_empty_strided", "as_strided", "float_power", "floor_divide",
+        "true_divide", "fmod", "xlogy", "erfinv", "sum_to_size", "broadcast_to", "is_same_size", "aminmax",
     }
 )  # fmt: skip
 _TENSOR_OR_ARRAY = frozenset({"size", "view", "shape", "float", "softmax", "clamp", "ndim", "mean", "sum", "tanh"})
@@ -43,6 +51,10 @@ _NOT_EVIDENCE = frozenset(
 )  # fmt: skip
 #: What makes a tensor of an array, a list or a number.
 CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
+#: Methods without arguments of a tensor, where an ndarray has none of the name [numpy.ndarray's documentation].
+_ELEMENTWISE = frozenset(
+    {"exp", "log", "sqrt", "log1p", "expm1", "tanh", "sin", "cos", "erf", "logdet", "isnan", "isinf"}
+)
 #: Methods that a tensor has and an ndarray has not, or not as a method, or not with these arguments.
 _CALLED_ONLY = frozenset({"size", "softmax", "clamp", "topk", "t", "type_as", "cumsum_", "sigmoid_", "relu"})
 _STORED = re.compile(r"state|check_?point|ckpt|weights|saved")  # a checkpoint, which is on the host for the most part
@@ -349,6 +361,8 @@ def shows_tensor(method: str, call: ast.Call) -> bool:
     """Whether a call of this method shows that its object is a tensor: `x.size(0)`, `x.view(-1, 3)`, `x.sum(dim=1)`."""
     if method in _CALLED_ONLY:
         return True
+    if method in _ELEMENTWISE:
+        return not call.args and not call.keywords
     if method == "view":
         return any(isinstance(a, (ast.UnaryOp, ast.BinOp)) or getattr(a, "value", None) == 1 for a in call.args)
     if not call.keywords:

@@ -1,0 +1,59 @@
+"""Modules of the module level that functions move: `def fit(): model.to(device)`. The other functions find them there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from devlint.facts.frozen import replace
+from devlint.facts.text.scan import FunctionScan
+from devlint.facts.values import ACCELERATORS, UNKNOWN
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Mapping
+
+    from devlint.facts.interpreter.function_runs import FunctionRuns
+    from devlint.facts.text.scan import Scan
+    from devlint.facts.values import Value
+
+_MOVES = ("to", "cpu", *sorted(ACCELERATORS))
+
+
+def movers(scan: Scan) -> dict[int, set[str]]:
+    """The names of others than their own that functions call a move on, by the identity of the function's node."""
+    found: dict[int, set[str]] = {}
+    for move in _MOVES:
+        for call, caller in scan.calls.get(move, ()):
+            name = getattr(getattr(call.func, "value", None), "id", None)
+            if name is not None and caller is not None and not is_local(caller, name):
+                found.setdefault(id(caller.node), set()).add(name)
+    return found
+
+
+def is_local(function: FunctionScan, name: str) -> bool:
+    """Whether a function, or one inside it, binds a name or has it as a parameter."""
+    spec: ast.arguments | None = getattr(function.node, "args", None)
+    given = [] if spec is None else [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+    return name in function.bound or any(parameter.arg == name for parameter in given)
+
+
+def note(machine: FunctionRuns, node: ast.AST, state: Mapping[str, Value], ended: bool = True) -> None:
+    """A function was run, or calls another one: the modules that it moved are elsewhere for whoever names them then."""
+    for name in machine.movers.get(id(node), ()):
+        known, moved = machine.globals.get(name), state.get(name)
+        if known is None or known.kind != "module":
+            continue
+        if moved is None or moved.kind != "module":
+            if not ended:
+                continue  # it may do so later
+            moved = replace(known, device=UNKNOWN)
+        first = machine.moved_by_functions.setdefault(name, moved.device)
+        machine.globals[name] = moved if moved.device == first else replace(moved, device=UNKNOWN)
+
+
+def settle(machine: FunctionRuns) -> None:
+    """All that moves has run: of a module that none of those was seen to move, nothing is known."""
+    for name in {name for names in machine.movers.values() for name in names}:
+        known = machine.globals.get(name)
+        if known is not None and known.kind == "module" and name not in machine.moved_by_functions:
+            machine.globals[name] = replace(known, device=UNKNOWN)
