@@ -22,6 +22,7 @@ from devlint.facts.events import (
     Followed,
     GeneratorMeet,
     Guards,
+    HiddenCard,
     LateSetting,
     Lengths,
     Load,
@@ -93,8 +94,8 @@ else:
 __all__ = [
     "ACCELERATORS", "CPU", "HOME", "STALE", "UNKNOWN", "ApiCall", "Call", "Clock", "ColdTimer", "Compare", "Create",
     "Creation", "CudaMethod", "Device", "DeviceLiteral", "EarlyRead", "Edit", "Event", "EventTimer", "Facts",
-    "Finding", "Fix", "Followed", "GeneratorMeet", "Guards", "ImportNeed", "InsertStatement", "LateSetting",
-    "LeftAlone", "Lengths", "Load", "LoopEmpty", "LoopMove", "LoopWait", "Meet", "Move", "NoDevice", "Operand",
+    "Finding", "Fix", "Followed", "GeneratorMeet", "Guards", "HiddenCard", "ImportNeed", "InsertStatement",
+    "LateSetting", "LeftAlone", "Lengths", "Load", "LoopEmpty", "LoopMove", "LoopWait", "Meet", "Move", "NoDevice", "Operand",
     "OptimizerOrder", "Origin", "Parallel", "Pin", "Place", "RankIndex", "Register", "ReplaceBlock", "Required",
     "Retained", "RoundTrip", "Rule", "RuleMeta", "RunDeviceNeed", "Safety", "Severity", "Site", "Span", "StreamUse",
     "Symbol", "TypeTest", "UnpinnedCopy", "Use", "Value", "WorkerDevice", "cst", "describe", "is_surely_accelerator",

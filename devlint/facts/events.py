@@ -659,6 +659,14 @@ class LateSetting(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenCard(Event):
+    """A card is named by a number, `index`, that none of the `visible` ones has; those are numbered anew from 0."""
+
+    index: int
+    visible: tuple[str, ...]  # as `CUDA_VISIBLE_DEVICES` names them: ("4", "3")
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerDevice(Event):
     """Device tensors in a worker process. `place`: "__getitem__", "collate" or "fork"; `text`: the class or function."""
 

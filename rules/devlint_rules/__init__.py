@@ -7,6 +7,7 @@ from typing import Any
 from devlint.api import Rule
 from devlint_rules.accelerator_api_unguarded import AcceleratorApiUnguarded
 from devlint_rules.amp_device_type import AmpDeviceType
+from devlint_rules.card_not_visible import CardNotVisible
 from devlint_rules.cold_timing import ColdTiming
 from devlint_rules.create_then_move import CreateThenMove
 from devlint_rules.cross_stream_use import CrossStreamUse
@@ -113,4 +114,5 @@ RULES: tuple[type[Rule[Any]], ...] = (
     VisibleDevicesLate,
     DeviceInWorker,
     CurrentCard,
+    CardNotVisible,
 )

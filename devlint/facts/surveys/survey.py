@@ -20,6 +20,7 @@ from devlint.facts.surveys.startup import late_settings
 from devlint.facts.surveys.steps import drop_trained, loop_empties, loop_waits, retained
 from devlint.facts.surveys.streams import stream_uses
 from devlint.facts.surveys.transfers import early_reads, loop_moves, pins, round_trips, unpinned
+from devlint.facts.surveys.visible_cards import hidden_cards
 
 Survey = Callable[[Outline], Iterator[Event]]
 Gate = Callable[[ast.Module, Flow, str], bool]
@@ -93,6 +94,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{")),
     (workers, works_in_workers),
     (late_settings, touches_early),
+    (hidden_cards, words("VISIBLE_DEVICES")),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
     (required, words("is_available")),
