@@ -15,7 +15,7 @@ invalid device ordinal".
 
     import torch
 
-    device = torch.device("cuda:1")
+    device = torch.device("cuda:1" if torch.cuda.is_available() else "cpu")
 
 Use instead:
 
@@ -25,7 +25,7 @@ Use instead:
 
     import torch
 
-    device = torch.device("cuda:0")
+    device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 ## Fix safety
 Unsafe: the number of the physical card, where it is among the visible ones, becomes its place among them. A hint where
