@@ -93,8 +93,10 @@ def call(machine: ModuleCalls, node: ast.Call, module: Operand, arguments: Argum
             return None
         machine.escape(node, arguments)
         return machine.guessed(node, arguments)
-    operands = machine.tensors(arguments)
-    for operand in operands:
+    explained = arguments.keywords.get("model")
+    for operand in machine.tensors(arguments):
+        if explained is not None and operand.node is explained[0]:
+            continue
         value = operand.value
         if value.kind not in ("tensor", "tensors") or not may_be_accelerator(value.device):
             continue

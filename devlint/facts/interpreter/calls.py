@@ -8,7 +8,7 @@ import re
 from devlint import knowledge
 from devlint.facts.events import Load, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules, randomness
+from devlint.facts.idioms import guesses, library_modules, never_moved, randomness
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.builtin_calls import BuiltinCalls
@@ -67,6 +67,8 @@ class Calls(BuiltinCalls):
         randomness.note_sampling(self, node, qualname, arguments)
         if qualname in _RUNNERS or qualname.rpartition(".")[2] in _COUNTERS:
             self.note_run(node, arguments)
+        if qualname in never_moved.ENGINES:
+            never_moved.note_engine(self, node, qualname, arguments)  # type: ignore[arg-type]
         special = SPECIAL.get(qualname)
         if special is not None:
             return special(self, node, qualname, arguments)
@@ -114,7 +116,14 @@ class Calls(BuiltinCalls):
 
     def note_run(self, node: ast.Call, arguments: Arguments) -> None:
         """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""
-        given = next((arguments.get(k) for k in ("inputs", "input_data", "example_inputs") if arguments.get(k)), None)
+        given = next(
+            (
+                arguments.get(k)
+                for k in ("inputs", "input_data", "example_inputs", "input_to_model")
+                if arguments.get(k)
+            ),
+            None,
+        )
         given = given or arguments.get("args", 1)
         module = arguments.get("model", 0)
         if self.name.endswith("__init__"):
@@ -128,6 +137,15 @@ class Calls(BuiltinCalls):
         for operand in self.tensors(inputs):
             if operand.value.device == CPU or (operand.value.made and operand.value.device == MAYBE_CPU):
                 self.meet(node, [self.operand(*module), operand], "module", "module", "exact")
+
+    def note_graph(self, node: ast.Call, arguments: Arguments) -> None:
+        """`writer.add_graph(model, inputs)` traces a model [torch/utils/tensorboard/_pytorch_graph.py, `graph`].
+
+        One that is an argument may not have been moved yet, where its graph is written.
+        """
+        model = arguments.get("model", 0)
+        if model is not None and model[1].kind == "module" and not model[1].is_assumed:
+            self.note_run(node, arguments)
 
     def note_collective(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:
         """Emit `Meet` for a new CPU tensor in a collective of the default process group, whose backend may be NCCL."""

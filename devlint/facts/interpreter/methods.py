@@ -125,6 +125,8 @@ class Methods(ContainerMethods):
             on_host = self.encoded(node, arguments) or self.predicted(node)
             if on_host is not None:
                 return on_host
+        if name == "add_graph" and receiver.kind in ("unknown", "object"):
+            self.note_graph(node, arguments)
         self.escape(node, arguments)
         if name == "get" and len(arguments.values) == 2 and receiver.kind == "unknown":
             return self.or_default(node, arguments.values[1])

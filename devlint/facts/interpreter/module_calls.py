@@ -7,7 +7,7 @@ from functools import cached_property
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, guesses, library_modules
+from devlint.facts.idioms import batches, guesses, library_modules, never_moved
 from devlint.facts.idioms.uses import first_is_index, holds_nothing, reads_state
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED
@@ -170,6 +170,7 @@ class ModuleCalls(Moves):
             if found is not None and name != "forward":
                 if lacks_arguments(found[1], node, 0 if is_static(found[1]) else 1):
                     return NOTHING
+                never_moved.note_method(self, node, operand, class_, name)
                 if not reads_state(*found):
                     return self.guessed(node, arguments)
                 if not class_.abroad and not self.moves_inputs(class_, name):

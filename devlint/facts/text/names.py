@@ -110,6 +110,10 @@ _CUSTOMARY = {
     "torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "optim": "torch.optim",
     "Variable": "torch.autograd.Variable", "DataLoader": "torch.utils.data.DataLoader",
     "TensorDataset": "torch.utils.data.TensorDataset", "pl": "pytorch_lightning", "np": "numpy", "plt": "matplotlib.pyplot",
+    # names of one library alone
+    "PGExplainer": "torch_geometric.explain.PGExplainer", "Explainer": "torch_geometric.explain.Explainer",
+    "create_supervised_trainer": "ignite.engine.create_supervised_trainer",
+    "create_supervised_evaluator": "ignite.engine.create_supervised_evaluator",
 }  # fmt: skip
 
 
