@@ -1,6 +1,7 @@
 """Modules that a constructor is given in a plain container, as its annotation says, and that its class keeps in it.
 
 `def __init__(self, parts: Sequence[Encoder])` with `self.parts = list(parts)`, and in `forward` `part(x)` for each of them.
+Without an annotation what is moved and called is a module: `self.parts = [part.to(device) for part in parts]`.
 Items that nothing calls may be there for other reasons, and so may those that the class moves or whose device it reads.
 """
 
@@ -17,6 +18,7 @@ from devlint.facts.text.classes import ClassFacts, Container, Unregistered
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute, last_name
 from devlint.facts.text.signatures import named_parameters, positional_names
+from devlint.facts.text.signs import moves
 from devlint.facts.values import Value
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
     """The attributes of a module that keep the modules of an argument in a plain container."""
     init = class_.methods.get("__init__")
     arguments = named_parameters(init.args) if init is not None else []
-    noted = {a.arg: a for a in arguments if a.annotation is not None}
+    noted = {a.arg: a for a in arguments}
     if init is None or not noted or any(called(call) in _REGISTERING for call in flow.scan.calls_in(init)):
         return
     for node in statements(init):
@@ -55,7 +57,8 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
         known = class_.attributes.get(target.attr)
         if kept is None or argument is None or (known is not None and known.kind == "module"):
             continue
-        said = items(argument.annotation)
+        moved = moved_item(node.value) is not None
+        said = items(argument.annotation) if argument.annotation is not None or not moved else ("list", [])
         if said is None or target.attr in class_.unregistered or is_handed_on(flow, init, kept[0], target.attr):
             continue
         container = kept[1] or said[0]
@@ -67,7 +70,7 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
         value = Value(
             container if container in ("tuple", "dict") else "list", because=(flow.origin(argument, "given here"),)
         )
-        yield target.attr, Unregistered(node, target, node.value, value, "modules", container)
+        yield target.attr, Unregistered(node, target, node.value, value, "modules", container, placed=moved)
 
 
 def _target(node: ast.AST) -> ast.Attribute | None:
@@ -86,13 +89,22 @@ def kept_as(node: ast.expr) -> tuple[str, Container | None] | None:
         return (given.id, _COPIES[called(node)]) if isinstance(given, ast.Name) else None
     if isinstance(node, ast.ListComp) and len(node.generators) == 1:
         turn = node.generators[0]
-        same = isinstance(turn.target, ast.Name) and isinstance(node.elt, ast.Name) and turn.target.id == node.elt.id
+        item = moved_item(node) or node.elt
+        same = isinstance(turn.target, ast.Name) and isinstance(item, ast.Name) and turn.target.id == item.id
         return (turn.iter.id, "comprehension") if same and isinstance(turn.iter, ast.Name) else None
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):  # `parts or []`
         first, *others = node.values
         plain = all(isinstance(other, (ast.List, ast.Tuple, ast.Dict)) for other in others)
         return (first.id, None) if plain and isinstance(first, ast.Name) else None
     return None
+
+
+def moved_item(node: ast.expr) -> ast.expr | None:
+    """What a comprehension moves one by one, and does nothing else with: `part` of `[part.to(device) for part in parts]`."""
+    item = node.elt if isinstance(node, ast.ListComp) else None
+    return (
+        item.func.value if isinstance(item, ast.Call) and isinstance(item.func, ast.Attribute) and moves(item) else None
+    )
 
 
 def items(node: ast.expr | None) -> tuple[Container, list[ast.expr]] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import rows
+from devlint.facts.idioms import named_functions, rows
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.special_calls import SpecialCalls
 from devlint.facts.values import NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
@@ -77,7 +77,8 @@ class BuiltinCalls(SpecialCalls):
             if path is not None and path in self.state.env:
                 self.bind(path, replace(first, device=UNKNOWN) if first.kind == "module" else first)
         if name == "getattr" and len(arguments.values) >= 2:
-            return NOTHING
+            factory = named_functions.named(self, first.type_name or "", arguments.nodes[1])
+            return self.namespace(factory) if factory is not None and len(arguments.values) == 2 else NOTHING
         if name not in _BUILTINS_QUIET:
             self.escape(node, arguments)
         return NOTHING

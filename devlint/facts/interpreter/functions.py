@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, named_functions
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
@@ -37,6 +37,8 @@ class Functions(OwnMethods):
                 path = self.path(argument)
                 if path in self.state.env and value.kind in ("dict", "list", "tensors", "object"):
                     self.bind(path, NOTHING)  # `batch_to_device(batch)` as a statement: it moves what is in it
+        if callee.kind == "unknown" and (factory := named_functions.given(self, node.func)) is not None:
+            callee = self.namespace(factory)
         if callee.kind == "namespace":
             return self.call_namespace(node, callee.type_name or "", arguments)
         if self.function is not None and callee.kind == "function":

@@ -142,7 +142,11 @@ class Operators(Narrowing):
             )  # fmt: skip
 
     def beside(self, value: Value, other: Value) -> Value:
-        """The input of a `forward` in arithmetic with a tensor is one."""
+        """The input of a `forward` in arithmetic with a tensor is one, and so is what a module computes of its parameters
+        and inputs in arithmetic with a tensor that it keeps."""
+        if guesses.is_guess(value) and other.attribute is not None and other.zero_dim is False:
+            if self.owner is not None and self.owner.is_module and value.device == HOME and not value.made:
+                return self.as_tensor(value)
         if guesses.is_guess(value) and other.is_tensor and value.because and value.because[0].span in self.assumed:
             function, _ = self.assumed[value.because[0].span]
             if function.name.endswith(".forward") and not value.made:

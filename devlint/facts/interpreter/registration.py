@@ -18,6 +18,7 @@ from devlint.facts.project.exports import MOVE
 from devlint.facts.text.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute, last_name
+from devlint.facts.text.taken_apart import is_taken_apart
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -106,6 +107,8 @@ class Registration(Expressions):
         if value.is_tensor or (value.kind == "distribution" and value.made):
             if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
                 origin = Origin(self.span(target), KEPT)
+                if value.zero_dim is None and not value.made and self.has_dimensions(owner, name, source):
+                    value = replace(value, zero_dim=False)
                 kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
                 entry = Unregistered(statement, target, source, kept, "tensor", None)
                 if value.kind == "distribution":
@@ -192,6 +195,13 @@ class Registration(Expressions):
             and "self" not in read
             and not any(isinstance(n, ast.Call) and "device" in {k.arg for k in n.keywords} for n in walk(source))
         )
+
+    def has_dimensions(self, owner: ClassFacts, name: str, source: ast.expr) -> bool:
+        """Whether the methods of a class take apart the tensor that `__init__` is given and keeps as `self.name`."""
+        init = owner.methods.get("__init__")
+        parameter = source.id if isinstance(source, ast.Name) else None
+        others = (method for method in owner.methods.values() if method is not init)
+        return init is not None and is_taken_apart((init, *others), name, parameter)
 
     def contained(self, value: Value, attribute: str | None) -> Value:
         """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
