@@ -8,6 +8,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.idioms.placed import placed_models
+from devlint.facts.idioms.trained_leaves import trained_leaves
 from devlint.facts.interpreter.summaries import Summaries
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import collect_class
@@ -130,10 +131,12 @@ class Definitions(Summaries):
         self.place_models(class_)
 
     def place_models(self, class_: ClassFacts) -> None:
-        """What any method of a plain class puts on a device, the others find there."""
+        """What any method of a plain class puts on a device, or makes to train it, the others find there."""
         if class_.abroad or class_.is_module or class_.on_host or not self.assume:
             return
         for name, value in placed_models(self, class_):
+            class_.attributes[name] = value
+        for name, value in trained_leaves(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
 
     def method_function(self, class_: ClassFacts, name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:

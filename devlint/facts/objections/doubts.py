@@ -33,6 +33,7 @@ from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, returns_host_data
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import moved_after, moves
+from devlint.facts.text.trained import is_trained
 from devlint.facts.values import CPU, HOME
 from devlint.project_files import is_installable
 
@@ -90,6 +91,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_brought_to_host(event)
             or is_made_of_array(sites, event)
             or is_shown_alone(sites, event.function)
+            or is_trained_on_host(sites, event)
         ):
             return True
     if isinstance(event, Meet) and is_entry_moved_before(sites, event):
@@ -256,6 +258,11 @@ def is_brought_to_host(event: Meet) -> bool:
     )
     placed = bool(other.because) and other.because[0].text.startswith("created on")
     return moved and event.how != "index" and other.device == HOME and not placed
+
+
+def is_trained_on_host(sites: CallSites, event: Meet) -> bool:
+    """Whether a tensor that a plain class trains is one of a project without a word of devices: its networks are beside it."""
+    return any(is_trained(made.node) for made in event.off.value.made) and sites.is_silent_on_devices
 
 
 def is_shown_alone(sites: CallSites, name: str) -> bool:

@@ -38,6 +38,7 @@ from devlint.facts.text.signs import (
     prepares_data,
     runs_something,
 )
+from devlint.facts.text.trained import trains_tensors
 
 #: Methods that Python or torch call on the host by contract.
 _HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
@@ -242,7 +243,7 @@ class Callers:
         owner = function.owner
         if annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]:
             return True
-        if _LOSS.search(function.name) is not None:
+        if _LOSS.search(function.name) is not None or (owner is not None and trains_tensors(owner)):
             return True  # it gets what a model gave
         return owner is None and self.is_pure
 
