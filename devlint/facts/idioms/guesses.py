@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.text.parameters import TENSOR_ONLY
+from devlint.facts.text.signs import is_model_name
 from devlint.facts.values import BATCH, GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
 from devlint.model import Origin
 
@@ -53,7 +54,7 @@ def result(callee: ast.expr, given: Iterable[Value], origin: Callable[[], Origin
     if not any(v.is_tensor or v.type_name == GUESS for v in opened(given)):
         return NOTHING
     device = common_device(given)
-    moved = moved_on_a_path(given) if not device else None
+    moved = moved_on_a_path(given, is_model_name(name)) if not device else None
     if not (device or moved) or _ELSEWHERE.search(name.lower()):
         return NOTHING
     origin_of = origin()
@@ -70,10 +71,15 @@ def source_of(given: Iterable[Value]) -> tuple[Origin, ...]:
     return next((v.because[-1:] for v in tensors if v.because), ())
 
 
-def moved_on_a_path(given: Iterable[Value]) -> tuple[str, Value, Value] | None:
-    """The condition under which the only tensor among some values was moved, and what it is on both paths."""
+def moved_on_a_path(given: Iterable[Value], by_model: bool) -> tuple[str, Value, Value] | None:
+    """The condition under which the only tensor among some values was moved, and what it is on both paths.
+
+    What is made here and moved on one path says so where a model takes it.
+    """
     tensors = [v for v in opened(given) if v.kind != "module" and (v.is_tensor or is_guess(v))]
-    if len(tensors) != 1 or tensors[0].split is None or tensors[0].made or tensors[0].zero_dim is True:
+    if len(tensors) != 1 or tensors[0].split is None or tensors[0].zero_dim is True:
+        return None
+    if tensors[0].made and not by_model:
         return None
     key, first, second = tensors[0].split
     if not (first.device and second.device) or not any(

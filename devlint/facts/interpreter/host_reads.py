@@ -112,4 +112,6 @@ def drawn(operands: list[Operand], arguments: Arguments) -> list[Operand]:
 def is_moved_here(value: Value) -> bool:
     """Whether some path moved a value away from the CPU: `if use_cuda: x = x.cuda()`."""
     texts = [origin.text for origin in value.because[:1]]
+    if COMPUTED in texts and value.split is not None:  # what a model gives is where its input is, moved or not
+        return any(side.moved and may_be_accelerator(side.device) for side in value.split[1:])
     return any(text.startswith("moved to") and "the CPU" not in text for text in texts)

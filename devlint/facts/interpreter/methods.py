@@ -39,8 +39,11 @@ LACKING = {
 _DEVICE_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "mps", "npu"})
 #: Methods of estimators that turn their data into arrays [sklearn/utils/validation.py, check_array].
 _FITS = frozenset(
-    {"fit", "fit_predict", "fit_transform", "partial_fit", "predict", "predict_proba", "transform", "score"}
-)
+    {
+        "fit", "fit_predict", "fit_transform", "partial_fit", "predict", "predict_proba", "transform", "score",
+        "inverse_transform",
+    }
+)  # fmt: skip
 #: Methods of matplotlib's axes that turn their data into arrays.
 _PLOTS = frozenset(
     {

@@ -38,7 +38,8 @@ class OpaqueCalls(CallArguments):
             return NOTHING
         given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
         found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
-        if found is NOTHING and not self.host and is_model_call(node) and uses_cards(self.source.text):
+        runs = is_model_call(node) and bool(node.args or node.keywords)  # `pose_model()` makes one
+        if found is NOTHING and not self.host and runs and uses_cards(self.source.text):
             elsewhere = knows_other_tensors(self.imports.names) or is_left_on_host(self, node.func)
             elsewhere = elsewhere or self.makes_its_input(node.func)
             if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
