@@ -7,6 +7,7 @@ question.
 
 from __future__ import annotations
 
+from devlint.knowledge.immovable import immovable
 from devlint.knowledge.query import (
     VERSIONS,
     attribute,
@@ -37,6 +38,7 @@ __all__ = [
     "format_version",
     "function",
     "functions",
+    "immovable",
     "is_public_name",
     "known_namespace",
     "lifetime",

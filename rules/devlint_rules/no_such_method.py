@@ -2,8 +2,9 @@
 
 ## What it flags
 `.to`, `.cuda`, `.cpu` and the like on optimizers, schedulers, data loaders, datasets, gradient scalers,
-generators, distributions, lists, tuples, dicts and arrays, and `module.device`, which `nn.Module`
-does not have. Only where the object is proved to be one of these, and its class in the file
+generators, distributions, lists, tuples, dicts and arrays, on tokenizers and processors of transformers, noise
+schedulers, transforms of torchvision that are no modules, data frames, pictures, estimators and numbers, and
+`module.device`, which `nn.Module` does not have. Only where the object is proved to be one of these, and its class in the file
 defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`).
 
 ## Why it matters
@@ -73,6 +74,21 @@ _OTHERS = {
     "string": ("a string", "it has no device"),
     "module": ("an `nn.Module`", "ask a parameter: `next(module.parameters()).device`"),
 }
+# The same by the family that the call names, for objects of other libraries; whether the call can be dropped without more.
+_OF_LIBRARIES = {
+    "Tokenizer": ("a tokenizer", 'move what it returns: `tokenizer(text, return_tensors="pt").to(device)`', True),
+    "Processor": ("a processor", 'move what it returns: `processor(..., return_tensors="pt").to(device)`', True),
+    "LRScheduler": ("a learning rate scheduler", "it holds no tensors that must move", True),
+    "NoiseScheduler": ("a noise scheduler", "`set_timesteps(n, device=...)` says where its steps are", True),
+    "Dataset": ("a dataset", "move each batch in the loop", True),
+    "Table": ("a data set", "move each batch in the loop, or `with_format('torch', device=...)`", True),
+    "Transform": ("a transform and no module", "move what it returns", True),
+    "Trainer": ("a trainer", "it places the model and the batches itself", True),
+    "Estimator": ("an estimator of the host", "it computes on the CPU", True),
+    "DataFrame": ("a data frame", "make a tensor of it first: `torch.as_tensor(x.to_numpy(), device=...)`", False),
+    "Image": ("a picture", "make a tensor of it first", False),
+    "number": ("a number", "it has no device", True),
+}
 
 
 class NoSuchMethod(Rule[Call]):
@@ -99,19 +115,24 @@ class NoSuchMethod(Rule[Call]):
         if member not in _MEMBERS or any(asks in test for test in event.under.tests for asks in _ASKS):
             return False
         value = event.receiver.value
-        return value.type_name not in _BASES and (value.kind in _NOTHING_MOVES or value.kind in _OTHERS)
+        known = family in _OF_LIBRARIES or value.kind in _NOTHING_MOVES or value.kind in _OTHERS
+        return known and value.type_name not in _BASES
 
     def judge(self, event: Call, site: Site) -> Finding | None:
         assert event.receiver is not None
-        member = event.qualname.rpartition(".")[2]
+        family, _, member = event.qualname.rpartition(".")
         kind = event.receiver.value.kind
-        if kind == "function":
+        if family == "method":
             return self._uncalled(event, site, member)
-        name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
+        if family in _OF_LIBRARIES:
+            name, instead, droppable = _OF_LIBRARIES[family]
+        else:
+            name, instead = (_NOTHING_MOVES | _OTHERS)[kind]
+            droppable = kind in _NOTHING_MOVES
         what = "method" if event.is_call else "attribute"
         message = f"{shared.name(event.receiver)} is {name}, which has no {what} `{member}`: {instead}"
         because = event.because or event.receiver.value.because
-        return Finding(event.span, message, self._fix(event, site, kind, member, instead), because)
+        return Finding(event.span, message, self._fix(event, site, droppable, member, instead), because)
 
     def _uncalled(self, event: Call, site: Site, member: str) -> Finding:
         """`x.cpu.numpy()`: what is read is an attribute of what the method returns."""
@@ -127,9 +148,9 @@ class NoSuchMethod(Rule[Call]):
         fix = Fix(title, Safety.SAFE, (Edit(node, cst.Call(called, lpar=node.lpar, rpar=node.rpar)),))
         return Finding(event.span, message, fix, event.because)
 
-    def _fix(self, event: Call, site: Site, kind: str, member: str, instead: str) -> Fix:
+    def _fix(self, event: Call, site: Site, nothing_moves: bool, member: str, instead: str) -> Fix:
         call = site.node
-        droppable = kind in _NOTHING_MOVES and event.is_call and member in _MOVES
+        droppable = nothing_moves and event.is_call and member in _MOVES
         if not droppable or not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
             return Fix(instead[0].upper() + instead[1:], Safety.HINT)
         if site.has_comment(call):

@@ -8,7 +8,7 @@ import re
 from devlint import knowledge
 from devlint.facts.events import Load, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules, never_moved, randomness
+from devlint.facts.idioms import guesses, immovable, library_modules, never_moved, randomness
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.builtin_calls import BuiltinCalls
@@ -62,6 +62,9 @@ class Calls(BuiltinCalls):
 
     def call_namespace(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """Call an imported name."""
+        return immovable.made_by(self, node, qualname, self.call_name(node, qualname, arguments))
+
+    def call_name(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         if qualname.startswith("torch."):
             note_api(self, node, qualname, arguments)
         randomness.note_sampling(self, node, qualname, arguments)

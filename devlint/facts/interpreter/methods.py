@@ -7,7 +7,7 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import detached, distributions, guesses, ordering, randomness
+from devlint.facts.idioms import detached, distributions, guesses, immovable, ordering, randomness
 from devlint.facts.idioms.placeholders import is_void
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.container_methods import ContainerMethods
@@ -72,6 +72,11 @@ class Methods(ContainerMethods):
         if name == "to" and len(node.args) == 1 and isinstance(target, (ast.Name, ast.Attribute)):
             if type(node.args[0]) is type(target) and self.text(node.args[0]) == operand.text:
                 self.emit_call(node, "Tensor.to", operand, arguments)  # it moves to where it is
+        if name in _DEVICE_METHODS:
+            family = immovable.family(target, receiver)
+            if family is not None:
+                self.emit_call(node, f"{family}.{name}", operand, arguments, exists=False)
+                return replace(receiver)
         if name in MOVES and not (receiver.kind in LACKING and name in _DEVICE_METHODS):
             moved = self.call_move(node, operand, name, arguments)
             if moved is not None:

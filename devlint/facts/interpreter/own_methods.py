@@ -33,6 +33,8 @@ class OwnMethods(OwnClasses):
             if name == "add_state" and self.in_init and self.owner.method(name) is None:
                 return self.call_add_state(arguments)
             found = self.owner.method(name)
+            if found is not None and name in found[0].properties:
+                return self.call_value(node, self.evaluate(function), arguments)  # what the property gives is called
             if found is not None:
                 static = is_static(found[1])
                 target = self.method_function(found[0], name, found[1])
