@@ -200,6 +200,19 @@ def test_move_keeps_identity_when_nothing_changes() -> None:
     assert made.to("cuda:0", copy=True) is not made
 
 
+def test_lazy_module_goes_where_it_is_moved_and_takes_its_shape_there() -> None:
+    net = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2)).to("cuda")
+    out = net(torch.ones(2, 3, 8, 8, device="cuda"))
+    assert device(out, *net.parameters()) == ["cuda:0"] * 7
+
+
+def test_lazy_module_stays_on_the_host_where_nobody_moves_it() -> None:
+    layer = nn.LazyLinear(3)
+    assert device(layer(torch.ones(2, 5)), layer.weight) == ["cpu", "cpu"]
+    with pytest.raises(RuntimeError, match="same device"):
+        nn.LazyLinear(3)(torch.ones(2, 5, device="cuda"))
+
+
 def test_type_as_moves() -> None:
     here, there = torch.ones(2), torch.ones(2, dtype=torch.float64, device="cuda:1")
     moved = here.type_as(there)

@@ -22,7 +22,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
 from devlint.facts.frozen import replace
@@ -207,6 +207,8 @@ class Machine:
         self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
         self.default: Value | None = None  # the default device that module-level code sets
         self.lambdas: dict[str, tuple[ast.Lambda, Function | None]] = {}  # by type name, with where they were made
+        # the calls that made objects, by their place: the class, the `Arguments`, the default device there
+        self.constructions: dict[Span, tuple[ClassFacts, Any, Value]] = {}
         self.partials: dict[str, tuple[Value, object]] = {}  # what is called, and `Arguments`, by type name
         self.stopwatches: dict[str, list[Step]] = {}  # by class
         self.ready: set[str] = set()  # classes whose `__init__` was run

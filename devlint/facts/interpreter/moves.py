@@ -78,6 +78,8 @@ class Moves(Attributes):
         if name in ACCELERATORS:
             self.note_cuda_method(node, operand, name, arguments)
         path = self.path(operand.node)
+        if kind == "unknown" and path is not None and target is not None:
+            self.spoil_owners(path, result)  # a part of a module that it was given, which moves in place
         if kind == "module" and target is not None:
             self.move_in_place(path, result)
             if self.in_init and self.owner is not None and path is not None and path.split(".", 1)[0] == "self":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
@@ -17,7 +16,7 @@ from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
-from devlint.model import Origin, Span
+from devlint.model import Origin
 
 
 class OwnClasses(Definitions):
@@ -40,10 +39,16 @@ class OwnClasses(Definitions):
             known = [d for d in devices or () if d or self.in_init or self.moves_anything(class_)]
             if known and all(d == CPU for d in known):
                 device = self.default_device().device  # one part there is enough to be called in vain
-            for value in guesses.opened(value for _, value in arguments.every()):
-                if value.kind == "module" or (value.is_tensor and value.device != CPU):
-                    device = UNKNOWN  # what it is made of may be elsewhere, or hold no tensor
-            return Value("module", device, type_name=class_.name, because=because, ident=because[0].span)
+            given = list(guesses.opened(value for _, value in arguments.every()))
+            parts = {value.device for value in given if value.kind == "module"}
+            if len(parts) == 1 and device in (UNKNOWN, *parts) and (device or not devices):
+                device = parts.pop()  # what it is made of is one of its parts
+            elif parts:
+                device = UNKNOWN
+            if any(value.is_tensor and value.device != CPU for value in given):
+                device = UNKNOWN  # it may be placed where that is
+            holds = any(value.kind == "module" for value in given)  # which may be moved by themselves
+            return Value("module", device, type_name=class_.name, because=because, ident=because[0].span, shared=holds)
         if class_.family == "Dataset":
             # one of another file has bases there, and transforms, that may move what it gives
             device = UNKNOWN if class_.abroad or mentions_devices(class_) else CPU
@@ -54,11 +59,6 @@ class OwnClasses(Definitions):
         plain = "__init__" not in class_.method_names and stated and not arguments.star
         # a dataclass: what it is given is what its fields hold
         return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
-
-    @cached_property
-    def constructions(self) -> dict[Span, tuple[ClassFacts, Arguments, Value]]:
-        """The calls that made objects, by their place: the class, the arguments, the default device there."""
-        return {}
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         if isinstance(class_, AdoptedClass):

@@ -68,7 +68,7 @@ class Summaries(FunctionRuns):
                     self.note_given(function, name, bound.get(name, NOTHING))
                 if all(name in bound and (bound[name].device or not tensor_like(bound[name])) for name in wanted):
                     function.called += 1  # nothing is left to assume
-            return self.follow(function, key, bound, attributes, node, on_self)
+            return self.made_anew(self.follow(function, key, bound, attributes, node, on_self), function, node)
         if summary.waits:
             self.wait()
             self.state.count += summary.works
@@ -76,7 +76,18 @@ class Summaries(FunctionRuns):
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
         result = self.without_symbols(summary.result, function, node, on_self)
-        return handed.received(self, result, function, node, bound)
+        return self.made_anew(handed.received(self, result, function, node, bound), function, node)
+
+    def made_anew(self, result: Value, function: Function, node: ast.Call | None) -> Value:
+        """A module that a function makes is another one by each of its calls."""
+        if node is None or result.kind != "module" or result.ident is None:
+            return result
+        around, ident = self.span(function.node), self.span(node)
+        if not around.start <= result.ident.start < around.end:
+            return result
+        if result.ident in self.constructions:
+            self.constructions[ident] = self.constructions[result.ident]
+        return replace(result, ident=ident)
 
     def of_subclass(self, node: ast.Call, arguments: list[Value]) -> Value:
         """What a module's method without a body is guessed to give; it rests on what was assumed of the tensors it is given."""

@@ -120,9 +120,15 @@ class Evidence:
                 if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
                 if getattr(call.func, "attr", "") != "numpy" or not knows_other_tensors(names)
             }
+        placed: set[str] = set()  # parameters whose device is read, and those whose shape is: together tensors alone
+        sized: set[str] = set()
         for child in own.attributes:
             base, attribute = child.value, child.attr
             if isinstance(base, ast.Name):
+                if attribute == "device" and base.id in open_:
+                    placed.add(base.id)
+                elif attribute in ("shape", "ndim") and base.id in open_:
+                    sized.add(base.id)
                 # `config.dim` is no method of a tensor
                 if attribute in TENSOR_ONLY and (attribute in _PROPERTIES or id(child) in shown):
                     self._used(base.id, open_)
@@ -133,6 +139,8 @@ class Evidence:
                         self.modules.add(base.id)
             elif attribute in TENSOR_ONLY:
                 self._used(tensor_root(base), open_)
+        for name in placed & sized:
+            self._used(name, open_)
         for call in own.calls:
             self._call(call, open_, names, forward)
         for item in own.subscripts if forward and open_ else ():

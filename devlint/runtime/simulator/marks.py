@@ -47,11 +47,14 @@ def mark_of(tensor: torch.Tensor) -> Mark:
     """The mark of a tensor; sparse and opaque tensors carry it themselves, functorch wrappers inside."""
     try:
         found: Mark = storage_of(tensor)._devlint_mark
-        return found
+    except ValueError:
+        # a lazy module's parameter refuses what reads it [torch/nn/parameter.py, UninitializedTensorMixin]
+        found = _plain_storage(tensor)._devlint_mark
     except (NotImplementedError, RuntimeError):
         if _functorch.is_functorch_wrapped_tensor(tensor):
             return mark_of(_functorch.get_unwrapped(tensor))
         return getattr(tensor, "_devlint_mark", None)
+    return found
 
 
 def card_of(tensor: torch.Tensor) -> Card | None:
@@ -66,11 +69,19 @@ def set_mark(tensor: torch.Tensor, mark: Mark) -> None:
         tensor = _functorch.get_unwrapped(tensor)
     try:
         storage: Any = storage_of(tensor)
+    except ValueError:  # as above
+        storage = _plain_storage(tensor)
     except (NotImplementedError, RuntimeError):
         tensor._devlint_mark = mark
         return
     storage._devlint_mark = mark
     storage._devlint_lease = Lease(mark, storage.nbytes()) if isinstance(mark, Card) else None
+
+
+def _plain_storage(tensor: torch.Tensor) -> Any:
+    """The storage, without asking the tensor's own class."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return storage_of(tensor)
 
 
 def is_pinned(tensor: torch.Tensor) -> bool:

@@ -38,6 +38,13 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     yield from _moves(simulation)
     yield from _host_reads(simulation)
     yield from _pinning(simulation)
+    # after the others: what lazy modules' parameters allow, by the functions that are in place by then
+    yield Patch(torch.nn.parameter.UninitializedTensorMixin, "_allowed_methods", _with_replacements)
+
+
+def _with_replacements(methods: list[Any]) -> list[Any]:
+    """Methods of a tensor, and what stands for them in a simulation."""
+    return [*methods, *(getattr(torch.Tensor, method.__name__, method) for method in methods)]
 
 
 def _device_attributes(simulation: Simulation) -> Iterator[Patch]:
@@ -47,7 +54,7 @@ def _device_attributes(simulation: Simulation) -> Iterator[Patch]:
         def read(self: torch.Tensor) -> torch.device:
             try:
                 mark = storage_of(self)._devlint_mark
-            except (NotImplementedError, RuntimeError):
+            except (NotImplementedError, RuntimeError, ValueError):
                 return device_of(self)
             return mark.device if mark.__class__ is Card else device_of(self)
 
@@ -192,6 +199,9 @@ def move_or_leave(
             "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
             "torch.nn.Module.to() when moving module from meta to a different device."
         )
+    if torch.nn.parameter.is_lazy(tensor):  # a tensor without elements, whose class refuses to say so
+        with torch._C.DisableTorchFunctionSubclass(), _WithoutDispatch():
+            tensor = _Base.as_subclass(_Base.detach(tensor), _Tensor)
     return move(simulation, tensor, place, dtype, non_blocking, memory_format, what, copy)
 
 
