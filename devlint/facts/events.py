@@ -444,6 +444,19 @@ class OptimizerOrder(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class NoLeaf(Event):
+    """A tensor that is to gather gradients is moved, and an optimizer is given what the move gives. The event is the move.
+
+    `receiver`: the new tensor, with its call; `method`, `target`, `only_device` as in `Move`.
+    """
+
+    method: str
+    receiver: Operand
+    target: Value
+    only_device: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Lengths(Event):
     """`pack_padded_sequence` gets its lengths as a tensor that is, or may be, on an accelerator."""
 

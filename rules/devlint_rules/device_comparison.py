@@ -4,13 +4,14 @@
 A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one
 without an index: `x.device == torch.device("cuda")`; a device or an index tested for truth: `if device:`,
 `device.index or -1`; a move that follows another tensor to CUDA alone:
-`if x.is_cuda: y = y.cuda()`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and
+`if x.is_cuda: y = y.cuda()`; a question that is not asked, as its function is not called:
+`if torch.cuda.is_available:`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and
 of devices that both lack an index.
 
 ## Why it matters
 A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
 `torch.device("cuda")`: the branch is dead. Index 0, the first card, is false, so that the truth test takes it
-for no device.
+for no device. A function is always true, so the program takes a card that may not be there.
 
 ## Example
     import torch
@@ -26,9 +27,9 @@ Use instead:
         return x.device.type == "cuda"
 
 ## Fix safety
-Safe where the comparison is always false today, whatever the machine: `.type` is compared. Unsafe for a
-string with an index, for the result of a function, for truth tests, which become `is not None`, and for moves, which
-become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
+Safe where the comparison is always false today, whatever the machine: `.type` is compared; and where a function is not
+called. Unsafe for a string with an index, for the result of a function, for truth tests, which become `is not None`, and
+for moves, which become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
 
 ## Known limits
 Silent where the device may be a string: arguments without annotation, options, attributes set elsewhere.
@@ -76,7 +77,7 @@ class DeviceComparison(Rule[Event]):
         level="certain",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("device", ".index", ".is_cuda", ".is_xpu", ".is_mps"),
+        words=("device", ".index", ".is_cuda", ".is_xpu", ".is_mps", "is_available", "is_built"),
     )
     event = Event
 
@@ -127,6 +128,8 @@ class DeviceComparison(Rule[Event]):
         return Finding(event.span, message, fix, event.because)
 
     def _truth(self, event: Compare, site: Site) -> Finding | None:
+        if event.left.value.kind == "namespace":
+            return _question(event, site)
         message = f"index 0, the first card, is false: `{event.left.text}` is tested for truth"
         hint = Fix("Compare with None", Safety.HINT)
         if event.span != event.left.span:
@@ -144,6 +147,25 @@ class DeviceComparison(Rule[Event]):
             return None  # index 0 stays 0
         test = site.expression(f"{site.code(node)} is not None")
         return Finding(event.span, message, Fix("Compare with None", Safety.UNSAFE, (Edit(node, test),)), event.because)
+
+
+def _question(event: Compare, site: Site) -> Finding | None:
+    """`if torch.cuda.is_available:`, a function that is not called."""
+    name = event.left.text
+    node = site.node
+    if event.span != event.left.span or not isinstance(node, cst.BaseExpression):
+        return None
+    above = path_to(site, node)
+    around = above[-2] if len(above) > 1 else None
+    if isinstance(around, cst.BooleanOperation):
+        if isinstance(around.operator, cst.Or) and around.right is node:
+            return None  # `check or torch.cuda.is_available`: the function itself may be what is wanted
+        other = site.code(around.right if around.left is node else around.left)
+        if f"{name}(" in other or other.startswith(("hasattr(", "callable(")):
+            return None  # asked whether it is there, and then called
+    message = f"`{name}` is a function, which is always true: it is not called"
+    fix = Fix("Call it", Safety.SAFE, (Edit(node, site.expression(f"{name}()")),))
+    return Finding(event.span, message, fix, event.because)
 
 
 def _follow(event: Followed, site: Site) -> Finding:

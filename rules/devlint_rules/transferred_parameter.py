@@ -1,7 +1,8 @@
-"""A new parameter is moved, and is no parameter any more.
+"""A new parameter, or a tensor to be trained, is moved, and is none any more.
 
 ## What it flags
-`nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and the like.
+`nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and the like. `torch.zeros(3, requires_grad=True).to(device)`
+where an optimizer is given the result.
 
 ## Why it matters
 Moving to another device gives a new tensor, not a parameter: it is no leaf, so that no gradient gathers in it, the module
@@ -32,11 +33,12 @@ Use instead:
 ## Fix safety
 The data moves before the parameter is made: safe, since where the move did nothing the result is the same, and where it
 did the parameter was lost. For data that a factory call makes the call gets `device=`; that is unsafe where the values
-depend on the device, as random numbers do. A hint for moves with further arguments, and across a comment.
+depend on the device, as random numbers do. The same holds for tensors to be trained. A hint for moves with further
+arguments, and across a comment.
 
 ## Known limits
 Silent for moves to the CPU, to a dtype, where the target is not known to be a device, and for `requires_grad=False`, where
-nothing is trained. A parameter that was given a name first is not followed.
+nothing is trained. A parameter or tensor that was given a name before the move is not followed.
 """
 
 from __future__ import annotations
@@ -45,10 +47,12 @@ import ast
 
 from devlint.api import (
     Edit,
+    Event,
     Facts,
     Finding,
     Fix,
     Move,
+    NoLeaf,
     Rule,
     RuleMeta,
     Safety,
@@ -64,21 +68,28 @@ from devlint_rules._calls import with_keyword
 _EXACT = frozenset("torch." + name for name in ("zeros", "ones", "full", "empty", "eye", "tensor"))
 
 
-class TransferredParameter(Rule[Move]):
+class TransferredParameter(Rule[Event]):
     meta = RuleMeta(
         code="DEV108",
         name="transferred-parameter",
-        summary="a new `nn.Parameter` is moved, which gives a plain tensor",
+        summary="a new `nn.Parameter`, or a tensor to be trained, is moved, which gives a plain tensor",
         since="0.1.0",
         level="certain",
         severity=Severity.ERROR,
         fix="sometimes",
-        words=("Parameter",),
+        words=("Parameter", "requires_grad"),
     )
-    event = Move
+    event = Event
 
-    def suspects(self, event: Move, facts: Facts) -> bool:
-        if event.target is None or not may_be_accelerator(event.target.device) or event.discarded:
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        if isinstance(event, NoLeaf):
+            return True
+        if (
+            not isinstance(event, Move)
+            or event.target is None
+            or not may_be_accelerator(event.target.device)
+            or event.discarded
+        ):
             return False
         if event.target.device & event.receiver.value.device:
             return False  # the data is there already, on some path at least
@@ -89,8 +100,12 @@ class TransferredParameter(Rule[Move]):
             return False
         return not any(k.arg == "requires_grad" and ast.unparse(k.value) == "False" for k in made.keywords)
 
-    def judge(self, event: Move, site: Site) -> Finding | None:
-        assert event.target is not None
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, NoLeaf):
+            made, target = shared.short(event.receiver.text), describe(event.target.device)
+            message = f"`{made}` moved to {target} is no leaf: no gradient gathers in it, and no optimizer takes it"
+            return Finding(event.span, message, _made_there(event, site), event.because)
+        assert isinstance(event, Move) and event.target is not None
         made = shared.short(event.receiver.text)
         message = (
             f"`{made}` moved to {describe(event.target.device)} is a plain tensor: no leaf, not registered, "
@@ -122,3 +137,24 @@ class TransferredParameter(Rule[Move]):
             args=[made.args[0].with_changes(value=moved), *made.args[1:]], lpar=call.lpar, rpar=call.rpar
         )
         return Fix(title, safety, (Edit(call, built),))
+
+
+def _made_there(event: NoLeaf, site: Site) -> Fix:
+    """`torch.zeros(3, requires_grad=True).to(device)` as `torch.zeros(3, device=device, requires_grad=True)`."""
+    hint = Fix("Make it on its device", Safety.HINT)
+    call = site.node
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
+        return hint
+    made, creation = call.func.value, next(iter(event.receiver.value.made), None)
+    if creation is None or creation.handed is not None or not creation.takes_device or not event.only_device:
+        return hint
+    if (
+        event.method != "to"
+        or len(call.args) != 1
+        or not isinstance(made, cst.Call)
+        or creation.span != site.span(made)
+    ):
+        return hint
+    safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
+    built = with_keyword(made, "device", call.args[0].value).with_changes(lpar=call.lpar, rpar=call.rpar)
+    return Fix("Make it on its device", safety, (Edit(call, built),))

@@ -32,7 +32,7 @@ A hint only: the order of start-up is the program's.
 
 ## Known limits
 `torch.cuda.device_count()` does not start CUDA and is not counted. Silent where the variable is set for other
-processes, and for module-level statements that choose a device.
+processes, for module-level statements that choose a device, and for defaults and class bodies in a file that is run.
 """
 
 from __future__ import annotations

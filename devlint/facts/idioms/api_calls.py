@@ -155,18 +155,24 @@ def note_api(
     )  # fmt: skip
 
 
+#: Functions of torch's modules that ask what is there, and need no argument.
+QUESTIONS = frozenset(
+    {"is_available", "is_bf16_supported", "is_built", "is_initialized", "device_count", "is_nccl_available"}
+)
 _DEVICE_PATH = re.compile(r"(?:^|[._])dev(?:ice)?\Z")
 _MAY_BE_INDEX = re.compile(r"\bint\b|\bDevice(Like)?Type\b|\bUnion\b.*\bstr\b.*\bdevice\b|\bstr\b.*\|.*\bdevice\b")
 
 
 def note_truth(machine: Devices, node: ast.expr) -> None:
-    """Emit a `Compare` with the operator "truth" where a device, or its index, is tested for truth.
+    """Emit a `Compare` with the operator "truth" where a device, its index, or a question about one is tested for truth.
 
     `node`: the condition of an `if`, `while` or conditional expression, an operand of `and`, `or`, `not`. Three forms
     count: the `index` of a device, what `get_device()` gives, and a parameter `device` that may be an index, by its
-    annotation.
+    annotation. So does a function that asks torch for a device and is not called: `if torch.cuda.is_available:`.
     """
-    if isinstance(node, ast.Attribute):
+    if isinstance(node, (ast.Attribute, ast.Name)) and _is_question(machine, node):
+        pass
+    elif isinstance(node, ast.Attribute):
         base = machine.path(node.value)
         if node.attr != "index" or base is None or _DEVICE_PATH.search(base) is None:
             return
@@ -179,6 +185,17 @@ def note_truth(machine: Devices, node: ast.expr) -> None:
     machine.emit(
         Compare(operand.span, node, (), machine.guards, {}, machine.name, operand, None, "truth"), "truth"
     )  # fmt: skip
+
+
+def _is_question(machine: Devices, node: ast.Attribute | ast.Name) -> bool:
+    """Whether an expression is a function of torch that asks what is there: `torch.cuda.is_available`."""
+    if isinstance(node, ast.Attribute):
+        if node.attr not in QUESTIONS:
+            return False
+    elif node.id not in machine.imports.names or node.id in machine.imports.several:
+        return False
+    qualname = machine.qualify(node) or ""
+    return qualname.startswith("torch.") and qualname.rpartition(".")[2] in QUESTIONS
 
 
 def _may_be_index(machine: Devices, name: str) -> bool:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from devlint.facts.events import NO_GUARDS, Event, Guards, Operand, Scope
+from devlint.facts.events import NO_GUARDS, Event, Guards, NoLeaf, Operand, Scope
 from devlint.facts.frozen import replace
 from devlint.facts.text.defined import Function
 from devlint.facts.text.names import Imports
@@ -191,6 +191,7 @@ class Machine:
         self.assumed_modules: dict[Span, tuple[Function, str]] = {}  # arguments assumed to be modules there
         self.card_symbols: set[Place | Symbol] = set()  # what `.cuda(gpu)` is given: a card, whatever its name holds
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
+        self.leaves: dict[Span, NoLeaf] = {}  # by move: what an optimizer refuses
         self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
         self.counted: dict[
             Span, bool

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import CudaMethod, Move, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import aliases, batches, dropped, guesses, ordering, unknown_devices
+from devlint.facts.idioms import aliases, batches, dropped, guesses, leaves, ordering, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import Attributes
 from devlint.facts.text.parameters import reads_like_device
@@ -74,7 +74,7 @@ class Moves(Attributes):
                 return receiver if only else self.unknown_move(receiver)
             result = guesses.part(receiver)  # a dtype, most likely
         else:
-            result = self.moved(operand, target, node)
+            result = leaves.moved(self, node, operand, name, self.moved(operand, target, node), only)
         if name in ACCELERATORS:
             self.note_cuda_method(node, operand, name, arguments)
         path = self.path(operand.node)

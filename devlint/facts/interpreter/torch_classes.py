@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import distributions, ordering, randomness
+from devlint.facts.idioms import distributions, leaves, ordering, randomness
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.torch_functions import TorchFunctions
 from devlint.facts.text.parameters import reads_like_device
@@ -59,6 +59,9 @@ class TorchClasses(TorchFunctions):
             return self.construct_module(node, qualname, class_, arguments)
         if kind == "optimizer":
             made = Value("optimizer", self.parameters_device(arguments), type_name=home, because=(origin,))
+            tensors = arguments.get("params", 0)
+            if tensors is not None:
+                leaves.note_optimizer(self, node, tensors[1])
             return ordering.note_optimizer(self, node, qualname, arguments, made)
         if kind == "loader":
             collate = arguments.get("collate_fn")

@@ -28,7 +28,7 @@ def late_settings(o: Outline) -> Iterator[LateSetting]:
     text = o.flow.source.text
     if "VISIBLE_DEVICES" in text and "PYTORCH_NVML_BASED_CUDA_CHECK" not in text:
         yield from late(o)
-    if not o.test:
+    if not o.test and not is_program(o.tree):
         yield from at_import(o)
 
 
@@ -139,6 +139,19 @@ def asks_cuda(o: Outline, call: ast.Call) -> bool:
         return True
     name = call.func.id if isinstance(call.func, ast.Name) else method(call)
     return bool(_QUERY.search(name)) and o.qualname(call.func) not in ("torch.cuda.is_available",)
+
+
+def is_program(tree: ast.Module) -> bool:
+    """Whether a file is run, not imported: it asks for `__name__`, or calls what it defines at its module level."""
+    own = {s.name for s in tree.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
+    for statement in tree.body:
+        if isinstance(statement, ast.If) and any(getattr(n, "id", "") == "__name__" for n in ast.walk(statement.test)):
+            return True
+        if isinstance(statement, (ast.Expr, ast.For, ast.While, ast.With)):
+            for node in always(statement) if isinstance(statement, ast.Expr) else inside([statement]):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in own:
+                    return True
+    return False
 
 
 def at_import(o: Outline) -> Iterator[LateSetting]:
