@@ -35,7 +35,11 @@ def received(
     """What a call of a function gives: where that has no device to take, what it made is made by the call.
 
     At module level the factory stays the place: what the call gives is used in functions, and the call knows no more.
+    A factory whose tensor meets tensors of the host in its function is told no other device, wherever that is called.
     """
+    if node is not None and machine.function is not function and not isinstance(function.node, ast.Lambda):
+        if value.is_tensor and any(creation.span in machine.beside_host for creation in value.made):
+            return taken(machine, value, function, node, (), True)
     inside = node is not None and machine.function is not None and machine.function is not function
     if not inside or node is None or isinstance(function.node, ast.Lambda) or not has_made(value):
         return value

@@ -192,6 +192,7 @@ class Machine:
         self.card_symbols: set[Place | Symbol] = set()  # what `.cuda(gpu)` is given: a card, whatever its name holds
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
         self.leaves: dict[Span, NoLeaf] = {}  # by move: what an optimizer refuses
+        self.beside_host: set[Span] = set()  # tensors made here, by call, that met a tensor of the host
         self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
         self.counted: dict[
             Span, bool

@@ -148,6 +148,9 @@ class Operations(Machine):
             for j, b in known[a_index + 1 :]:
                 level = self.conflict_of(a.value, b.value)
                 if level is None:
+                    for new, host in ((a.value, b.value), (b.value, a.value)):
+                        if new.made and is_of_host(host):
+                            self.beside_host.update(creation.span for creation in new.made)
                     continue
                 off, other, off_index = self._who_is_off(i, a, j, b)
                 if self.excused(off, mixing or "exact", off_index == written):
@@ -353,6 +356,11 @@ def is_at(operand: Operand, owner: Operand) -> bool:
 def is_encoded(value: Value) -> bool:
     """Whether a value is what a tokenizer has just made, or a part of it: no loader puts that anywhere."""
     return value.device == CPU and bool(value.because) and value.because[0].text == ENCODED
+
+
+def is_of_host(value: Value) -> bool:
+    """Whether a tensor comes from the host: from a data set, or by a move; not from a factory that may be told a device."""
+    return value.kind == "tensor" and value.device == CPU and value.zero_dim is False and not value.made
 
 
 def is_put_beside_guess(off: Operand, other: Value) -> bool:

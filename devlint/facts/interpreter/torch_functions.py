@@ -14,6 +14,7 @@ from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.host_reads import drawn
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.interpreter.sized_tensors import SizedTensors
+from devlint.facts.text.signatures import default_of
 from devlint.facts.values import NO_TENSOR, NOTHING, UNKNOWN, Kind, Value, may_be_accelerator
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ _ROOTS = {
     "torch.autograd.grad": (("outputs", 0), ("grad_outputs", 2)),
     "torch.autograd.backward": (("tensors", 0), ("grad_tensors", 1)),
 }
+#: Factories whose first arguments are numbers, or tensors by which they are placed.
+_SPACED = frozenset({"torch.linspace", "torch.logspace"})
 
 
 class TorchFunctions(SizedTensors):
@@ -85,7 +88,7 @@ class TorchFunctions(SizedTensors):
             if to_write is not None and isinstance(to_write[1].elements, tuple):
                 direct.update(map(id, to_write[1].elements))
             operands = [o for o in operands if id(o.value) in direct]  # a list holds sizes, as numbers or 0-dim tensors
-        if record.qualname in ("torch.linspace", "torch.logspace"):
+        if record.qualname in _SPACED:
             count = arguments.get("steps", 2)  # a number, whatever gives it; the ends may be tensors
             operands = [o for o in operands if count is None or o.node is not count[0]]
         if receiver is not None:
@@ -146,6 +149,13 @@ class TorchFunctions(SizedTensors):
             return out[1]
         return value
 
+    def is_number_by_default(self, node: ast.expr) -> bool:
+        """Whether an expression is a parameter whose default is a number: `beta_start=1e-4`."""
+        if self.function is None or not isinstance(node, ast.Name):
+            return False
+        default = default_of(self.function.node.args, node.id)
+        return isinstance(default, ast.Constant) and isinstance(default.value, (int, float))
+
     def result_of(
         self,
         node: ast.Call,
@@ -182,6 +192,9 @@ class TorchFunctions(SizedTensors):
                 first.kind in ("unknown", "object", "none")
                 and record.qualname != "torch.tensor"
                 and first.type_name != NO_TENSOR
+                and not (
+                    record.qualname in _SPACED and arguments.nodes and self.is_number_by_default(arguments.nodes[0])
+                )
             ):
                 return Value(kind, UNKNOWN, zero_dim)  # what it takes after is not known
         if source in ("argument", "like", "default"):
