@@ -15,7 +15,7 @@ from devlint_rules import RULES
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 #: Folders whose files are programs to run or scripts to search, with expectations of another form.
-OTHER_FORMS = ("runtime", "peers")
+OTHER_FORMS = ("runtime", "peers", "programs")
 CASES = [path for path in case_files(FIXTURES) if path.relative_to(FIXTURES).parts[0] not in OTHER_FORMS]
 
 

@@ -148,6 +148,7 @@ class Move(Event):
     `only_device`: the call changes nothing else. `discarded`: the call is a whole statement, its result is dropped.
     `used_later`: after a discarded move the receiver's name meets the target device, and how sure that is.
     `only_step`: the move is all that a loop over several things does, so that its name for them is not read again.
+    `of_class`: the receiver is of a class of the file whose method gives a new object and leaves the old one as it is.
     """
 
     method: str
@@ -160,6 +161,7 @@ class Move(Event):
     in_loop: bool
     used_later: Conflict | None = None
     only_step: bool = False
+    of_class: bool = False
 
 
 @dataclass(frozen=True, slots=True)

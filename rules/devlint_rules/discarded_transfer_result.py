@@ -1,7 +1,8 @@
 """A tensor is moved and the result is dropped.
 
 ## What it flags
-`x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor or a `PackedSequence`.
+`x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor, a `PackedSequence`,
+or of a class of the file whose `to` gives another object.
 
 ## Why it matters
 `Module.to` moves the module in place, `Tensor.to` returns a copy and leaves the tensor where it was. The statement
@@ -67,7 +68,7 @@ class DiscardedTransferResult(Rule[Move]):
         if len(value.device) == 1 and value.device == event.target.device != CPU:
             return False  # it is there already
         lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)
-        return lives_on and (value.is_tensor or value.kind == "packed")
+        return lives_on and (value.is_tensor or value.kind == "packed" or event.of_class)
 
     def judge(self, event: Move, site: Site) -> Finding | None:
         receiver = shared.name(event.receiver)

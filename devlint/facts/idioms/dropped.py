@@ -35,6 +35,10 @@ _INPUT = re.compile(
     r"[xyz]|[xy]_\w+|(in_)?(images?|imgs?|pictures?|targets?|labels?|masks?|noise|audios?|videos?|frames?|states?)"
     r"|\w+_ids|(\w+_)?(tensors?|masks?|noise|labels?)|pixel_values|waveforms?"
 )
+#: Functions that only look at the object that they are given first.
+_LOOKING = frozenset(
+    {"replace", "type", "fields", "asdict", "vars", "copy", "getattr", "isinstance", "len", "dict", "iter"}
+)
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 #: Methods of modules, of engines around them, and of graphs of torch_geometric [torch_geometric/data/data.py, `BaseData`],
 #: and those whose result is no tensor.
@@ -216,3 +220,23 @@ def hint(use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> str | None:
 def moves_itself(machine: Moves) -> bool:
     """Whether the file has a class, not a module, with a `to` of its own, which may move in place."""
     return any(not class_.is_module and class_.method("to") is not None for class_ in machine.classes.values())
+
+
+def gives_another(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method gives a new object and leaves its own as it is: it binds no attribute, calls nothing for its effect
+    alone, and never gives its object back."""
+    if method.decorator_list:
+        return False
+    given = [node.value for node in own_nodes(method) if isinstance(node, ast.Return)]
+    first = method.args.args[0].arg if method.args.args else ""
+    if not given or any(not isinstance(value, ast.Call) for value in given):
+        return False
+    for node in own_nodes(method):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            return False
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            return False
+        if isinstance(node, ast.Call) and any(isinstance(a, ast.Name) and a.id == first for a in node.args):
+            if last_name(node.func) not in _LOOKING:
+                return False  # what it is given to may change it
+    return all(last_name(value.func) not in ("_apply", "apply") for value in given if isinstance(value, ast.Call))

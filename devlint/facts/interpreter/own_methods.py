@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 
+from devlint.facts.events import Move
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import dropped
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.entry import is_gradient_of
+from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.objects import SET_BY_NAME
 from devlint.facts.interpreter.own_classes import OwnClasses
 from devlint.facts.interpreter.summaries import informs
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.references import is_static
+from devlint.facts.text.references import is_static, last_name
+from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import HOME, NOTHING, Value
 
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
@@ -48,6 +52,9 @@ class OwnMethods(OwnClasses):
             default = arguments.keywords.get("default")
             if default is not None:
                 self.note_default(default[0])
+        if name in MOVES and self.statement_value is node:
+            if self.note_dropped(node, receiver, function, arguments) and receiver.kind == "unknown":
+                return NOTHING
         if receiver.kind == "object" and receiver.type_name in self.classes:
             found = self.classes[receiver.type_name].method(name)
             if found is not None:
@@ -55,6 +62,26 @@ class OwnMethods(OwnClasses):
                 self.escape(node, arguments)
                 return result
         return self.call_method(node, receiver, name, arguments)
+
+    def note_dropped(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: Arguments) -> bool:
+        """Emit `Move` where a class of the file gives another object, and nobody takes it: `rollout.to(device)`."""
+        class_ = self.classes.get(receiver.type_name or "") if receiver.kind == "object" else None
+        spec = getattr(self.function.node, "args", None) if self.function is not None else None
+        if class_ is None and receiver.kind == "unknown" and isinstance(function.value, ast.Name) and spec is not None:
+            parameter = parameter_of(spec, function.value.id)
+            own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+            if parameter is not None and parameter.annotation is not None and own is not None:
+                bound = function.value.id in own.bound
+                class_ = None if bound else self.classes.get(last_name(parameter.annotation))
+        found = class_.method(function.attr) if class_ is not None and not class_.abroad else None
+        if found is None or not dropped.gives_another(found[1]):
+            return False
+        operand = self.operand(function.value, receiver)
+        target, node_of, only = self.move_target(node, operand, function.attr, arguments)
+        head = self.span(node), node, receiver.because, self.guards, self.scope(), self.name
+        loops = self.loops > 0
+        self.emit(Move(*head, function.attr, operand, target, node_of, only, True, NOTHING, loops, of_class=True))
+        return True
 
     def call_self(self, node: ast.Call, arguments: Arguments) -> Value | None:
         """`self(...)` calls the class's own `__call__`; None where that is a module's or not in this file."""
