@@ -13,7 +13,7 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
     (
         "Tokenizer",
         "transformers/tokenization_utils_base.py: `to` is a method of BatchEncoding, which a tokenizer returns",
-        r"(pytorch_)?transformers\.(\w+\.)*\w*Tokenizer(Fast)?(\.from_pretrained)?|tokenizers\.Tokenizer(\.from_\w+)?",
+        r"(pytorch_)?transformers\.(\w+\.)*\w*Tokenizer(Fast)?(\.from_pretrained)?",
     ),
     (
         "Processor",
@@ -34,11 +34,6 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
         "Dataset",
         "torchvision/datasets/vision.py, VisionDataset: a torch.utils.data.Dataset",
         r"torchvision\.datasets\.[A-Z]\w+",
-    ),
-    (
-        "Table",
-        "datasets/arrow_dataset.py, dataset_dict.py: the format says the device",
-        r"datasets\.(load_dataset|load_from_disk|Dataset\.from_\w+|concatenate_datasets)",
     ),
     (
         "Transform",

@@ -28,8 +28,8 @@ Use instead:
     device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
 
 ## Fix safety
-Unsafe: the number of the physical card, where it is among the visible ones, becomes its place among them. A hint where
-it is not, and for lists.
+Unsafe: the number of the one visible card becomes 0. A hint for another number, and where several cards are visible:
+then each number must be looked at.
 
 ## Known limits
 Silent where the variable is set under a condition, to different cards, or to what is no list of numbers. Other files
@@ -67,11 +67,10 @@ class CardNotVisible(Rule[HiddenCard]):
 
     def _fix(self, event: HiddenCard, site: Site) -> Fix:
         node, card = site.node, str(event.index)
-        if card in event.visible:
-            place = str(event.visible.index(card))
+        if event.visible == (card,):
             if isinstance(node, cst.Integer):
-                return Fix(f"Use {place}", Safety.UNSAFE, (Edit(node, cst.Integer(place)),))
+                return Fix("Use 0", Safety.UNSAFE, (Edit(node, cst.Integer("0")),))
             if isinstance(node, cst.SimpleString) and f":{card}" in node.value:
-                new = cst.SimpleString(node.value.replace(f":{card}", f":{place}"))
-                return Fix(f"Use `cuda:{place}`", Safety.UNSAFE, (Edit(node, new),))
+                new = cst.SimpleString(node.value.replace(f":{card}", ":0"))
+                return Fix("Use `cuda:0`", Safety.UNSAFE, (Edit(node, new),))
         return Fix("Count among the visible cards, from 0", Safety.HINT)

@@ -81,7 +81,6 @@ _OF_LIBRARIES = {
     "LRScheduler": ("a learning rate scheduler", "it holds no tensors that must move", True),
     "NoiseScheduler": ("a noise scheduler", "`set_timesteps(n, device=...)` says where its steps are", True),
     "Dataset": ("a dataset", "move each batch in the loop", True),
-    "Table": ("a data set", "move each batch in the loop, or `with_format('torch', device=...)`", True),
     "Transform": ("a transform and no module", "move what it returns", True),
     "Trainer": ("a trainer", "it places the model and the batches itself", True),
     "Estimator": ("an estimator of the host", "it computes on the CPU", True),

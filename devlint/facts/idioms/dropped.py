@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.idioms import batches
 from devlint.facts.text.annotations import is_tensor_annotation
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import TENSOR_ONLY, fits_others, shows_tensor
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import parents
@@ -35,14 +36,14 @@ _INPUT = re.compile(
     r"[xyz]|[xy]_\w+|(in_)?(images?|imgs?|pictures?|targets?|labels?|masks?|noise|audios?|videos?|frames?|states?)"
     r"|\w+_ids|(\w+_)?(tensors?|masks?|noise|labels?)|pixel_values|waveforms?"
 )
-#: Functions that only look at the object that they are given first.
-_LOOKING = frozenset(
-    {"replace", "type", "fields", "asdict", "vars", "copy", "getattr", "isinstance", "len", "dict", "iter"}
-)
+#: What annotations of fields may say of a class that holds tensors and constants alone.
+_FIELDS = frozenset({"", "torch", "Tensor", "Optional", "int", "float", "bool", "str", "typing", "None"})
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 #: Methods of modules, of engines around them, and of graphs of torch_geometric [torch_geometric/data/data.py, `BaseData`],
 #: and those whose result is no tensor.
-_OF_OTHERS_TOO = frozenset({"requires_grad_", "backward", "contiguous", "detach", "is_cuda", "size", "numpy"})
+_OF_OTHERS_TOO = frozenset(
+    {"requires_grad_", "backward", "contiguous", "detach", "detach_", "is_cuda", "size", "numpy"}
+)
 _NO_TENSOR = frozenset(
     {
         "numel", "dim", "is_floating_point", "is_contiguous", "element_size", "layout", "grad_fn", "retain_grad", "unbind",
@@ -64,14 +65,13 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr) -> bool:
     scope = machine.function.node if machine.function is not None else machine.scan.tree
     if scope is None:
         return False
-    around = parents(scope)
-    uses = [n for n in around if isinstance(n, ast.Name) and n.id == node.id]
+    around, by_name, own = machine.uses_in(scope)
+    uses = by_name.get(node.id, [])
     if any(is_other(use, around) for use in uses):
         return False
     given = parameter_of(scope.args, node.id) if not isinstance(scope, ast.Module) else None
     if given is not None and given.annotation is not None:
         return is_tensor_annotation(given.annotation, machine.imports.names)
-    own = {id(n) for n in own_nodes(scope)}
     first, last, made = bound_around(statement, [use for use in uses if id(use) in own], around)
     if made is not None and makes_other(made):
         return False
@@ -84,6 +84,19 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr) -> bool:
     if _INPUT.fullmatch(node.id) is not None:
         signs.add("name")
     return len(signs) > 1 and not batches.is_whole(node.id) and not moves_itself(machine)
+
+
+Uses = tuple[Mapping[ast.AST, ast.AST], dict[str, list[ast.Name]], set[int]]
+
+
+def uses_in(scope: ast.AST) -> Uses:
+    """What is around each node of a scope, its names, and the identities of the nodes that are its own."""
+    around = parents(scope)
+    names: dict[str, list[ast.Name]] = {}
+    for node in around:
+        if isinstance(node, ast.Name):
+            names.setdefault(node.id, []).append(node)
+    return around, names, {id(node) for node in own_nodes(scope)}
 
 
 def is_other(use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> bool:
@@ -222,21 +235,27 @@ def moves_itself(machine: Moves) -> bool:
     return any(not class_.is_module and class_.method("to") is not None for class_ in machine.classes.values())
 
 
-def gives_another(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a method gives a new object and leaves its own as it is: it binds no attribute, calls nothing for its effect
-    alone, and never gives its object back."""
-    if method.decorator_list:
+def gives_another(class_: ast.ClassDef, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method of a class that holds tensors gives a new object of it and leaves its own as it is: all fields are
+    annotated as tensors or constants, it binds no attribute, and calls nothing for its effect alone."""
+    fields = [node.annotation for node in class_.body if isinstance(node, ast.AnnAssign)]
+    said = {n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for field in fields for n in walk(field)}
+    if "Tensor" not in said or not said - {""} <= _FIELDS or method.decorator_list:
         return False
     given = [node.value for node in own_nodes(method) if isinstance(node, ast.Return)]
-    first = method.args.args[0].arg if method.args.args else ""
-    if not given or any(not isinstance(value, ast.Call) for value in given):
+    if not given or not all(isinstance(value, ast.Call) and is_maker(value, class_.name) for value in given):
         return False
     for node in own_nodes(method):
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             return False
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
             return False
-        if isinstance(node, ast.Call) and any(isinstance(a, ast.Name) and a.id == first for a in node.args):
-            if last_name(node.func) not in _LOOKING:
-                return False  # what it is given to may change it
-    return all(last_name(value.func) not in ("_apply", "apply") for value in given if isinstance(value, ast.Call))
+    return True
+
+
+def is_maker(call: ast.Call, name: str) -> bool:
+    """Whether a call makes an object of the class around it: `Rollout(...)`, `type(self)(...)`, `replace(self, ...)`."""
+    function = call.func
+    if isinstance(function, ast.Call):
+        return isinstance(function.func, ast.Name) and function.func.id == "type"
+    return last_name(function) in (name, "__class__", "replace", "_replace")

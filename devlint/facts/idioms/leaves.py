@@ -7,6 +7,7 @@ optimizer = torch.optim.Adam([noise])   # ValueError: can't optimize a non-leaf 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 #: Type name of a tensor that was to gather gradients before it was moved.
 NO_LEAF = "no leaf"
+_CUT = re.compile(r"\.detach_\(|=\s*[\w.]+\.data(\.requires_grad|\s*$)", re.MULTILINE)
 
 
 def moved(machine: Machine, node: ast.Call, operand: Operand, method: str, result: Value, only: bool) -> Value:
@@ -48,6 +50,8 @@ def gathers(node: ast.expr) -> bool:
 
 def note_optimizer(machine: Machine, node: ast.Call, given: Value) -> None:
     """Emit `NoLeaf` for each tensor among those that an optimizer gets that a move has made."""
+    if _CUT.search(machine.source.text):
+        return  # what is cut off from its graph in place is a leaf again
     for part in parts(given):
         if part.kind == "tensor" and part.type_name == NO_LEAF and part.because and part.because[0].path is None:
             event = machine.leaves.get(part.because[0].span)

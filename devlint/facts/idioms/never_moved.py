@@ -197,7 +197,8 @@ def made_here(machine: ModuleCalls, name: ast.Name) -> Value:
     made = bound[0] if len(bound) == 1 else None
     if (
         not isinstance(made, ast.Call)
-        or "device" in ast.dump(made)
+        or made.args
+        or made.keywords  # it may be told where to be
         or not isinstance(made.func, (ast.Name, ast.Attribute))
     ):
         return Value("unknown")

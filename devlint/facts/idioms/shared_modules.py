@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.text.scan import FunctionScan
-from devlint.facts.values import ACCELERATORS, UNKNOWN
+from devlint.facts.values import ACCELERATORS, CPU, UNKNOWN
 
 if TYPE_CHECKING:
     import ast
@@ -38,17 +38,20 @@ def is_local(function: FunctionScan, name: str) -> bool:
 
 
 def note(machine: FunctionRuns, node: ast.AST, state: Mapping[str, Value], ended: bool = True) -> None:
-    """A function was run, or calls another one: the modules that it moved are elsewhere for whoever names them then."""
+    """A function was run, or calls another one, which finds the modules where they were moved before.
+
+    Once it has ended nothing is known of them: the others may run before it.
+    """
     for name in machine.movers.get(id(node), ()):
         known, moved = machine.globals.get(name), state.get(name)
         if known is None or known.kind != "module":
             continue
-        if moved is None or moved.kind != "module":
-            if not ended:
-                continue  # it may do so later
-            moved = replace(known, device=UNKNOWN)
-        first = machine.moved_by_functions.setdefault(name, moved.device)
-        machine.globals[name] = moved if moved.device == first else replace(moved, device=UNKNOWN)
+        sure = moved is not None and moved.kind == "module" and (moved.device == CPU or not moved.device >= CPU)
+        if ended:
+            machine.globals[name] = replace(known, device=UNKNOWN)
+            machine.moved_by_functions.add(name)
+        elif moved is not None:
+            machine.globals[name] = moved if sure else replace(known, device=UNKNOWN)
 
 
 def settle(machine: FunctionRuns) -> None:

@@ -77,17 +77,36 @@ def _texts(machine: Machine, node: ast.expr) -> Iterator[ast.expr]:
 
 
 def only_binding(machine: Machine, name: str) -> ast.expr | None:
-    """What the one assignment of a name in the function under analysis, or in the whole file, gives it."""
+    """What the one assignment of a name in the function under analysis, or at the module level, gives it; None where the
+    name is compared with anything: what it says then is translated."""
     function = machine.function.node if machine.function is not None else None
     own = machine.scan.functions.get(id(function)) if function is not None else None
-    if function is not None and (own is None or parameter_of(function.args, name) is not None):
+    tree = machine.scan.tree
+    if tree is None or (function is not None and (own is None or parameter_of(function.args, name) is not None)):
         return None
     if own is not None and name in own.bound:
         found: Iterable[ast.AST] = own.assigns if own.bound[name] == 1 else ()
+    elif name in machine.imports.names or name in machine.scan.rebound or _in_functions(machine, name):
+        return None  # another file's, or perhaps one of a function around this one
     else:
-        found = walk(machine.scan.tree) if machine.scan.tree is not None and name not in machine.scan.rebound else ()
+        found = walk(tree)
     bindings = [a.value for a in found if isinstance(a, ast.Assign) and _binds(a, name)]
-    return bindings[0] if len(bindings) == 1 else None
+    if len(bindings) != 1 or any(isinstance(n, ast.Compare) and name in _names(n) for n in walk(tree)):
+        return None
+    return bindings[0]
+
+
+def _in_functions(machine: Machine, name: str) -> bool:
+    """Whether any function of the file binds a name, or has it as a parameter."""
+    for each in machine.scan.functions.values():
+        spec = getattr(each.node, "args", None)
+        if name in each.bound or (spec is not None and parameter_of(spec, name) is not None):
+            return True
+    return False
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
 
 
 def _binds(node: ast.Assign, name: str) -> bool:

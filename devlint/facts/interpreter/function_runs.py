@@ -46,6 +46,7 @@ class FunctionRuns(UnreadCalls):
             self.globals = self.state.env
         if self.function is not None:
             shared_modules.note(self, self.function.node, caller.env, ended=False)
+        awaited, self.awaited = self.awaited, False  # who else calls the function does not want it to fail
         self.function, self.name, self.owner = function, function.name, function.owner
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
         self.breaks, self.continues = [], []
@@ -80,6 +81,7 @@ class FunctionRuns(UnreadCalls):
                 self.facts.note_variables(function.name, end.env)
         finally:
             self.stack.pop()
+            self.awaited = awaited
             (
                 self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
                 self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,

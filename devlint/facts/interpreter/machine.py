@@ -155,7 +155,7 @@ class Machine:
         self.classes: dict[str, ClassFacts] = {}
         self.globals: dict[str, Value] = {}
         self.rebound: set[str] = set()  # module-level names that some function declares global
-        self.moved_by_functions: dict[str, Device] = {}  # modules of the module level, and where a function moved them
+        self.moved_by_functions: set[str] = set()  # modules of the module level that a function moves
         self.state = State({})
         self.guards: Guards = NO_GUARDS
         self.function: Function | None = None

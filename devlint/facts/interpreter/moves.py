@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from devlint.facts.events import CudaMethod, Move, Operand
 from devlint.facts.frozen import replace
@@ -29,6 +30,7 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
+_CPU_TYPE = re.compile(r"torch\.(Float|Double|Half|BFloat16|Char|Byte|Short|Int|Long|Bool)Tensor")
 _DTYPES = frozenset(
     {
         "float", "float16", "float32", "float64", "double", "half", "bfloat16", "int", "int8", "int16", "int32",
@@ -40,6 +42,8 @@ _DTYPES = frozenset(
 
 class Moves(Attributes):
     """Adds `call_move` (a move is called) and `move_in_place` (a module is elsewhere from here on)."""
+
+    _uses: tuple[ast.AST, dropped.Uses] | None = None
 
     def call_move(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value | None:
         """`.to`, `.cuda`, `.cpu`, `.type` ...; None when the receiver makes it something else."""
@@ -115,6 +119,12 @@ class Moves(Attributes):
         )  # fmt: skip
         return result
 
+    def uses_in(self, scope: ast.AST) -> dropped.Uses:
+        """`dropped.uses_in`, once for the scope under analysis."""
+        if self._uses is None or self._uses[0] is not scope:
+            self._uses = scope, dropped.uses_in(scope)
+        return self._uses[1]
+
     def is_part(self, node: ast.expr) -> bool:
         """Whether a name is bound to parts of batches alone: `for x, y in loader`, `for key, part in batch.items()`."""
         if not isinstance(node, ast.Name) or batches.is_whole(node.id):
@@ -172,6 +182,12 @@ class Moves(Attributes):
                 return Value("device", on("cuda")), first[0], False
             if first[1].type_name is not None and first[1].type_name.startswith("torch.cuda."):
                 return Value("device", on("cuda")), first[0], False
+            if _CPU_TYPE.fullmatch(text if isinstance(text, str) else first[1].type_name or ""):
+                return (
+                    Value("device", CPU),
+                    first[0],
+                    False,
+                )  # a type of the CPU's tensors [torch/_tensor_docs.py, `type`]
             # a dtype leaves the tensor where it is; a type chosen elsewhere may be one of another device
             return None, None, first[1].kind == "dtype" or is_dtype(first[1]) or isinstance(text, str)
         device = arguments.keywords.get("device") or arguments.keywords.get("other")

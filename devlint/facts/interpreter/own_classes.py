@@ -41,7 +41,12 @@ class OwnClasses(Definitions):
                 device = self.default_device().device  # one part there is enough to be called in vain
             given = list(guesses.opened(value for _, value in arguments.every()))
             parts = {value.device for value in given if value.kind == "module"}
-            if len(parts) == 1 and device in (UNKNOWN, *parts) and (device or not devices):
+            if (
+                len(parts) == 1
+                and keeps_given(class_, arguments)
+                and device in (UNKNOWN, *parts)
+                and (device or not devices)
+            ):
                 device = parts.pop()  # what it is made of is one of its parts
             elif parts:
                 device = UNKNOWN
@@ -141,6 +146,24 @@ class OwnClasses(Definitions):
         if constant.value is None:
             return Value("none")
         return literal(constant.value) if isinstance(constant.value, (str, int)) else NOTHING
+
+
+def keeps_given(class_: ClassFacts, arguments: Arguments) -> bool:
+    """Whether the constructor keeps the modules that it is given as attributes, as they are: `self.net = net`."""
+    found = class_.method("__init__")
+    if found is None or arguments.star or arguments.double_star:
+        return False
+    names = positional_names(found[1].args)[1:]
+    given = [name for name, value in zip(names, arguments.values, strict=False) if value.kind == "module"]
+    given += [name for name, (_, value) in arguments.keywords.items() if value.kind == "module"]
+    kept = {
+        node.value.id
+        for node in statements(found[1])
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Name)
+        and any(isinstance(target, ast.Attribute) for target in node.targets)
+    }
+    return bool(given) and kept.issuperset(given)
 
 
 def mentions_devices(class_: ClassFacts) -> bool:

@@ -74,7 +74,7 @@ class OwnMethods(OwnClasses):
                 bound = function.value.id in own.bound
                 class_ = None if bound else self.classes.get(last_name(parameter.annotation))
         found = class_.method(function.attr) if class_ is not None and not class_.abroad else None
-        if found is None or not dropped.gives_another(found[1]):
+        if found is None or not dropped.gives_another(found[0].node, found[1]):
             return False
         operand = self.operand(function.value, receiver)
         target, node_of, only = self.move_target(node, operand, function.attr, arguments)

@@ -80,7 +80,14 @@ class Summaries(FunctionRuns):
 
     def made_anew(self, result: Value, function: Function, node: ast.Call | None) -> Value:
         """A module that a function makes is another one by each of its calls."""
-        if node is None or result.kind != "module" or result.ident is None:
+        own = self.scan.functions.get(id(function.node))
+        if node is None or result.kind != "module" or result.ident is None or own is None:
+            return result
+        marked = not isinstance(function.node, ast.Lambda) and function.node.decorator_list
+        filed = any(isinstance(item.ctx, ast.Store) for item in own.subscripts)
+        if marked or filed or not self.rebound.isdisjoint(own.bound):
+            return replace(result, device=UNKNOWN, shared=True)  # it may be kept, moved and given again
+        if own.stores:
             return result
         around, ident = self.span(function.node), self.span(node)
         if not around.start <= result.ident.start < around.end:

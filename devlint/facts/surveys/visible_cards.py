@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from devlint.facts.events import ApiCall, CudaMethod, DeviceLiteral, HiddenCard, LateSetting
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.startup import setting
+from devlint.facts.text.handlers import awaits_error
 
 _NUMBERS = re.compile(r"\s*\d+\s*(?:,\s*\d+\s*)*")
 _CARD = re.compile(r"cuda:(\d+)")
@@ -33,8 +34,24 @@ def hidden_cards(o: Outline) -> Iterator[HiddenCard]:
     origin = o.flow.origin(statement, f"leaves {shown} visible")
     for place, index in cards(o):
         function, later = o.function(place), o.flow.span(place).start > o.flow.span(statement).end
-        if index >= len(visible) and (later if function is scope or function is None else scope is o.tree):
+        if (
+            index >= len(visible)
+            and not is_tried(o, place)
+            and (later if function is scope or function is None else scope is o.tree)
+        ):
             yield HiddenCard(*o.head(place, origin), index, visible)
+
+
+def is_tried(o: Outline, place: ast.AST) -> bool:
+    """Whether a place asks for a card, compares with it, or foresees that it is not there."""
+    for above in o.above(place):
+        if isinstance(above, (ast.Compare, ast.Assert, ast.Try)):
+            return True
+        if isinstance(above, (ast.If, ast.IfExp)) and "device_count" in o.flow.text(above.test):
+            return True
+        if isinstance(above, ast.With) and any(awaits_error(item.context_expr) for item in above.items):
+            return True
+    return False
 
 
 def visible_of(statement: ast.stmt) -> str | None:
@@ -53,7 +70,7 @@ def cards(o: Outline) -> Iterator[tuple[ast.expr, int]]:
     """The numbers of cards of CUDA that the file names, each with the expression that does so."""
     for node, _, _ in o.flow.literals.values():  # `"cuda:1" if torch.cuda.is_available() else "cpu"`
         number = named(getattr(node, "value", None))
-        if number is not None:
+        if number is not None and isinstance(o.parent.get(node), (ast.IfExp, ast.Assign, ast.AnnAssign)):
             yield node, number
     for event in list(o.flow.events.values()):
         if isinstance(event, DeviceLiteral) and event.type == "cuda" and event.index is not None:

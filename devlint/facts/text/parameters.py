@@ -37,7 +37,7 @@ TENSOR_ONLY = frozenset(
         "masked_scatter", "masked_scatter_", "scatter_add", "scatter_reduce", "scatter_reduce_", "rsqrt", "tril",
         "triu", "logical_not", "logcumsumexp", "kthvalue", "unique_consecutive", "take_along_dim", "tensor_split",
         "split_with_sizes", "unflatten", "diag_embed", "movedim", "swapdims", "nan_to_num", "lgamma", "digamma",
-        "bernoulli_", "exponential_", "detach_", "pow_", "sqrt_", "exp_", "log_", "abs_", "neg_", "round_", "t_",
+        "bernoulli_", "exponential_", "pow_", "sqrt_", "exp_", "log_", "abs_", "neg_", "round_", "t_",
         "transpose_", "to_dense", "to_sparse", "new_empty_strided", "as_strided", "float_power", "floor_divide",
         "true_divide", "fmod", "xlogy", "erfinv", "sum_to_size", "broadcast_to", "is_same_size", "aminmax",
     }
@@ -52,9 +52,7 @@ _NOT_EVIDENCE = frozenset(
 #: What makes a tensor of an array, a list or a number.
 CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
 #: Methods without arguments of a tensor, where an ndarray has none of the name [numpy.ndarray's documentation].
-_ELEMENTWISE = frozenset(
-    {"exp", "log", "sqrt", "log1p", "expm1", "tanh", "sin", "cos", "erf", "logdet", "isnan", "isinf"}
-)
+_ELEMENTWISE = frozenset({"exp", "sqrt", "log1p", "expm1", "tanh", "sin", "cos", "erf", "logdet", "isnan", "isinf"})
 #: Methods that a tensor has and an ndarray has not, or not as a method, or not with these arguments.
 _CALLED_ONLY = frozenset({"size", "softmax", "clamp", "topk", "t", "type_as", "cumsum_", "sigmoid_", "relu"})
 _STORED = re.compile(r"state|check_?point|ckpt|weights|saved")  # a checkpoint, which is on the host for the most part
