@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from devlint import worker
 from devlint.model import FileResult, Statistics
 from devlint.report import FileReport
 from devlint.worker import Outcome, Task
 
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
 FILES_PER_JOB = 50  # below this number of files a worker process costs more than it saves
 CHUNK = 16
+CLOSING = 5.0  # seconds
 
 
 def jobs_for(files: int, wanted: int) -> int:
@@ -51,8 +56,7 @@ def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     finally:
         if done < len(chunks):
             _end_workers()
-        # when the interpreter ends while an executor closes, it may write to a pipe that is closed already
-        executor.shutdown(wait=done == len(chunks), cancel_futures=True)
+        _close(executor)
 
 
 def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
@@ -71,7 +75,21 @@ def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
                 executor.shutdown(wait=True)
                 executor = ProcessPoolExecutor(1, initializer=_ignore_interrupt)
     finally:
-        executor.shutdown(wait=False, cancel_futures=True)
+        _close(executor)
+
+
+def _close(executor: ProcessPoolExecutor) -> None:
+    """Wait until the executor's own threads are gone, or for CLOSING seconds.
+
+    When the interpreter ends while an executor closes, it may write to a pipe that is closed already and say so on
+    standard error (concurrent/futures/process.py, `_python_exit`). The wait has a limit because before Python 3.12 an
+    executor whose processes were ended may wait for ever.
+    """
+    import threading
+
+    closing = threading.Thread(target=executor.shutdown, kwargs={"cancel_futures": True}, daemon=True)
+    closing.start()
+    closing.join(CLOSING)
 
 
 def _end_workers() -> None:

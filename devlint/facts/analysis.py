@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Register
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import shared_modules
+from devlint.facts.idioms import grown_lists, shared_modules, unregistered_leaves
 from devlint.facts.idioms.given_modules import given_modules
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
@@ -31,6 +31,7 @@ from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import is_own_attribute, is_self_attribute, last_name
 from devlint.facts.text.scan import Scan, scan
 from devlint.facts.text.signs import moves
+from devlint.facts.text.trained import is_trained
 from devlint.facts.values import Value, merge
 from devlint.model import Origin
 from devlint.project_files import Search
@@ -387,6 +388,16 @@ def moved_along(flow: Flow) -> set[str]:
     return found
 
 
+def is_given_to_base(flow: Flow, class_: ClassFacts, name: str) -> bool:
+    """Whether the base registers what an attribute holds: `super().__init__(*self.layers)` of an `nn.Sequential`."""
+    return any(
+        isinstance(given, ast.Starred) and is_own_attribute(given.value, name)
+        for call, caller in flow.scan.calls.get("__init__", ())
+        if caller is not None and caller.owner is class_.node
+        for given in call.args
+    )
+
+
 def _registers(flow: Flow) -> None:
     """Turn what modules keep without registering it into events."""
     moved = moved_along(flow)
@@ -397,9 +408,11 @@ def _registers(flow: Flow) -> None:
         for name, entry in found:
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
+            if is_given_to_base(flow, class_, name):
+                continue
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):
                 continue
-            if entry.what == "modules" and are_moved_in_turn(class_, name):
+            if entry.what == "modules" and (are_moved_in_turn(class_, name) or grown_lists.gives_out(class_, name)):
                 continue
             if entry.what == "tensor" and entry.value.zero_dim is None and is_item(entry.value_node):
                 continue
@@ -408,10 +421,13 @@ def _registers(flow: Flow) -> None:
             if entry.what == "tensor" and is_set_by_holder(flow, class_, name):
                 continue
             operand = flow.operand(entry.value_node, entry.value)
+            handed = () if entry.uses else tuple(unregistered_leaves.uses(flow, class_, name, entry))
+            uses = (*entry.uses.values(), *(where for _, where in handed))
             event = Register(
                 flow.span(entry.target), entry.node, entry.value.because, flow.guards, {}, f"{class_.name}.__init__",
-                class_.name, name, entry.what, entry.container, operand, tuple(entry.uses.values()),
-                entry.moved_at_use, entry.reassigned, entry.appended,
+                class_.name, name, entry.what, entry.container, operand, uses,
+                entry.reassigned, entry.appended, entry.returned,
+                handed[0][0] if handed else None, is_trained(entry.value_node),
             )  # fmt: skip
             flow.emit(event)
 

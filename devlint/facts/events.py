@@ -149,6 +149,7 @@ class Move(Event):
     `used_later`: after a discarded move the receiver's name meets the target device, and how sure that is.
     `only_step`: the move is all that a loop over several things does, so that its name for them is not read again.
     `of_class`: the receiver is of a class of the file whose method gives a new object and leaves the old one as it is.
+    `argument`: the receiver is an argument as it was given, of which it is but assumed where it is.
     """
 
     method: str
@@ -162,6 +163,7 @@ class Move(Event):
     used_later: Conflict | None = None
     only_step: bool = False
     of_class: bool = False
+    argument: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,9 @@ class Register(Event):
 
     `what`: "tensor" (a plain tensor), "tensors" (a list, tuple or dict of them), "modules" (a plain container of
     modules), "parameters" (of parameters). `uses`: where methods use it together with what does move;
-    `appended`: it is filled by `append` or item assignment after it was made empty.
+    `appended`: it is filled by `append` or item assignment after it was made empty. `returned`: the first of `uses` is where
+    `forward` gives it back; `handed_to`: the function that gets it there, beside other things. `to_be_trained`: a tensor that
+    is made with a gradient.
     """
 
     class_name: str
@@ -315,9 +319,11 @@ class Register(Event):
     container: Literal["list", "tuple", "dict", "comprehension", "distribution"] | None
     value: Operand
     uses: tuple[Origin, ...]
-    moved_at_use: bool
     reassigned: bool
     appended: bool
+    returned: bool = False
+    handed_to: str | None = None
+    to_be_trained: bool = False
 
     @property
     def certainty(self) -> Certainty:
@@ -447,9 +453,11 @@ class OptimizerOrder(Event):
 
 @dataclass(frozen=True, slots=True)
 class NoLeaf(Event):
-    """A tensor that is to gather gradients is moved, and an optimizer is given what the move gives. The event is the move.
+    """A tensor that is to gather gradients is moved; of what the move gives the gradient is read, or an optimizer gets it.
 
-    `receiver`: the new tensor, with its call; `method`, `target`, `only_device` as in `Move`.
+    The event is the move.
+
+    `receiver`: the tensor, with the call that makes it or its name; `method`, `target`, `only_device` as in `Move`.
     """
 
     method: str
@@ -671,6 +679,13 @@ class LateSetting(Event):
     touch: Span
     text: str
     where: str
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredDevice(Event):
+    """An accelerator is named in the function `taker`, whose argument `device` is never read."""
+
+    taker: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,21 +105,12 @@ class Facts:
 @lru_cache(maxsize=32)
 def _bound_later(text: str, row: int) -> frozenset[str]:
     """The local names of the function around a row, or of the module, whose first binding stands at the row or below."""
-    around: ast.AST = ast.parse(text)
-    pending = [around]
-    while pending:
-        node = pending.pop()
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and child.lineno <= row <= (
-                child.end_lineno or 0
-            ):
-                around, pending = child, [child]
-                break
-            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                pending.append(child)
+    tree, functions = _outline(text)
+    inside = [each for each in functions if each.lineno <= row <= (each.end_lineno or 0)]
+    around = inside[-1] if inside else tree
     first: dict[str, int] = {}
     given: set[str] = set()
-    pending = list(ast.iter_child_nodes(around))
+    pending: list[ast.AST] = list(ast.iter_child_nodes(around))
     while pending:
         node = pending.pop()
         if isinstance(node, ast.arg):
@@ -132,3 +123,10 @@ def _bound_later(text: str, row: int) -> frozenset[str]:
             continue
         pending.extend(ast.iter_child_nodes(node))
     return frozenset(name for name, line in first.items() if line >= row and name not in given)
+
+
+@lru_cache(maxsize=1)
+def _outline(text: str) -> tuple[ast.Module, list[ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """The tree of a file and its functions, the outer ones before those inside them; of the last file that was asked for."""
+    tree = ast.parse(text)
+    return tree, [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]

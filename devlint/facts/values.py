@@ -229,8 +229,15 @@ def extent(size: Value, text: str) -> Value:
 
 
 def either(a: Value, b: Value) -> Value:
-    """`merge` where paths of a function meet: a CPU tensor made on one of them stays one, whatever it is on the other."""
+    """`merge` where paths of a function meet: a CPU tensor made on one of them stays one, whatever it is on the other.
+
+    So does a generator: `if generator is None: generator = torch.Generator(device)`.
+    """
     for known, other in ((a, b), (b, a)):
+        if known.kind == "generator" and known.device and not other.device:
+            if other.kind == "generator" or (other.kind == "unknown" and other.type_name is None):
+                device = known.device | {SOMEWHERE}
+                return replace(known, device=device if len(device) <= LIMIT else UNKNOWN, split=None, attribute=None)
         if known.kind == "tensor" and known.made and known.device <= MAYBE_CPU and known.device:
             if other.kind == "unknown" and not other.device and other.type_name is None:
                 return replace(known, device=MAYBE_CPU, split=None, attribute=None)

@@ -39,6 +39,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         spmm dsmm hspmm saddmm
         """,
     ),
+    ("aten/src/ATen/native/Sorting.cpp, `quantile_checks`", "m=e", ".quantile .nanquantile"),
     (
         _COMPOSITE,
         "m=s",

@@ -428,6 +428,12 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         """,
     ),
     (
+        "torchmetrics/utilities/data.py: one tensor of a list of them",
+        "r=tensor|d=first_tensor|p=x+",
+        "torchmetrics.utilities.data",
+        "dim_zero_cat",
+    ),
+    (
         "einops documentation: a tensor of the same backend and device",
         "r=tensor|d=first_tensor|p=tensor",
         "einops",

@@ -54,9 +54,7 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 _PATTERNS = tuple((family, re.compile(pattern)) for family, _, pattern in _GROUPS)
-_PACKAGES = re.compile(
-    r"(pytorch_)?transformers|tokenizers|diffusers|torchvision|datasets|pandas|PIL|sklearn|\w*lightning"
-)
+_PACKAGES = re.compile(r"(pytorch_)?transformers|diffusers|torchvision|pandas|PIL|sklearn|\w*lightning")
 
 
 @cache

@@ -33,6 +33,7 @@ from devlint_rules.hardcoded_backend import HardcodedBackend
 from devlint_rules.hardcoded_device import HardcodedDevice
 from devlint_rules.host_conversion import HostConversion
 from devlint_rules.host_round_trip import HostRoundTrip
+from devlint_rules.ignored_device_argument import IgnoredDeviceArgument
 from devlint_rules.index_as_device import IndexAsDevice
 from devlint_rules.index_device_mismatch import IndexDeviceMismatch
 from devlint_rules.legacy_cuda_type import LegacyCudaType
@@ -95,6 +96,7 @@ RULES: tuple[type[Rule[Any]], ...] = (
     NotInTorchVersion,
     IndexAsDevice,
     DeprecatedDeviceApi,
+    IgnoredDeviceArgument,
     UnsynchronizedTiming,
     UnsynchronizedEvent,
     ColdTiming,

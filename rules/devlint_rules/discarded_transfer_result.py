@@ -65,8 +65,10 @@ class DiscardedTransferResult(Rule[Move]):
             return False
         if not event.discarded or event.target is None or event.under.catches("RuntimeError"):
             return False
-        if len(value.device) == 1 and value.device == event.target.device != CPU:
+        if len(value.device) == 1 and value.device == event.target.device != CPU and not event.argument:
             return False  # it is there already
+        if event.target_node is not None and ast.unparse(event.target_node) == f"{event.receiver.text}.device":
+            return False  # it is there by its own word
         lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)
         return lives_on and (value.is_tensor or value.kind == "packed" or event.of_class)
 

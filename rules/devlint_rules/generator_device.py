@@ -43,6 +43,7 @@ import ast
 
 from devlint.api import (
     HOME,
+    SOMEWHERE,
     Edit,
     Facts,
     Finding,
@@ -96,9 +97,10 @@ class GeneratorDevice(Rule[GeneratorMeet]):
             return f"{name} is not a state of the generator that {function} sets: each device type has its own"
         if event.how == "state":
             return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes a state on the CPU only"
+        may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (
-            f"{name} is a generator of {describe(device)}, {function} {draws} {describe(event.place)}: "
+            f"{name} {may_be} a generator of {describe(device - {SOMEWHERE})}, {function} {draws} {describe(event.place)}: "
             "a generator must be of the device type that it draws on"
         )
 

@@ -78,9 +78,9 @@ class OptimizerBeforeMove(Rule[OptimizerOrder]):
 
     def suspects(self, event: OptimizerOrder, facts: Facts) -> bool:
         to_xla = any(isinstance(place, Place) and place.type == "xla" for place in event.target.device)
-        return (event.loaded or event.stepped or event.state_at_once or to_xla) and not event.under.catches(
-            "RuntimeError"
-        )
+        # the step that fails comes later: a handler around the move that does not name its error only reports
+        by_name = event.under.catches_named("RuntimeError")
+        return (event.loaded or event.stepped or event.state_at_once or to_xla) and not by_name
 
     def judge(self, event: OptimizerOrder, site: Site) -> Finding | None:
         maker = event.optimizer.function.rpartition(".")[2]

@@ -2,7 +2,7 @@
 
 ## What it flags
 `nn.Parameter(...).to(device)`, `nn.Parameter(...).cuda()` and the like. `torch.zeros(3, requires_grad=True).to(device)`
-where an optimizer is given the result.
+where an optimizer is given the result. `x = x.to(device)` after `x.requires_grad = True`, where `x.grad` is read later.
 
 ## Why it matters
 Moving to another device gives a new tensor, not a parameter: it is no leaf, so that no gradient gathers in it, the module
@@ -38,7 +38,8 @@ arguments, and across a comment.
 
 ## Known limits
 Silent for moves to the CPU, to a dtype, where the target is not known to be a device, and for `requires_grad=False`, where
-nothing is trained. A parameter or tensor that was given a name before the move is not followed.
+nothing is trained. A parameter that was given a name before the move is not followed, nor is a tensor that the move
+gives another name.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ class TransferredParameter(Rule[Event]):
 
 def _made_there(event: NoLeaf, site: Site) -> Fix:
     """`torch.zeros(3, requires_grad=True).to(device)` as `torch.zeros(3, device=device, requires_grad=True)`."""
-    hint = Fix("Make it on its device", Safety.HINT)
+    named = isinstance(event.receiver.node, ast.Name)
+    hint = Fix("Move it before it is to gather gradients" if named else "Make it on its device", Safety.HINT)
     call = site.node
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or site.has_comment(call):
         return hint

@@ -2,7 +2,8 @@
 
 ## What it flags
 An attribute of an `nn.Module` that holds a tensor, or a list, tuple or dict of tensors, that is neither a parameter
-nor a buffer and that its methods use together with what does move: inputs, parameters, buffers.
+nor a buffer and that its methods use together with what does move: inputs, parameters, buffers. One that is made with
+`requires_grad=True` also where a method hands it to a function beside other things.
 
 ## Why it matters
 `module.to(device)` moves parameters, buffers and submodules. A plain tensor stays where it was made, and `forward`
@@ -66,7 +67,7 @@ class UnregisteredTensor(Rule[Register]):
     event = Register
 
     def suspects(self, event: Register, facts: Facts) -> bool:
-        return event.what in ("tensor", "tensors") and bool(event.uses) and not event.moved_at_use
+        return event.what in ("tensor", "tensors") and bool(event.uses)
 
     def judge(self, event: Register, site: Site) -> Finding | None:
         held = {None: "container", "comprehension": "list"}.get(event.container, event.container)
@@ -74,15 +75,24 @@ class UnregisteredTensor(Rule[Register]):
         if event.container == "distribution":
             what = "a distribution of plain tensors"
         line = site.line(event.uses[0].span)
+        used = "returned by `forward`" if event.returned else "used with what does"
+        if event.handed_to is not None:
+            used = f"handed to `{event.handed_to}`"
         message = (
-            f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, "
-            f"and is used with what does on {line}"
+            f"`self.{event.attribute}` is {what}: it does not move with `{event.class_name}`, and is {used} on {line}"
         )
+        if event.to_be_trained:
+            message = (
+                f"`self.{event.attribute}` is to be trained and no parameter of `{event.class_name}`: "
+                f"it does not move with it, and is {used} on {line}"
+            )
         return Finding(event.span, message, self._fix(event, site), tuple(dict.fromkeys(event.uses + event.because)))
 
     def _fix(self, event: Register, site: Site) -> Fix:
         if event.what == "tensors":
             return Fix("Register each tensor as a non-persistent buffer", Safety.HINT)
+        if event.to_be_trained:
+            return self._as_parameter(event, site)
         title = f'Register "{event.attribute}" as a non-persistent buffer'
         statement = site.statement
         surely_a_tensor = event.value.value.device == CPU
@@ -110,3 +120,18 @@ class UnregisteredTensor(Rule[Register]):
         if not shared.is_initialized(event.span, site.facts):
             return Fix(f"{title}, after `super().__init__()`", Safety.HINT)  # before it a module takes no buffers
         return Fix(title, Safety.UNSAFE, (Edit(statement, cst.Expr(register)),))
+
+    def _as_parameter(self, event: Register, site: Site) -> Fix:
+        """`nn.Parameter(torch.zeros(n))` for `torch.zeros(n, requires_grad=True)`."""
+        holder = site.spell("torch.nn.Parameter")
+        title = f"Make it a parameter: `{holder}`"
+        made = site.at(event.value.span)
+        if not isinstance(made, cst.Call) or event.reassigned or site.has_comment(made):
+            return Fix(title, Safety.HINT)
+        if not shared.is_initialized(event.span, site.facts):
+            return Fix(f"{title}, after `super().__init__()`", Safety.HINT)
+        kept = [arg for arg in made.args if arg.keyword is None or arg.keyword.value != "requires_grad"]
+        if kept:
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+        wrapped = cst.Call(site.expression(holder), args=[cst.Arg(made.with_changes(args=kept))])
+        return Fix(title, Safety.UNSAFE, (Edit(made, wrapped),))

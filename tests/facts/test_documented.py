@@ -16,6 +16,8 @@ from devlint.facts.text.documented import Says, meaning, of_function, read
         ("torch.Tensor, shape (n, 3)", "tensor"),
         (":class:`~torch.Tensor`, optional", "tensor"),
         ("`FloatTensor`", "tensor"),
+        ("pytorch tensor", "tensor"),
+        ("PyTorch tensor, optional", "tensor"),
         ("Tensor[N, 4]", "tensor"),
         ("torch.Tensor or None", "tensor"),
         ("torch.LongTensor of shape `(batch_size, sequence_length)`", "tensor"),

@@ -91,7 +91,8 @@ class CallSites:
         if refuted(self, event):
             return None
         if isinstance(event, Register):
-            return None if self.stays(event.function) else ()
+            # modules and parameters that are not registered are not trained or saved either, wherever they are
+            return None if event.what in ("tensor", "tensors") and self.stays(event.function) else ()
         if not isinstance(event, (Meet, Use)) or event.level != "assume":
             return ()
         operand = event.other if isinstance(event, Meet) else event.operand
@@ -194,18 +195,18 @@ class CallSites:
 
     def function_at(self, start: int) -> Function | None:
         """The function of the checked file that begins at a place, which tells the symbols of its variables apart."""
-        return next((each for each in self._own_functions if self._checked.span(each.node).start == start), None)
+        return next((each for each, span in self._own_functions if span.start == start), None)
 
     @cached_property
-    def _own_functions(self) -> list[Function]:
-        """The functions that stand in the checked file: those of imported classes are known beside them."""
+    def _own_functions(self) -> list[tuple[Function, Span]]:
+        """The functions that stand in the checked file, with their places: those of imported classes are known beside them."""
         own = self._own.scan.functions
-        return [each for each in self._checked.functions.values() if id(each.node) in own]
+        found = [each for each in self._checked.functions.values() if id(each.node) in own]
+        return [(each, self._checked.span(each.node)) for each in found]
 
     def functions_around(self, start: int) -> Iterator[Function]:
         """The functions of the checked file in which a place is."""
-        for each in self._own_functions:
-            span = self._checked.span(each.node)
+        for each, span in self._own_functions:
             if span.start <= start < span.end:
                 yield each
 

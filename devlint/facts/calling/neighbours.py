@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from devlint.facts.calling.listener import Listener
 from devlint.facts.project.project import Loaded, Reach
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.project_files import IMPORT, Files, Search, is_installable
 
@@ -24,6 +25,15 @@ class Looked:
     loaded: Loaded
     flow: Listener
     module_ran: bool = False
+    _names: dict[str, list[ast.Name | ast.Attribute]] = field(default_factory=dict)
+
+    def named(self, name: str) -> list[ast.Name | ast.Attribute]:
+        """The names and attributes of the file that read like a name, which are collected once."""
+        if not self._names:
+            for node in walk(self.loaded.tree):
+                if isinstance(node, (ast.Name, ast.Attribute)):
+                    self._names.setdefault(last_name(node), []).append(node)
+        return self._names.get(name, [])
 
 
 Make = Callable[[Loaded, Reach], Listener]

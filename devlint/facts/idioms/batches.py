@@ -38,6 +38,8 @@ _COUNTER = re.compile(
 _FOR_HOST = re.compile(
     r"len|size|shape|scale|factor|ratio|num|name|meta|info|path|file|text|tokens?_?types|epoch|step|(^|_)n(_|$)|(^|_)ids?$"
 )
+#: What models of transformers take, though its name ends in `ids`.
+_TOKENS = re.compile(r"(^|_)(input|label|token|segment|position)_ids$|(^|_)type_ids$")
 #: A move of some attributes of what loaders take their batches from: `data.to(device, "x", "y")`.
 _MOVES_PARTS = re.compile(r"\.to\([\w.]+, *[\"']\w+[\"']")
 _MOVED_HERE = "is moved here"
@@ -161,10 +163,11 @@ def is_left_behind(first: Operand | None, further: Operand) -> bool:
     Not what is for the host by its name: lengths, names, places.
     """
     value = further.value
-    if first is None or not first.value.moved or value.type_name != BATCH or not value.because:
+    if first is None or not first.value.moved or not value.because:
         return False
-    plain = isinstance(further.node, ast.Name) and _FOR_HOST.search(further.text.lower()) is None
-    return plain and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
+    name = further.text.lower()
+    plain = isinstance(further.node, ast.Name) and (_TOKENS.search(name) or _FOR_HOST.search(name) is None)
+    return bool(plain) and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
 
 
 def _is_gathered(machine: Machine, name: str) -> bool:

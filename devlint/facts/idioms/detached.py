@@ -8,14 +8,16 @@ detaches it expects a gradient, so that it takes part in what a model computes. 
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from devlint.facts.idioms.placed import is_left_on_host
+from devlint.facts.idioms.placed import is_left_on_host, sent_back
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain
-from devlint.facts.text.signatures import named_parameters
-from devlint.facts.text.signs import TO_HOST
+from devlint.facts.text.references import chain, last_name
+from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signatures import parameter_names
+from devlint.facts.text.signs import OF_HOST, TO_HOST
 from devlint.facts.values import CPU, HOME, Value
 
 if TYPE_CHECKING:
@@ -36,12 +38,21 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
     if last.attr in ("detach", "data"):
         if any(isinstance(p, ast.Call) and gets_host_tensor(machine, p) for p in parts):
             return  # what it gives is there too, or it does not take that
-        if is_left_on_host(machine, target) or machine.makes_its_input(target):
+        own = machine.scan.functions.get(id(function.node))
+        known = given(own) if own is not None else {}
+        if root.id not in known:
+            return  # what is made here was likely made on the host
+        back = sent_back(function.node)
+        if back and any(ast.unparse(p) in back for each in (target, *known[root.id]) for p in chain(each)):
             return
-        if root.id in given(machine):  # what is made here was likely made on the host
-            origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
-            tensor = Value("tensor", HOME, None, because=(origin,))
-            machine.use(node, "numpy", machine.operand(target, tensor), last.attr == "detach")
+        if any(OF_HOST.search(last_name(p)) is not None for each in (target, *known[root.id]) for p in chain(each)):
+            return
+        for each in (target, *known[root.id][-1:]):
+            if is_left_on_host(machine, each) or machine.makes_its_input(each):
+                return
+        origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
+        tensor = Value("tensor", HOME, None, because=(origin,))
+        machine.use(node, "numpy", machine.operand(target, tensor), last.attr == "detach")
     elif last is target:
         model = machine.evaluate(last.value)
         if model.kind == "module" and model.moved and model.device and not model.type_name:
@@ -56,17 +67,26 @@ def gets_host_tensor(machine: Methods, call: ast.Call) -> bool:
     return any(v is not None and v.is_tensor and v.device == CPU for v in values)
 
 
-def given(machine: Methods) -> set[str]:
-    """The names of the function under analysis that its callers give it, or that a loop binds to what they give."""
-    function = machine.function
-    if function is None:
-        return set()
-    names = {a.arg for a in named_parameters(function.node.args)}
-    own = machine.scan.functions.get(id(function.node))
-    for loop in own.assigns if own is not None else ():
+@lru_cache(8)
+def given(own: FunctionScan) -> dict[str, tuple[ast.expr, ...]]:
+    """The names of a function that its callers give it, or that stand for parts of what they give.
+
+    With the expressions that a name stands for, the nearest first: parts that are read once,
+    `layer = self.net.layers[0]` and `head = layer.heads[i]`.
+    """
+    names: dict[str, tuple[ast.expr, ...]] = dict.fromkeys(parameter_names(own.node), ())
+    for loop in own.assigns:
         if isinstance(loop, (ast.For, ast.comprehension)):
             *_, root = chain(loop.iter)
             roots = {n.id for n in walk(root) if isinstance(n, ast.Name)}
-            if roots & names:
-                names |= {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+            if roots & names.keys():
+                names |= {n.id: () for n in walk(loop.target) if isinstance(n, ast.Name)}
+    for node in sorted((a for a in own.assigns if isinstance(a, ast.Assign)), key=lambda a: a.lineno):
+        target = node.targets[0]
+        *parts, root = chain(node.value)
+        if not isinstance(target, ast.Name) or own.bound.get(target.id) != 1 or not parts:
+            continue
+        read = all(isinstance(part, (ast.Attribute, ast.Subscript)) for part in parts)
+        if read and isinstance(root, ast.Name) and root.id in names and target.id not in names:
+            names[target.id] = (node.value, *names[root.id])
     return names

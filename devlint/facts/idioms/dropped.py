@@ -37,7 +37,7 @@ _INPUT = re.compile(
     r"|\w+_ids|(\w+_)?(tensors?|masks?|noise|labels?)|pixel_values|waveforms?"
 )
 #: What annotations of fields may say of a class that holds tensors and constants alone.
-_FIELDS = frozenset({"", "torch", "Tensor", "Optional", "int", "float", "bool", "str", "typing", "None"})
+_FIELDS = frozenset({"torch", "Tensor", "Optional", "int", "float", "bool", "str", "typing", "None"})
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 #: Methods of modules, of engines around them, and of graphs of torch_geometric [torch_geometric/data/data.py, `BaseData`],
 #: and those whose result is no tensor.
@@ -159,6 +159,8 @@ def makes_tensor(node: ast.expr) -> bool:
     """Whether nothing but a tensor with a `to` comes out of an expression: `f(x).unsqueeze(0).float()`, `f(x)[None] / 255`."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, _ARITHMETIC)
+    if isinstance(node, ast.Call) and last_name(node.func) == "Variable":
+        return True  # it takes nothing else [torch/csrc/autograd/python_variable.cpp, `THPVariable_pynew`]
     *parts, _ = chain(node)
     for part in parts:
         if isinstance(part, ast.Subscript):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import NoLeaf, Operand
 from devlint.facts.frozen import replace
+from devlint.facts.text.trained import is_trained
 from devlint.facts.values import CPU, Value, may_be_accelerator
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ def gathers(node: ast.expr) -> bool:
     if isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
         given = [*node.args, *(k.value for k in node.keywords)]
         return not given or (isinstance(given[0], ast.Constant) and given[0].value is True)
-    told = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
-    return isinstance(told, ast.Constant) and told.value is True
+    return is_trained(node)
 
 
 def note_optimizer(machine: Machine, node: ast.Call, given: Value) -> None:

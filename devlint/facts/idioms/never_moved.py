@@ -153,15 +153,12 @@ def moves_itself(class_: ClassFacts) -> bool:
 
 def is_moved(machine: Machine, name: str) -> bool:
     """Whether the file moves something of that name anywhere, or gives it to what may do so."""
-    nodes = list(walk(machine.scan.tree)) if machine.scan.tree is not None else []
-    for call in nodes:
-        if not isinstance(call, ast.Call):
-            continue
-        function = call.func
-        if isinstance(function, ast.Attribute) and function.attr in _MOVING and last_name(function.value) == name:
-            return True
-        if "device" in last_name(function) or "prepare" in last_name(function):
-            if any(last_name(argument) == name for argument in call.args):
+    for called, sites in machine.scan.calls.items():
+        moves, places = called in _MOVING, "device" in called or "prepare" in called
+        for call, _ in sites if moves or places else ():
+            if moves and isinstance(call.func, ast.Attribute) and last_name(call.func.value) == name:
+                return True
+            if places and any(last_name(argument) == name for argument in call.args):
                 return True
     return not name
 

@@ -20,7 +20,7 @@ from devlint.model import Origin
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments, CallArguments
 
-_OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
+OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the optimizer of a module
 _MOVED = "<moved> "  # and that a module moved
 #: What explains an optimizer that has state, by the method that gave it.
 _STATE = {"load_state_dict": "and its state is put beside them here", "step": "and its state is made beside them here"}
@@ -50,7 +50,7 @@ def note_optimizer(
         if any(v is not None and (v.moved or is_surely_accelerator(v.device)) for v in known):
             continue
         origin = Origin(span, f"the optimizer gets the parameters of `{path}` here")
-        key = _key(_OPTIMIZED, path)
+        key = _key(OPTIMIZED, path)
         machine.optimizers.add(key)
         env[key] = Value(
             "optimizer",
@@ -80,7 +80,7 @@ def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: 
     if path is None or operand.value.kind not in _MAY_BE_MODULES:
         return
     env = machine.state.env
-    own = _key(_OPTIMIZED, path)
+    own = _key(OPTIMIZED, path)
     keys = [key for key in machine.optimizers if key in env and (key == own or key.startswith(own + "/"))]
     if target is None or not may_be_accelerator(target.device):
         for key in keys:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.devices import parse_device
@@ -147,7 +148,27 @@ def goes_back(call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("cpu", "to"):
         return False
     given = argument(call)
-    return call.func.attr == "cpu" or (isinstance(given, ast.Constant) and given.value == "cpu")
+    return call.func.attr == "cpu" or (given is not None and is_cpu(given))
+
+
+def is_cpu(node: ast.expr) -> bool:
+    """Whether an expression is `"cpu"` or `torch.device("cpu")`."""
+    if isinstance(node, ast.Call) and last_name(node.func) == "device" and len(node.args) == 1:
+        node = node.args[0]
+    return isinstance(node, ast.Constant) and node.value == "cpu"
+
+
+@lru_cache(8)
+def sent_back(function: ast.AST) -> frozenset[str]:
+    """The names and attributes that statements of a function take to the CPU, with what is in them: `layer.cpu()`."""
+    found: set[str] = set()
+    for node in walk(function):
+        if isinstance(node, (ast.Expr, ast.Assign)):
+            parts = list(chain(node.value))
+            read = any(isinstance(p, ast.Attribute) and p.attr in ("numpy", "tolist", "item") for p in parts)
+            moves = [p.func for p in parts if isinstance(p, ast.Call) and goes_back(p)] if not read else []
+            found |= {ast.unparse(m.value) for m in moves if isinstance(m, ast.Attribute)}
+    return frozenset(found)
 
 
 def argument(call: ast.Call) -> ast.expr | None:

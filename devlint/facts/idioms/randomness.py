@@ -16,6 +16,7 @@ from devlint.facts.values import (
     CPU,
     HOME,
     NONE,
+    SOMEWHERE,
     UNKNOWN,
     Device,
     Place,
@@ -127,10 +128,11 @@ def note_sampling(machine: CallArguments, node: ast.Call, qualname: str, argumen
 def _meet(
     machine: CallArguments, node: ast.Call, qualname: str, generator: Operand, place: Device, drawn: Operand | None
 ) -> None:
-    level = machine.conflict(generator.value.device, place)
-    if place == CPU and generator.value.device == CPU:
+    made_for = generator.value.device - {SOMEWHERE}  # one that is given instead is somewhere else
+    level = machine.conflict(made_for, place)
+    if place == CPU and made_for == CPU:
         machine.facts.cpu_generators.update(creation.span for creation in generator.value.made)
-    if level is None or _types(generator.value.device) == _types(place) is not None:
+    if level is None or _types(made_for) == _types(place) is not None:
         return  # two cards of one type: only the type is compared
     because = (
         *generator.value.because[:1],

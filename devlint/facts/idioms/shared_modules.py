@@ -1,4 +1,5 @@
-"""Modules of the module level that functions move: `def fit(): model.to(device)`. The other functions find them there."""
+"""Modules of the module level that functions move: `def fit(): model.to(device)`. The functions that it calls then find
+them there; of the others, which may run before, nothing is said."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import ACCELERATORS, CPU, UNKNOWN
 
 if TYPE_CHECKING:
@@ -32,9 +34,7 @@ def movers(scan: Scan) -> dict[int, set[str]]:
 
 def is_local(function: FunctionScan, name: str) -> bool:
     """Whether a function, or one inside it, binds a name or has it as a parameter."""
-    spec: ast.arguments | None = getattr(function.node, "args", None)
-    given = [] if spec is None else [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
-    return name in function.bound or any(parameter.arg == name for parameter in given)
+    return name in function.bound or name in parameter_names(function.node)
 
 
 def note(machine: FunctionRuns, node: ast.AST, state: Mapping[str, Value], ended: bool = True) -> None:
@@ -49,14 +49,13 @@ def note(machine: FunctionRuns, node: ast.AST, state: Mapping[str, Value], ended
         sure = moved is not None and moved.kind == "module" and (moved.device == CPU or not moved.device >= CPU)
         if ended:
             machine.globals[name] = replace(known, device=UNKNOWN)
-            machine.moved_by_functions.add(name)
         elif moved is not None:
             machine.globals[name] = moved if sure else replace(known, device=UNKNOWN)
 
 
 def settle(machine: FunctionRuns) -> None:
-    """All that moves has run: of a module that none of those was seen to move, nothing is known."""
+    """All that moves has run: nothing is known of what it moves, for those that it does not call."""
     for name in {name for names in machine.movers.values() for name in names}:
         known = machine.globals.get(name)
-        if known is not None and known.kind == "module" and name not in machine.moved_by_functions:
+        if known is not None and known.kind == "module":
             machine.globals[name] = replace(known, device=UNKNOWN)

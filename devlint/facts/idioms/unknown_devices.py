@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import NoDevice
-from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import parameter_of
 
 if TYPE_CHECKING:
@@ -81,32 +80,17 @@ def only_binding(machine: Machine, name: str) -> ast.expr | None:
     name is compared with anything: what it says then is translated."""
     function = machine.function.node if machine.function is not None else None
     own = machine.scan.functions.get(id(function)) if function is not None else None
-    tree = machine.scan.tree
-    if tree is None or (function is not None and (own is None or parameter_of(function.args, name) is not None)):
+    if function is not None and (own is None or parameter_of(function.args, name) is not None):
         return None
+    known = machine.bindings
     if own is not None and name in own.bound:
-        found: Iterable[ast.AST] = own.assigns if own.bound[name] == 1 else ()
-    elif name in machine.imports.names or name in machine.scan.rebound or _in_functions(machine, name):
+        assigns = own.assigns if own.bound[name] == 1 else ()
+        given = [a.value for a in assigns if isinstance(a, ast.Assign) and _binds(a, name)]
+    elif name in machine.imports.names or name in machine.scan.rebound or name in known.in_functions:
         return None  # another file's, or perhaps one of a function around this one
     else:
-        found = walk(tree)
-    bindings = [a.value for a in found if isinstance(a, ast.Assign) and _binds(a, name)]
-    if len(bindings) != 1 or any(isinstance(n, ast.Compare) and name in _names(n) for n in walk(tree)):
-        return None
-    return bindings[0]
-
-
-def _in_functions(machine: Machine, name: str) -> bool:
-    """Whether any function of the file binds a name, or has it as a parameter."""
-    for each in machine.scan.functions.values():
-        spec = getattr(each.node, "args", None)
-        if name in each.bound or (spec is not None and parameter_of(spec, name) is not None):
-            return True
-    return False
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in walk(node) if isinstance(n, ast.Name)}
+        given = known.given.get(name, [])
+    return given[0] if len(given) == 1 and name not in known.compared else None
 
 
 def _binds(node: ast.Assign, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from devlint.facts.events import Call, Operand
+from devlint.facts.idioms import spread
 from devlint.facts.interpreter.iteration import Iteration, element_of
 from devlint.facts.values import NOTHING, Value
 
@@ -59,6 +60,9 @@ class CallArguments(Iteration):
                 found.star = found.double_star = True
                 if value.kind == "tensors":
                     found.keywords[f"**{len(found.keywords)}"] = (keyword.value, value)
+                device = spread.device(self, keyword.value, value)
+                if device is not None:
+                    found.keywords.setdefault("device", (keyword.value, device))
             else:
                 found.keywords[keyword.arg] = (keyword.value, value)
                 if value.kind == "function" or isinstance(keyword.value, ast.Attribute):

@@ -57,6 +57,8 @@ class Assignments(Timing):
             value = batches.unpacked(self, node) or value
         for target in node.targets:
             self.assign_target(target, value, node.value, node)
+            if value.kind == "list" and self.in_init and isinstance(target, ast.Name):
+                grown_lists.made(self, target.id, node.value, value)
             if value.kind == "list" and self.in_init and self.owner is not None and is_self_attribute(target):
                 parts = grown_lists.of_name(self, node.value)
                 if parts and isinstance(target, ast.Attribute):
@@ -359,6 +361,8 @@ class Assignments(Timing):
             path = self.path(target)
             if path is not None:
                 self.state.env.pop(path, None)
+            if isinstance(target, ast.Subscript):
+                self.forget_elements(self.path(target.value))
 
 
 def of_pair(source: ast.expr | None, target: ast.Tuple | ast.List, index: int) -> ast.expr | None:

@@ -14,14 +14,14 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import is_model_name
+from devlint.facts.text.signs import SAME_TENSOR, is_model_name
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, UNKNOWN, Place, Symbol, Value
 from devlint.model import Origin
 
 #: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.
 _MEDIA = frozenset({"images", "videos", "frames", "audios", "text", "texts"})
-#: Attributes of a tensor that are tensors where it is.
-_SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag", "grad", "mH"})
+#: Attributes of a tensor that are tensors where it is; its gradient among them.
+_SAME_TENSOR = SAME_TENSOR | {"grad", "mH"}
 
 
 class Attributes(Calls):

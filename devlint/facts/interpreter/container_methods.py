@@ -15,7 +15,7 @@ ELEMENTS = 64  # elements of a container that are known one by one
 
 
 class ContainerMethods(EventTimers):
-    """Adds `call_container_method`."""
+    """Adds `call_container_method` and `forget_elements`."""
 
     def call_container_method(self, node: ast.Call, operand: Operand, name: str, arguments: Arguments) -> Value:
         value = operand.value
@@ -39,7 +39,14 @@ class ContainerMethods(EventTimers):
                 stored = self.state.env.get(f"{path}[{key!r}]") if path is not None else None
                 return stored or value.elements.get(key) or value.elements.get("*", NOTHING)
             if isinstance(value.elements, dict) and isinstance(key, str):
-                return value.elements.get(key, NOTHING)
+                found = value.elements.get(key, NOTHING)
+                if name == "pop" and path is not None:
+                    left = {k: v for k, v in value.elements.items() if k != key}
+                    self.state.env[path] = replace(value, elements=left)
+                    found = self.state.env.pop(f"{path}[{key!r}]", found)
+                return found
+            if name == "pop":
+                self.forget_elements(path)
             return NOTHING
         if value.kind == "dict" and name in ("values", "items") and isinstance(value.elements, dict):
             inner = self.values_of(path, value)
@@ -52,6 +59,13 @@ class ContainerMethods(EventTimers):
         if name == "pop" and value.kind == "list":
             return self.element(value)
         return NOTHING
+
+    def forget_elements(self, path: str | None) -> None:
+        """A container loses elements that are not known: nothing is known of what is left."""
+        value = self.lookup(path) if path is not None else None
+        if path is not None and value is not None and value.kind in ("list", "dict"):
+            self.state.env[path] = replace(value, elements=None)
+            self.bind(path, self.state.env[path])
 
     def values_of(self, path: str | None, container: Value) -> Value:
         """Any value of a dict: those it was made with, and those stored in it since."""

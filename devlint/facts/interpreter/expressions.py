@@ -116,7 +116,8 @@ class Expressions(Operators):
         sizes = node.attr == "batch_sizes" and self.may_be_packed(base)
         if base.kind == "unknown" and node.attr not in ("device", "grad") and not sizes:
             return self.parameter_within(node) or guesses.part(base, node.attr)
-        return self.read_attribute(node, base)
+        found = self.read_attribute(node, base)
+        return found if path is None or found.kind != "list" else attribute_lists.filled(self, path, found)
 
     def parameter_within(self, node: ast.Attribute) -> Value | None:
         """`model.head.weight` of a model whose class is not known: a parameter, which is where the model is."""

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Create, Creation, Operand
+from devlint.facts.idioms import guesses, spread
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
@@ -36,6 +37,7 @@ class Factories(HostReads):
     ) -> Value:
         """A tensor comes into being. Without a device it is on the default one, and the call is remembered in `made`."""
         qualname = record.qualname
+        self.settle_sized(arguments)
         out = arguments.get("out")
         if out is not None and out[1].kind != "none":
             return out[1]
@@ -44,7 +46,7 @@ class Factories(HostReads):
         span = self.span(node)
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
-            named = "the CPU" if target.made else f"`{short(self.text(device[0]))}`"
+            named = "the CPU" if target.made else f"`{short(spread.text(self, node, device[0]))}`"
             origin = Origin(span, f"created on {named} here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
@@ -80,6 +82,16 @@ class Factories(HostReads):
                     text = part.constant if isinstance(part.constant, str) else self.text(node)
                     self.sized[creation.span] = Operand(self.span(node), node, text, tensor)
                     return
+
+    def settle_sized(self, arguments: Arguments) -> None:
+        """`torch.randn(action.shape)`: what a new tensor takes its shape from is a tensor, where a guess says so far."""
+        for node in arguments.nodes:
+            name = node.value if isinstance(node, ast.Attribute) and node.attr == "shape" else None
+            known = self.state.env.get(name.id) if isinstance(name, ast.Name) else None
+            if known is None or not guesses.is_guess(known) or not known.because:
+                continue
+            if known.because[0].span not in self.assumed and isinstance(name, ast.Name):
+                self.state.env[name.id] = guesses.tensor(known)
 
     def made_zero_dim(self, qualname: str, arguments: Arguments) -> bool | None:
         """Whether a factory call makes a 0-dim tensor, from its first argument."""
@@ -130,8 +142,7 @@ class Factories(HostReads):
             self.note_literal(device[0], device[1], "argument", qualname, "device")
             self.emit_call(node, qualname, None, arguments, exists=True)
             return Value("tensor", UNKNOWN, False)
-        bare = not node.args or (isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts)
-        if bare and not node.keywords:
+        if not node.args and not node.keywords:
             return Value("tensor", UNKNOWN)  # without elements: a placeholder
         if qualname == "torch.Tensor" and self.default_type_changes:
             return Value("tensor", UNKNOWN, False)

@@ -12,6 +12,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import grown_lists
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
+from devlint.facts.idioms.ordering import OPTIMIZED
 from devlint.facts.interpreter.loops import Loops
 from devlint.facts.interpreter.machine import join_states
 from devlint.facts.text.handlers import EVERYTHING, awaits_error, caught, suppressed
@@ -105,7 +106,7 @@ class Flow(Loops):
             self.state = entry.copy()
             for path, value in raised.env.items():
                 # the error came somewhere in between
-                if entry.env.get(path) is not value:
+                if entry.env.get(path) is not value and not path.startswith(OPTIMIZED):
                     self.state.env[path] = NOTHING
             if handler.type is not None:
                 self.evaluate(handler.type)

@@ -52,7 +52,8 @@ class FunctionRuns(UnreadCalls):
         self.breaks, self.continues = [], []
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
-        self.host = self.host or self.runs_on_host(function) or self.under_construction(function)
+        unmoved = function.owner is not None and function.owner.is_module and self.under_construction(function)
+        self.host = self.host or self.runs_on_host(function) or unmoved
         default = caller.default if bound is not None else self.default_at_start(function, caller.default)
         self.state = State(dict(attributes or {}), card=caller.card, default=default)
         own = self.scan.functions.get(id(node))

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from devlint.facts.events import NO_GUARDS, Event, Guards, NoLeaf, Operand, Scope
 from devlint.facts.frozen import replace
+from devlint.facts.text.bindings import Bindings, read_bindings
 from devlint.facts.text.defined import Function
 from devlint.facts.text.names import Imports
 from devlint.facts.text.scan import Scan
@@ -155,7 +156,6 @@ class Machine:
         self.classes: dict[str, ClassFacts] = {}
         self.globals: dict[str, Value] = {}
         self.rebound: set[str] = set()  # module-level names that some function declares global
-        self.moved_by_functions: set[str] = set()  # modules of the module level that a function moves
         self.state = State({})
         self.guards: Guards = NO_GUARDS
         self.function: Function | None = None
@@ -236,6 +236,11 @@ class Machine:
     def plots(self) -> bool:
         """Whether the file imports matplotlib."""
         return any(target.split(".", 1)[0] == "matplotlib" for target in self.imports.names.values())
+
+    @cached_property
+    def bindings(self) -> Bindings:
+        """What the file gives its names."""
+        return read_bindings(self.scan)
 
     # -- positions and text -------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import detached, distributions, guesses, immovable, ordering, randomness
+from devlint.facts.idioms import detached, distributions, guesses, immovable, ordering, randomness, said_elsewhere
 from devlint.facts.idioms.placeholders import is_void
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.container_methods import ContainerMethods
@@ -120,9 +120,12 @@ class Methods(ContainerMethods):
         if name == "enter_context" and any(v.kind == "device" for v in arguments.values):
             self.state.default = Value("device")
         if name == "numpy" and receiver.kind == "unknown" and not guesses.is_guess(receiver):
-            detached.note(self, node, target)
+            if not said_elsewhere.note(self, node, target):
+                detached.note(self, node, target)
         if name in SYNCING and receiver.kind == "unknown":
             self.wait()  # it may read a tensor
+        if name == "item" and receiver.kind == "unknown" and not node.args:
+            return NUMBER  # of an array, too: `np.finfo(np.float32).eps.item()`
         if name in _FITS and receiver.kind == "object" and (receiver.type_name or "").startswith("sklearn."):
             self.note_use(node, f"{receiver.type_name}.{name}", self.tensors(arguments))
         if name in _PLOTS and receiver.kind == "unknown" and self.plots:

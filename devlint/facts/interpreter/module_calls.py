@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from functools import cached_property
 
+from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, guesses, library_modules, never_moved
+from devlint.facts.idioms import batches, guesses, kept_modules, library_modules, never_moved, renewed_parts
 from devlint.facts.idioms.uses import first_is_index, holds_nothing, reads_state
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED
@@ -109,6 +110,7 @@ class ModuleCalls(Moves):
         device: Device = value.device
         if not device:
             self.meet_left_parts(node, operands)
+            kept_modules.note(self, node, module, operands)
         if not device and operands:
             device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
         elif device == HOME and class_ is None and operands and operands[0].value.moved:
@@ -152,6 +154,11 @@ class ModuleCalls(Moves):
                     for given in inputs:
                         self.meet(node, [left, given], "module", "module", "exact")
 
+    @cached_property
+    def attribute_uses(self) -> dict[str, list[kept_modules.Around]]:
+        """The attributes of the file, by their names."""
+        return kept_modules.uses(self.scan.tree) if self.scan.tree is not None else {}
+
     def is_any_accelerator(self, device: Device) -> bool:
         """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""
         symbols = [place for place in device if isinstance(place, Symbol)]
@@ -171,12 +178,14 @@ class ModuleCalls(Moves):
                 if lacks_arguments(found[1], node, 0 if is_static(found[1]) else 1):
                     return NOTHING
                 never_moved.note_method(self, node, operand, class_, name)
+                renewed_parts.note(self, node, operand, found)
                 if not reads_state(*found):
                     return self.guessed(node, arguments)
                 if not class_.abroad and not self.moves_inputs(class_, name):
                     for given in self.tensors(arguments):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")
+                    kept_modules.note(self, node, operand, self.tensors(arguments), name)
                 self.work(node, f"`{name}` runs on the module's device", receiver.device)
                 made = self.made_by(node, receiver, found, arguments)
                 if made is not None:
@@ -213,6 +222,9 @@ class ModuleCalls(Moves):
             return self.generate(node, operand, arguments)
         if name == "cuda_":
             return receiver
+        if class_ is None and is_part_of_torch(receiver, name):
+            part = Value("module", receiver.device, because=receiver.because, moved=receiver.moved)
+            return self.call_module(node, self.operand(node.func, part), arguments)
         return self.guessed(node, arguments)
 
     def takes_index(self, class_: ClassFacts | None) -> bool:
@@ -278,6 +290,14 @@ class ModuleCalls(Moves):
 def parameter_of(module: Value) -> Value:
     """A parameter of a module: where the module is."""
     return Value("parameter", module.device, None, because=module.because)
+
+
+def is_part_of_torch(module: Value, name: str) -> bool:
+    """Whether what is called on a module of torch is one of its parts, and no method: `self.transformer.decoder(...)`."""
+    known = knowledge.cls(module.type_name) if module.type_name is not None else None
+    if known is None or known.family != "Module" or name.startswith("_"):
+        return False
+    return name in known.attributes and name not in known.methods
 
 
 def leading(arguments: Arguments, operands: list[Operand], module: Value) -> Operand | None:

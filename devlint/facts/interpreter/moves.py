@@ -31,6 +31,10 @@ from devlint.model import Origin
 
 MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
 _CPU_TYPE = re.compile(r"torch\.(Float|Double|Half|BFloat16|Char|Byte|Short|Int|Long|Bool)Tensor")
+#: Names of objects whose `dtype` may be the type of another device's tensors: `torch.cuda.FloatTensor`.
+_OF_OPTIONS = re.compile(
+    r"|self|cls|torch|_?(?:\w+_)?(?:opts?|options?|args?|flags|cfg|conf|config|hparams|params|settings)|model|net"
+)
 _DTYPES = frozenset(
     {
         "float", "float16", "float32", "float64", "double", "half", "bfloat16", "int", "int8", "int16", "int32",
@@ -56,10 +60,8 @@ class Moves(Attributes):
             if class_ is not None and class_.method(name) is not None:
                 return NOTHING
         if kind == "unknown" and self.statement_value is node and dropped.is_tensor(self, node, operand.node):
-            receiver, kind = (
-                guesses.surely(receiver) if guesses.is_guess(receiver) else Value("tensor", UNKNOWN),
-                "tensor",
-            )
+            receiver = guesses.surely(receiver) if guesses.is_guess(receiver) else Value("tensor", UNKNOWN)
+            kind = "tensor"
             operand = replace(operand, value=receiver)
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):
@@ -114,7 +116,7 @@ class Moves(Attributes):
             Move(
                 self.span(node), node, receiver.because, self.guards, self.scope() if discarded else {}, self.name,
                 name, operand, target, node_of, only, discarded, result, self.loops > 0,
-                only_step=discarded and self.is_only_step(node),
+                only_step=discarded and self.is_only_step(node), argument=self.is_as_given(operand),
             )
         )  # fmt: skip
         return result
@@ -132,6 +134,13 @@ class Moves(Attributes):
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         found = [part for a in (own.assigns if own is not None else ()) for part in batches.bindings(a, node.id)]
         return bool(found) and all(found)
+
+    def is_as_given(self, operand: Operand) -> bool:
+        """Whether a value is an argument of the function under analysis, under its own name."""
+        source = self.assumed.get(operand.value.because[0].span) if operand.value.because else None
+        return (
+            source is not None and source[0] is self.function and source[1] == operand.text and not operand.value.moved
+        )
 
     def is_only_step(self, node: ast.Call) -> bool:
         """Whether a `for` loop of the function under analysis has nothing in it but this call."""
@@ -183,13 +192,11 @@ class Moves(Attributes):
             if first[1].type_name is not None and first[1].type_name.startswith("torch.cuda."):
                 return Value("device", on("cuda")), first[0], False
             if _CPU_TYPE.fullmatch(text if isinstance(text, str) else first[1].type_name or ""):
-                return (
-                    Value("device", CPU),
-                    first[0],
-                    False,
-                )  # a type of the CPU's tensors [torch/_tensor_docs.py, `type`]
+                # a type of the CPU's tensors [torch/_tensor_docs.py, `type`]
+                return Value("device", CPU), first[0], False
             # a dtype leaves the tensor where it is; a type chosen elsewhere may be one of another device
-            return None, None, first[1].kind == "dtype" or is_dtype(first[1]) or isinstance(text, str)
+            known = first[1].kind == "dtype" or is_dtype(first[1]) or isinstance(text, str)
+            return None, None, known or is_dtype_of_tensor(first[0])
         device = arguments.keywords.get("device") or arguments.keywords.get("other")
         extra = len(arguments.every())
         if device is None and arguments.values and not arguments.star:
@@ -303,6 +310,13 @@ def is_dtype(value: Value) -> bool:
     if value.kind == "namespace" and value.type_name is not None and value.type_name.startswith("torch."):
         return value.type_name[6:] in _DTYPES
     return False
+
+
+def is_dtype_of_tensor(node: ast.expr) -> bool:
+    """Whether an expression reads the dtype of something that is no object with options: `x.dtype`, `batch.x.dtype`."""
+    if not isinstance(node, ast.Attribute) or node.attr != "dtype":
+        return False
+    return _OF_OPTIONS.fullmatch(last_name(node.value)) is None
 
 
 def names_parts(arguments: Arguments) -> bool:

@@ -20,6 +20,7 @@ from devlint.facts.values import (
     Place,
     Symbol,
     Value,
+    either,
     is_surely_accelerator,
     join,
     merge,
@@ -179,7 +180,7 @@ class Narrowing(Subscripts):
             )
         if {"device", "none"} == kinds:
             return body if body.kind == "device" else orelse
-        return merge(body, orelse)
+        return either(body, orelse) if "generator" in kinds else merge(body, orelse)
 
     def under(self, condition: conditions.Condition) -> Guards:
         """The guards inside a branch where the condition holds."""

@@ -17,6 +17,7 @@ from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import (
     CPU,
+    HOME,
     NOTHING,
     Value,
     on,
@@ -103,7 +104,8 @@ class Objects(Entry):
     def moved_with_object(self, class_: ClassFacts, names: set[str]) -> set[str]:
         """Of the attributes that methods assign, those that a method moves and nothing else does; they are where it says.
 
-        `self.obs = self.obs.to(device)` in a `to` of the object's own: what it forgets stays on the CPU.
+        `self.obs = self.obs.to(device)` in a `to` of the object's own: what it forgets stays on the CPU. So does what is
+        made anew beside a tensor that `__init__` was given and `to` moves.
         """
         moves: dict[str, list[ast.Call | None]] = {}
         if SET_BY_NAME.search(self.text(class_.node)) is not None:
@@ -119,8 +121,10 @@ class Objects(Entry):
         found: set[str] = set()
         for attribute, calls in moves.items():
             known, move = class_.attributes.get(attribute), calls[0]
-            if known is None or not known.is_tensor or not known.made or len(calls) != 1 or move is None:
+            if known is None or not known.is_tensor or len(calls) != 1 or move is None:
                 continue
+            if not known.made and known.device != HOME:
+                continue  # neither made here nor given to `__init__`
             given = move.args[0] if move.args else None
             there = on("cuda") if given is None else symbol(self.text(given), self.span(class_.node).start)
             because = (Origin(self.span(move), "moved here, by the object's own method"),)

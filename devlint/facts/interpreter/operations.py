@@ -161,6 +161,8 @@ class Operations(Machine):
                     continue  # a CPU index into an accelerator tensor is copied for us
                 if how == "module" and is_placeholder(off.value):
                     continue
+                if mixing == "index" and off.value.device != CPU and is_placeholder(off.value):
+                    continue  # on the other path it holds what is indexed
                 if is_put_beside_guess(off, other.value) or is_at(a, b) or is_at(b, a):
                     continue
                 if level == "assume" and off.value.kind == "module" and off.value.moved:

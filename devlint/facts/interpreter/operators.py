@@ -6,14 +6,14 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import beside_new, guesses
 from devlint.facts.idioms import guards as conditions
-from devlint.facts.idioms import guesses
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.narrowing import Narrowing
 from devlint.facts.interpreter.operations import CPU_PLACE, symbol
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, grown, merge
+from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, either, grown, merge
 from devlint.model import Origin
 
 OPERATORS: dict[type[ast.operator], str] = {
@@ -55,6 +55,7 @@ class Operators(Narrowing):
         if isinstance(op, ast.MatMult):
             left, right = guesses.tensor(left), guesses.tensor(right)
         left, right = self.beside(left, right), self.beside(right, left)
+        left, right = beside_new.sides(self, left_node, left, right_node, right)
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
             for one, other in ((left, right), (right, left)):
@@ -191,7 +192,7 @@ class Operators(Narrowing):
             elif isinstance(node.op, ast.And) and (value.type_name or "").endswith("is_available"):
                 result = value
             else:
-                result = merge(result, value)
+                result = either(result, value) if value.kind == "generator" else merge(result, value)
             if index + 1 < len(node.values):
                 condition = conditions.read(part, self.qualify, self.asked, self.text)
                 self.guards = self.under(condition if isinstance(node.op, ast.And) else condition.negated())
@@ -208,6 +209,7 @@ class Operators(Narrowing):
             if symbol_ is None:
                 continue
             left, right = self.beside(left, right), self.beside(right, left)
+            left, right = beside_new.sides(self, nodes[index], left, nodes[index + 1], right)
             if left.is_tensor and right.is_tensor and not symbol_.endswith("in"):
                 operands = [self.operand(nodes[index], left), self.operand(nodes[index + 1], right)]
                 self.meet(node, operands, "operator", symbol_, "scalar")

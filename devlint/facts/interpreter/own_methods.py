@@ -14,9 +14,11 @@ from devlint.facts.interpreter.objects import SET_BY_NAME
 from devlint.facts.interpreter.own_classes import OwnClasses
 from devlint.facts.interpreter.summaries import informs
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import HOME, NOTHING, Value
+from devlint.model import Origin
 
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
 
@@ -61,6 +63,14 @@ class OwnMethods(OwnClasses):
                 result = self.call_other(node, function, receiver, found, arguments)
                 self.escape(node, arguments)
                 return result
+        if receiver.kind == "class" and receiver.type_name in self.classes:
+            class_ = self.classes[receiver.type_name]
+            found = class_.method(name) if class_.is_module else None
+            if found is not None and gives_own_object(found[0].name, found[1]):
+                self.escape(node, arguments)
+                origin = Origin(self.span(node), "created here")
+                # where its parts are, the method decides
+                return Value("module", type_name=class_.name, because=(origin,), ident=origin.span, shared=True)
         return self.call_method(node, receiver, name, arguments)
 
     def note_dropped(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: Arguments) -> bool:
@@ -178,3 +188,14 @@ class OwnMethods(OwnClasses):
         if self.host:
             return None
         return Value("tensors", HOME, None, because=(self.origin(node, "saved by `forward`"),))
+
+
+def gives_own_object(name: str, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method of a class makes one of its objects and gives it back: `return cls(width)`."""
+    marks = {last_name(mark) for mark in method.decorator_list}
+    returned = [node.value for node in statements(method) if isinstance(node, ast.Return)]
+    return (
+        marks in ({"classmethod"}, {"staticmethod"})
+        and bool(returned)
+        and all(isinstance(value, ast.Call) and last_name(value.func) in ("cls", name) for value in returned)
+    )

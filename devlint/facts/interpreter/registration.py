@@ -68,7 +68,7 @@ class Registration(Expressions):
                 value = replace(value, device=UNKNOWN, made=())
             elif value.kind in ("module", "parameter") and not value.moved:
                 # whoever holds the object may move it, or the class may be a module by a base that is not seen here
-                value = replace(value, device=UNKNOWN)
+                value = replace(value, device=UNKNOWN, shared=value.shared or value.device != CPU)
             owner.set_attribute(name, value)
             return
         if value.type_name == "moved" and value.kind == "tensors":
@@ -122,7 +122,7 @@ class Registration(Expressions):
         if (
             what is not None
             and source is not None
-            and (parts := written_out(source))
+            and (parts := [p for p in written_out(source) if not isinstance(p, (ast.Constant, ast.BinOp))])
             and all(map(is_below_self, parts))
         ):
             owner.set_attribute(name, self.contained(value, None))  # second names of what moves with the module
@@ -307,10 +307,19 @@ class Registration(Expressions):
         return NONE
 
     def call_add_state(self, arguments: Arguments) -> Value:
-        """`self.add_state("total", default=torch.tensor(0.0))` of a metric, which moves with it [torchmetrics/metric.py]."""
+        """`self.add_state("total", default=torch.tensor(0.0))` of a metric, which moves with it [torchmetrics/metric.py].
+
+        So do the tensors of a list, `default=[]`, which `update` appends.
+        """
         given, default = arguments.get("name", 0), arguments.get("default", 1)
-        if given is not None and default is not None and is_text(given[0]) and default[1].is_tensor and self.owner:
+        if given is None or default is None or not is_text(given[0]) or self.owner is None:
+            return NONE
+        if default[1].is_tensor:
             self.owner.attributes[str(given[0].value)] = Value("buffer", HOME, default[1].zero_dim)
+        elif default[1].kind == "list" and default[1].elements == ():
+            origin = Origin(self.span(given[0]), "a state of the metric, whose tensors move with it")
+            part = Value("tensor", HOME, because=(origin,))
+            self.owner.attributes[str(given[0].value)] = Value("list", type_name="comprehension", elements=(part,))
         return NONE
 
 

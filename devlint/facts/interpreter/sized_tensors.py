@@ -12,7 +12,8 @@ from devlint.facts.idioms import guesses
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED, FROM_DATA, Factories
 from devlint.facts.interpreter.operations import CPU_PLACE
-from devlint.facts.values import CPU, HOME, Value
+from devlint.facts.text.nodes import asks_name, walk
+from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class SizedTensors(Factories):
         """A value is returned or kept: emit `Meet` when it was made on the CPU in the size of an accelerator's tensor."""
         if value.kind != "tensor" or CPU_PLACE not in value.device:
             return
+        if how == "returned" and value.attribute is not None and value.device == CPU:
+            self.note_given_back(node, value.attribute)
         if value.zero_dim is not False and not (len(value.device) > 1 and all(m.zero_dim is False for m in value.made)):
             return
         if self.owner is not None and self.owner.family not in ("Module", "Optimizer"):
@@ -70,6 +73,35 @@ class SizedTensors(Factories):
                 )
                 self.emit_meet(node, "size", how, off, other, level, because)
 
+    def note_given_back(self, node: ast.expr, attribute: str) -> None:
+        """`forward` gives rows of a plain tensor of its module, as many as its input has: `return self.table[: x.size(1)]`."""
+        owner, _, name = attribute.rpartition(".")
+        class_ = self.classes.get(owner)
+        entry = class_.unregistered.get(name) if class_ is not None else None
+        if class_ is None or entry is None or entry.what != "tensor" or not self.in_forward or self.host:
+            return
+        made = entry.value.made
+        if not self.assume or not made or any(dtype_of(m).rsplit(".", 1)[-1] in _INTEGERS for m in made):
+            return
+        if any(m.function in _INDICES for m in made) or not any(map(self.is_extent, walk(node))):
+            return
+        calls = [site.call for each in self.callers.instances(class_.name) for site in self.scan.calls.get(each, ())]
+        if any(map(self.callers.is_moved_at_once, calls)):
+            return
+        where = Origin(self.span(node), "returned by `forward` here, as long as its input is")
+        entry.returned = entry.returned or not entry.uses
+        entry.uses.setdefault(where.span, where)
+
+    def is_extent(self, node: ast.AST) -> bool:
+        """Whether a piece of code is, or reads, the size of a tensor that may be on an accelerator."""
+        if isinstance(node, ast.Attribute) and node.attr in ("size", "shape"):
+            known = self.lookup(node.value.id) if isinstance(node.value, ast.Name) else None
+            return known is not None and known.is_tensor and may_be_accelerator(known.device)
+        if not isinstance(node, ast.Name):
+            return False
+        known = self.lookup(node.id)
+        return known is not None and known.type_name == "extent" and may_be_accelerator(known.device)
+
     def stays_behind(self, other: Value) -> bool:
         """Whether a tensor of the CPU that takes on what an accelerator's tensor is, or its size, is likely a mistake."""
         if self.function is None:
@@ -92,7 +124,7 @@ class SizedTensors(Factories):
         """Whether a function stands under `if __name__ == "__main__"`, where a file tries out what it defines."""
         for node in self.scan.tree.body if self.scan.tree is not None else ():
             if isinstance(node, ast.If) and node.lineno < function.node.lineno <= (node.end_lineno or 0):
-                return any(getattr(n, "id", "") == "__name__" for n in ast.walk(node.test))
+                return asks_name(node)
         return False
 
     def note_sized(self, node: ast.Call, arguments: Arguments) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import distributions, randomness, sequences, unknown_devices
+from devlint.facts.idioms import distributions, randomness, said, sequences, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.operations import short
 from devlint.facts.interpreter.torch_classes import TorchClasses
@@ -149,6 +149,11 @@ class SpecialCalls(TorchClasses):
         first = arguments.values[0] if arguments.values else NOTHING
         return replace(first, device=UNKNOWN, ident=None, shared=True) if first.kind == "module" else first
 
+    def call_cast(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`cast(nn.Linear, self.head)` gives its second argument, of the type that the first one says."""
+        type_, given = arguments.get("typ", 0), arguments.get("val", 1)
+        return said.cast(self, type_[0], *given) if type_ is not None and given is not None else NOTHING
+
     def call_partial(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`functools.partial(torch.zeros, device=...)`: a function that knows some of its arguments."""
         if not arguments.values or arguments.star:
@@ -227,6 +232,8 @@ SPECIAL: dict[str, Special] = {
     "copy.deepcopy": SpecialCalls.call_deepcopy,
     "copy.copy": SpecialCalls.call_copy,
     "functools.partial": SpecialCalls.call_partial,
+    "typing.cast": SpecialCalls.call_cast,
+    "typing_extensions.cast": SpecialCalls.call_cast,
     "math.prod": SpecialCalls.call_product,
     "torch.utils.data.random_split": SpecialCalls.call_random_split,
     "torchaudio.load": SpecialCalls.call_audio,

@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, handed
+from devlint.facts.idioms import guesses, handed, spread
 from devlint.facts.idioms.placeholders import handed_over
 from devlint.facts.interpreter.function_runs import FunctionRuns
 from devlint.facts.interpreter.machine import Machine, State, root
@@ -235,6 +235,10 @@ class Summaries(FunctionRuns):
             bound[spec.vararg.arg] = Value("tuple", elements=tuple(arguments[len(names) :]))
         known = {*names, *(a.arg for a in spec.kwonlyargs)}
         bound.update({k: v for k, v in keywords.items() if k in known})
+        if spec.kwarg is not None:
+            options = spread.collected({k: v for k, v in keywords.items() if k not in known})
+            if options is not None:
+                bound[spec.kwarg.arg] = options
         positional = spec.defaults
         for name, default in zip(names[len(names) - len(positional) :], positional, strict=True):
             if name not in bound:

@@ -7,6 +7,7 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import said_elsewhere
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
@@ -27,7 +28,8 @@ class TensorMethods(ModuleCalls):
             force = arguments.get("force", 0)
             if force is None or force[1].constant is not True:
                 detached = isinstance(operand.node, ast.Call) and short(operand.text).endswith(".detach()")
-                self.use(node, "numpy", operand, detached)
+                if receiver.device or not said_elsewhere.note(self, node, operand.node):
+                    self.use(node, "numpy", operand, detached)
             self.wait_for(receiver)
             return Value("ndarray")
         if name == "get_device":

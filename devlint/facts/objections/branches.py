@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Meet
-from devlint.facts.objections.programs import is_cpu
+from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, walk
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _OTHERS = re.compile(r"\b(?:mps|xpu|npu|accelerator|privateuse)")
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+
+_OF_LISTS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.tensor"})
+_OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand", "torch.randn"})
 
 
 # -- for the host -----------------------------------------------------------------------------------------------------
@@ -56,6 +59,32 @@ def is_made_for_host(sites: CallSites, event: Meet) -> bool:
             arms += node.body if asks_for_cpu(node.test) else ()
             arms += node.orelse if not knows_others and asks_for_cuda(node.test) else ()
     return all(any(holds(part, node) for part in arms) for node in made)
+
+
+def is_asked_whether_empty(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an accelerator's is made without elements, and the function asks whether it has some.
+
+    `out = torch.Tensor([])`, then `x if out.numel() == 0 else torch.cat((out, x))`: it meets nothing before it is filled.
+    """
+    function = sites.body(event.function)
+    made = event.off.value.made
+    if function is None or not made or not all(is_without_elements(m.node, m.function) for m in made):
+        return False
+    asked = {f"{event.off.text}.numel()", f"len({event.off.text})", f"{event.off.text}.nelement()"}
+    compared = (node for node in walk(function) if isinstance(node, ast.Compare) and len(node.ops) == 1)
+    return any(ast.unparse(n.left) in asked and is_zero(n.comparators[0]) for n in compared)
+
+
+def is_without_elements(call: ast.Call, function: str) -> bool:
+    """Whether a call makes a tensor of an empty list, or with a size of 0: `torch.tensor([])`, `torch.zeros(0, 4)`."""
+    if any(isinstance(a, (ast.List, ast.Tuple)) and not a.elts for a in call.args[:1]):
+        return function in _OF_LISTS
+    sizes = [size for a in call.args for size in (a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a])]
+    return function in _OF_SIZES and any(map(is_zero, sizes))
+
+
+def is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
 
 
 def asks_for_cuda(test: ast.expr) -> bool:

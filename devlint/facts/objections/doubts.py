@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
 from devlint.facts.objections.branches import (
     asks_for_array,
+    is_asked_whether_empty,
     is_made_for_host,
     is_made_of_array,
     is_never_taken,
@@ -26,6 +27,7 @@ from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
+from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import blocks, holds, walk
@@ -67,8 +69,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
         and (is_prepared(sites, event) or is_hooked(sites, event))
     ):
         return True
-    if isinstance(event, Meet) and event.how == "module" and is_scattered(sites, event):
-        return True
+    if isinstance(event, Meet) and event.how == "module":
+        if is_scattered(sites, event) or is_moved_by_holder(sites, event):
+            return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
@@ -88,6 +91,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             is_moved_after(sites, event)
             or is_no_alternative(sites, event)
             or is_made_for_host(sites, event)
+            or is_asked_whether_empty(sites, event)
             or is_brought_to_host(event)
             or is_made_of_array(sites, event)
             or is_shown_alone(sites, event.function)

@@ -73,9 +73,12 @@ def is_called_in_vain(sites: CallSites, home: Looked, class_: ClassFacts, name: 
     for looked in sites.files.mentioning(name):
         if is_quoted(looked, name):
             return False
+        named = list(names_of(looked.loaded.tree, name))
+        if not named:
+            continue
         around = {id(node): owner for owner in classes(looked.loaded.tree) for node in walk(owner)}
         called = {id(site.call.func) for site in looked.loaded.scan.calls.get(name, ())}
-        for node in names_of(looked.loaded.tree, name):
+        for node in named:
             owner = around.get(id(node))
             if owner is not None and owner is not class_.node and is_own_attribute(node, name):
                 if not related(sites, home, class_, owner.name):
@@ -345,7 +348,7 @@ def makes_own(call: ast.Call) -> bool:
 def is_handed_on(sites: CallSites, looked: Looked, home: Looked, name: str, calls: list[Site]) -> bool:
     """Whether a file uses a class otherwise than by making objects: as a base, as a value."""
     tree = looked.loaded.tree
-    plain = {id(site.call.func) for site in calls} | set(below_super(tree)) | set(in_types(tree))
+    plain = {id(site.call.func) for site in calls} | set(below_super(looked)) | set(in_types(tree))
     for node in names_of(tree, name):
         if id(node) in plain or (looked is home and not isinstance(node, ast.Name)):
             continue

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def is_copied_to_host(sites: CallSites, event: Meet) -> bool:
-    """Whether a new tensor in the size of another one is there to be filled with its values: `kept.copy_(state)`.
+    """Whether a new tensor in the size of another one is there to be filled with its values: `kept.copy_(state)`, or to gather
+    what is brought to the host: `total[:, i].add_(part)` after `part = model(x).cpu()`.
 
     `copy_` is for tensors on two devices; who wants a tensor beside the other one clones it.
     """
@@ -34,7 +35,38 @@ def is_copied_to_host(sites: CallSites, event: Meet) -> bool:
         for node in walk(function)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
     }
-    return bool(names) and names <= copied
+    return bool(names) and names <= copied | gathered(function)
+
+
+def gathered(function: ast.AST) -> set[str]:
+    """The names of what a function adds values to in place that it brought to the host: `x = model(x).cpu(); total.add_(x)`."""
+    on_host = {
+        target.id
+        for node in walk(function)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and getattr(node.value.func, "attr", "") == "cpu"
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found: set[str] = set()
+    for node in walk(function):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "add_"
+            and node.args
+        ):
+            target, added = node.func.value, node.args[0]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            target, added = node.target, node.value
+        else:
+            continue
+        while isinstance(target, ast.Subscript):
+            target = target.value
+        if isinstance(target, ast.Name) and isinstance(added, ast.Name) and added.id in on_host:
+            found.add(target.id)
+    return found
 
 
 def is_rehomed(sites: CallSites, event: Meet) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.interpreter.machine import SourceLike
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import Scan
@@ -181,13 +182,6 @@ def named_for_host(tree: ast.Module, with_lightning: bool = False) -> set[int]:
             elif isinstance(first, ast.Name) and first.id in names:
                 found.add(id(node))
     return found
-
-
-def is_cpu(node: ast.expr) -> bool:
-    """Whether an expression is `"cpu"` or `torch.device("cpu")`."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "device" and len(node.args) == 1:
-        node = node.args[0]
-    return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
 def is_tensors_device(move: ast.Call) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import positional_names
@@ -20,6 +20,7 @@ from devlint.facts.text.signs import moves
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.calling.neighbours import Looked
+    from devlint.facts.events import Meet
 
 _CARDS = frozenset({"cuda", "xpu", "npu"})
 HOLDERS = 3  # modules that hold the next one
@@ -39,6 +40,21 @@ def is_never_moved(sites: CallSites, function: str) -> bool:
     if not sites.files.is_closed:
         return False  # who installs it may move it
     return stays(sites, own, class_, 0)
+
+
+def is_moved_by_holder(sites: CallSites, event: Meet) -> bool:
+    """Whether another file of the project may move a module that an object, no module itself, has made for itself."""
+    off = event.off
+    if off.value.kind != "module" or not isinstance(off.node, ast.Attribute) or last_name(off.node.value) != "self":
+        return False
+    class_ = sites.class_of(event.function)
+    if class_ is None or class_.is_module:
+        return False
+    name, own = off.node.attr, sites.files.look(sites.path)
+    others = (each for each in sites.files.mentioning(name) if each is not own)
+    return not sites.files.reads_all(name) or not all(
+        is_kept_in(sites, each.loaded.tree, name, (ast.Attribute,)) for each in others
+    )
 
 
 def moves_own_state(class_: ClassFacts) -> bool:
@@ -65,8 +81,8 @@ def stays(sites: CallSites, home: Looked, class_: ClassFacts, depth: int) -> boo
         if is_base(tree, class_.name) or is_in_text(looked, class_.name):
             return False
         calls = list(sites.made(looked, home, class_.name))
-        plain = {id(site.call.func) for site in calls} | set(below_super(tree))
-        if any(id(node) not in plain for node in names_of(tree, class_.name) if not is_self_attribute(node)):
+        plain = {id(site.call.func) for site in calls} | set(below_super(looked))
+        if any(id(node) not in plain for node in looked.named(class_.name) if not is_self_attribute(node)):
             return False  # handed on as a class
         made = made or bool(calls)
         if not all(object_stays(sites, looked, site, depth) for site in calls):
@@ -160,7 +176,7 @@ def names_of(tree: ast.AST, name: str, kinds: Kinds = NAMES) -> Iterator[ast.Nam
 
 def is_base(tree: ast.AST, name: str) -> bool:
     """Whether a class of the tree derives from what has the name."""
-    classes = (node for node in walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for node in statements(tree) if isinstance(node, ast.ClassDef))
     return any(last_name(base) == name for class_ in classes for base in class_.bases)
 
 
@@ -170,8 +186,7 @@ def is_in_text(looked: Looked, name: str) -> bool:
     return f'"{name}"' in text or f"'{name}'" in text
 
 
-def below_super(tree: ast.AST) -> Iterator[int]:
-    """The arguments of `super(STFT, self)`, by identity."""
-    for node in walk(tree):
-        if isinstance(node, ast.Call) and last_name(node.func) == "super":
-            yield from map(id, node.args)
+def below_super(looked: Looked) -> Iterator[int]:
+    """The arguments of `super(STFT, self)` in a file, by identity."""
+    for site in looked.loaded.scan.calls.get("super", ()):
+        yield from map(id, site.call.args)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from devlint.facts.events import LateSetting
 from devlint.facts.surveys.outline import Outline, inside, method, own_nodes
+from devlint.facts.text.nodes import asks_name
 
 _VARIABLES = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
 #: Calls of `torch.cuda` that start the driver, after which the variable is not read again [torch/cuda/__init__.py];
@@ -145,7 +146,7 @@ def is_program(tree: ast.Module) -> bool:
     """Whether a file is run, not imported: it asks for `__name__`, or calls what it defines at its module level."""
     own = {s.name for s in tree.body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
     for statement in tree.body:
-        if isinstance(statement, ast.If) and any(getattr(n, "id", "") == "__name__" for n in ast.walk(statement.test)):
+        if asks_name(statement):
             return True
         if isinstance(statement, (ast.Expr, ast.For, ast.While, ast.With)):
             for node in always(statement) if isinstance(statement, ast.Expr) else inside([statement]):

@@ -13,6 +13,8 @@ from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceL
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.gates import followed, required, type_tests
+from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
+from devlint.facts.surveys.lost_leaves import lost_leaves
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.parallel import ranks, workers, wrapped
 from devlint.facts.surveys.partners import partners
@@ -95,6 +97,8 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (workers, works_in_workers),
     (late_settings, touches_early),
     (hidden_cards, words("VISIBLE_DEVICES")),
+    (ignored_devices, any_ignored),
+    (lost_leaves, words("requires_grad")),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
     (required, words("is_available")),

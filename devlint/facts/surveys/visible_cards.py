@@ -10,6 +10,7 @@ from devlint.facts.events import ApiCall, CudaMethod, DeviceLiteral, HiddenCard,
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.startup import setting
 from devlint.facts.text.handlers import awaits_error
+from devlint.facts.text.nodes import asks_name
 
 _NUMBERS = re.compile(r"\s*\d+\s*(?:,\s*\d+\s*)*")
 _CARD = re.compile(r"cuda:(\d+)")
@@ -28,7 +29,7 @@ def hidden_cards(o: Outline) -> Iterator[HiddenCard]:
     visible = tuple(part.strip() for part in (texts.pop() or "").split(","))
     statement = found[0]
     scope = o.scope(statement)
-    if statement not in scope.body and not is_main(o.parent.get(statement)):  # type: ignore[attr-defined]
+    if statement not in scope.body and not asks_name(o.parent[statement]):  # type: ignore[attr-defined]
         return  # under a condition
     shown = "one card" if len(visible) == 1 else f"{len(visible)} cards"
     origin = o.flow.origin(statement, f"leaves {shown} visible")
@@ -59,11 +60,6 @@ def visible_of(statement: ast.stmt) -> str | None:
     value = statement.value if isinstance(statement, ast.Assign) else None
     text = value.value if isinstance(value, ast.Constant) else None
     return text if isinstance(text, str) and _NUMBERS.fullmatch(text) else None
-
-
-def is_main(node: ast.AST | None) -> bool:
-    """Whether a statement is `if __name__ == "__main__":`."""
-    return isinstance(node, ast.If) and any(getattr(n, "id", "") == "__name__" for n in ast.walk(node.test))
 
 
 def cards(o: Outline) -> Iterator[tuple[ast.expr, int]]:

@@ -15,8 +15,9 @@ from functools import cached_property
 from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import children, statements, walk
+from devlint.facts.text.nodes import asks_name, children, statements, walk
 from devlint.facts.text.references import (
+    aliases,
     chain,
     given,
     is_own_attribute,
@@ -24,7 +25,6 @@ from devlint.facts.text.references import (
     is_self_attribute,
     is_static,
     last_name,
-    with_aliases,
 )
 from devlint.facts.text.scan import FunctionScan, Scan, Site
 from devlint.facts.text.signatures import parameter_of, positional_names
@@ -69,6 +69,7 @@ class Callers:
         self._pooled: set[str] | None = None
         self._pure: bool | None = None
         self._receivers: set[int] | None = None  # what is moved, by identity
+        self._training: dict[int, bool] = {}  # whether a class trains tensors, by the identity of its node
 
     # -- who calls ----------------------------------------------------------------------------------------------------
 
@@ -115,15 +116,26 @@ class Callers:
 
     def instances(self, class_name: str) -> set[str]:
         """The last names that objects of a class are bound to: `metric` of `self.metric = Metric()`."""
-        found: set[str] = set()
+        found = self._bound_to_calls.get(class_name, set())
+        return found.union(*(self._read_from.get(name, ()) for name in found))
+
+    @cached_property
+    def _bound_to_calls(self) -> dict[str, set[str]]:
+        """The last names that are bound to calls of a plain name, by that name."""
+        found: dict[str, set[str]] = {}
         for node in statements(self.scan.tree) if self.scan.tree is not None else ():
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                continue
-            function = node.value.func
-            if isinstance(function, ast.Name) and function.id == class_name:
-                found |= set(map(last_name, node.targets))
-        found.discard("")
-        return with_aliases(self.scan.tree, found) if self.scan.tree is not None else found
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Call)
+                and isinstance(node.value.func, ast.Name)
+            ):
+                found.setdefault(node.value.func.id, set()).update(set(map(last_name, node.targets)) - {""})
+        return found
+
+    @cached_property
+    def _read_from(self) -> dict[str, set[str]]:
+        """The plain names that are given an attribute, by that attribute's name: `model` of `model = self.model_`."""
+        return aliases(self.scan.tree) if self.scan.tree is not None else {}
 
     @staticmethod
     def is_method(function: Function) -> bool:
@@ -154,7 +166,7 @@ class Callers:
     def _only_from_host(self, function: Function) -> bool:
         name = function.name.rsplit(".", 1)[-1]
         in_module = function.owner is not None and function.owner.is_module
-        if not in_module and prepares_data(self.path) and id(function.node) not in self.signs[0]:
+        if not in_module and prepares_data(self.path) and not self._handles_devices(function):
             return True  # it does not handle devices, and what it prepares is moved later
         is_method = self.is_method(function)
         if in_module and is_method and is_property(function.node):
@@ -184,6 +196,12 @@ class Callers:
                 if not self._is_host(caller):
                     return False
         return called
+
+    def _handles_devices(self, function: Function) -> bool:
+        """Whether a function handles devices in its own text, or the `__init__` of the class whose method it is does."""
+        owner = function.owner if self.is_method(function) else None
+        init = owner.methods.get("__init__") if owner is not None else None
+        return any(id(node) in self.signs[0] for node in (function.node, init))
 
     def _is_applied_by_init_alone(self, name: str) -> bool:
         """Whether all that the file does with a function is to apply it in the `__init__` of modules: it sets weights."""
@@ -243,9 +261,16 @@ class Callers:
         owner = function.owner
         if annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]:
             return True
-        if _LOSS.search(function.name) is not None or (owner is not None and trains_tensors(owner)):
+        if _LOSS.search(function.name) is not None or (owner is not None and self.trains(owner)):
             return True  # it gets what a model gave
         return owner is None and self.is_pure
+
+    def trains(self, class_: ClassFacts) -> bool:
+        """Whether a plain class trains tensors of its own, found out once."""
+        key = id(class_.node)
+        if key not in self._training:
+            self._training[key] = trains_tensors(class_)
+        return self._training[key]
 
     @property
     def is_pure(self) -> bool:
@@ -265,8 +290,10 @@ class Callers:
         """`is_pure`, or that a function of a file that imports such libraries names none of them."""
         if self.is_pure:
             return True
-        if self.scan.tree is None or runs_something(self.scan.tree.body) or prepares_data(self.path):
+        if self.scan.tree is None or prepares_data(self.path):
             return False
+        if runs_something([s for s in self.scan.tree.body if not (isinstance(s, ast.If) and asks_name(s))]):
+            return False  # a program; what a file does only where it is run itself tries out what it defines
         host = {name for name, target in self.imports.items() if target.split(".", 1)[0] in HOST_LIBRARIES}
         return not any(isinstance(n, ast.Name) and n.id in host for n in walk(function.node))
 
@@ -326,10 +353,14 @@ class Callers:
     def result_is_moved(self, function: Function) -> bool:
         """Whether every call that the file shows moves what the function gives at once: `weights(n).to(x.device)`."""
         calls = [site.call for site in self.scan.calls.get(function.name.rsplit(".", 1)[-1], ())]
+        return bool(calls) and all(map(self.is_moved_at_once, calls))
+
+    def is_moved_at_once(self, call: ast.Call) -> bool:
+        """Whether what a call gives is moved where it stands: `weights(n).to(x.device)`."""
         if self._receivers is None:
             moving = [site.call.func for name in _MOVES for site in self.scan.calls.get(name, ())]
             self._receivers = {id(f.value) for f in moving if isinstance(f, ast.Attribute)}
-        return bool(calls) and all(id(call) in (self._receivers or ()) for call in calls)
+        return id(call) in self._receivers
 
     def is_passed_on(self, argument: ast.expr, site: Site, depth: int) -> bool:
         """Whether a call passes on an argument of its own function for which the same holds."""

@@ -28,9 +28,9 @@ class Unregistered:
     what: What
     container: Container | None
     uses: dict[Span, Origin] = field(default_factory=dict)
-    moved_at_use: bool = False
     reassigned: bool = False
     appended: bool = False
+    returned: bool = False  # the first of its uses is where `forward` gives it back
     placed: bool = False  # its parameters were moved when they were made
     trained: bool = False  # given to an optimizer in `__init__`
     wrapped: bool = False  # handed to a ModuleList, a Sequential, `add_module` or the like: registered after all

@@ -26,7 +26,7 @@ _GOOGLE = re.compile(rf"^[ \t]*(?:[-*][ \t]+)?({_NAMES})[ \t]*\(((?:[^()\n]|\([^
 _SPHINX = re.compile(r":type[ \t]+(\w+)[ \t]*:[ \t]*([^\n]+)|:param[ \t]+([\w.\[\], ]+?)[ \t]+(\w+)[ \t]*:")
 _MARKUP = re.compile(r":\w+(?::\w+)*:(?=`)|[`~'\"]")
 _TYPE = r"(?:torch\.(?:cuda\.)?)?(?:(?:Float|Double|Half|Long|Int|Short|Byte|Bool|BFloat16)?Tensor|tensor)"
-_TENSOR = re.compile(rf"(?:Optional\[|\d-?[dD] )?{_TYPE}(?![\w.])")
+_TENSOR = re.compile(rf"(?:Optional\[|\d-?[dD] |[Pp]y[Tt]orch )?{_TYPE}(?![\w.])")
 #: What follows the word where it is a type and not the begin of a sentence.
 _OF_SHAPE = re.compile(rf"{_TYPE}(?:[.,;]?\s*\Z|, | (?:of|with) (?:shape|size)| containing| ?[\[(])")
 _SEVERAL = re.compile(

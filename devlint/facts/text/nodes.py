@@ -83,6 +83,11 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
                 yield block
 
 
+def asks_name(node: ast.AST) -> bool:
+    """Whether a statement is an `if` that asks for `__name__`: `if __name__ == "__main__":`."""
+    return isinstance(node, ast.If) and any(getattr(part, "id", "") == "__name__" for part in walk(node.test))
+
+
 def holds(outer: ast.AST, inner: ast.AST) -> bool:
     """Whether a node is another one or stands somewhere below it."""
     return any(node is inner for node in walk(outer))

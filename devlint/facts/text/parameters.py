@@ -213,7 +213,7 @@ class Evidence:
                     self._used(keyword.value.value.id, open_)
         if isinstance(function, ast.Name):
             asks = function.id in ("isinstance", "hasattr", "type") or function.id.startswith("is_")
-            if asks and call.args and isinstance(call.args[0], ast.Name):
+            if asks and call.args and isinstance(call.args[0], ast.Name) and call.args[0].id != "self":
                 self.narrowed.add(call.args[0].id)
             return
         if not isinstance(function, ast.Attribute):

@@ -53,13 +53,19 @@ def chain(node: ast.expr) -> Iterator[ast.expr]:
             return
 
 
-def with_aliases(tree: ast.AST, names: set[str]) -> set[str]:
-    """Names, and the plain names that are given what has one of them: `model` of `model = self.model_`."""
-    found = set(names)
-    for node in walk(tree) if names else ():
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute) and node.value.attr in names:
-            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+def aliases(tree: ast.AST) -> dict[str, set[str]]:
+    """The plain names that are given an attribute, by that attribute's name: `model` of `model = self.model_`."""
+    found: dict[str, set[str]] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            found.setdefault(node.value.attr, set()).update(t.id for t in node.targets if isinstance(t, ast.Name))
     return found
+
+
+def with_aliases(tree: ast.AST, names: set[str]) -> set[str]:
+    """Names, and the plain names that are given what has one of them."""
+    known = aliases(tree) if names else {}
+    return names.union(*(known.get(name, ()) for name in names))
 
 
 def last_name(node: ast.expr) -> str:

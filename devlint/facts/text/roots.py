@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain
-from devlint.facts.text.signatures import named_parameters
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import Symbol, Value
 
 HOPS = 4  # names that stand for one another
@@ -15,10 +15,9 @@ HOPS = 4  # names that stand for one another
 
 def roots(function: ast.AST, node: ast.expr, value: Value) -> list[str]:
     """The parameters behind an operand: `x` of `x.detach()`, of `y = x[0]`, and of what was made on `x.device`."""
-    spec = getattr(function, "args", None)
-    if not isinstance(spec, ast.arguments):
+    parameters = set(parameter_names(function)) - {"self", "cls"}
+    if not parameters:
         return []
-    parameters = {a.arg for a in named_parameters(spec)} - {"self", "cls"}
     named = {place.name.split(".", 1)[0] for place in value.device if isinstance(place, Symbol) and "." in place.name}
     return sorted(parameters.intersection({*named, *starts(function, node)}))
 

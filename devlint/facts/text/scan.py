@@ -18,7 +18,7 @@ _NOTED = frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FunctionScan:
     """What one function's text holds, nested functions included.
 
@@ -46,7 +46,7 @@ class Site(NamedTuple):
     caller: FunctionScan | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Scan:
     """What the whole file holds. `functions` is keyed by the identity of the function's node."""
 

@@ -19,6 +19,12 @@ def named_parameters(arguments: ast.arguments) -> list[ast.arg]:
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
+def parameter_names(function: ast.AST) -> list[str]:
+    """The names of `named_parameters`; none for what is no function."""
+    spec = getattr(function, "args", None)
+    return [a.arg for a in named_parameters(spec)] if isinstance(spec, ast.arguments) else []
+
+
 def parameter_of(arguments: ast.arguments, name: str) -> ast.arg | None:
     """The parameter of a name, `*args` and `**kwargs` left out; None where there is none."""
     return next((a for a in named_parameters(arguments) if a.arg == name), None)

@@ -6,7 +6,7 @@ import ast
 import re
 from functools import lru_cache
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import asks_name, walk
 from devlint.facts.text.references import (
     last_name,
 )
@@ -15,6 +15,10 @@ _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "i
 _CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
 #: Methods that give host data, whatever they are called on.
 TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
+#: Attributes of a tensor that are tensors where it is.
+SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag"})
+#: Words in a name that say that something is on the host: `cpu_weights`, `predictions_np`.
+OF_HOST = re.compile(r"(?:^|_)(?:cpu|np|numpy|host)(?:_|$)", re.IGNORECASE)
 HOST_LIBRARIES = frozenset(
     {
         "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cv2", "PIL", "skimage", "seaborn", "plotly", "librosa",
@@ -77,7 +81,7 @@ def uses_cards(text: str) -> bool:
     """Whether a file puts anything on an accelerator, or where it is told: not one that only reads on the CPU."""
     return (
         "accelerator" in text
-        or ("cuda" in text and re.search(r"\bcuda\b", text) is not None)
+        or (("cuda" in text or "use_gpu" in text) and re.search(r"\b(cuda|use_gpu)\b", text) is not None)
         or re.search(r"\.to\((?:\w+\.)*device\b", text) is not None
     )
 
@@ -98,8 +102,7 @@ def runs_something(body: list[ast.stmt]) -> bool:
     for node in body:
         if isinstance(node, (ast.Try, ast.If)):
             parts = [node.body, node.orelse, *(h.body for h in getattr(node, "handlers", ()))]
-            asks_name = isinstance(node, ast.If) and any(getattr(n, "id", "") == "__name__" for n in walk(node.test))
-            if asks_name or any(map(runs_something, parts)):
+            if asks_name(node) or any(map(runs_something, parts)):
                 return True
         elif isinstance(node, (ast.For, ast.While, ast.With)) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)

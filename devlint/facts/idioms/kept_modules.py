@@ -1,0 +1,90 @@
+"""Modules that a plain object makes for itself, never moves, and calls with what it puts on its device.
+
+    class Agent:
+        def __init__(self, device):
+            self.device = device
+            self.net = Net()                           # stays on the CPU
+
+        def act(self, state):
+            return self.net(state.to(self.device))
+
+Who holds the object may move its parts, so that nothing is said where the file does more with attributes of that name than
+to bind them to what it makes right there, to call them, to switch their mode and to hand their parameters to a call, where it
+reads all attributes of an object at once, or where a base of the class is not seen. Of the project's other files an objection
+asks.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.idioms.never_moved import is_moved, moves_itself
+from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.references import is_self_attribute
+from devlint.facts.text.results import parents
+from devlint.facts.values import CPU, may_be_accelerator
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.module_calls import ModuleCalls
+
+#: What is read from a module that leaves it where it is; its parameters only where they are given to a call as they are.
+_READ = frozenset(
+    {"train", "eval", "zero_grad", "state_dict", "load_state_dict", "forward", "requires_grad_", "training"}
+)
+_ALL_AT_ONCE = re.compile(r"\bvars\(\s*self|\b__dict__\b|\bgetattr\(\s*self\b")
+Around = tuple[ast.Attribute, ast.AST | None, ast.AST | None, ast.AST | None]
+
+
+def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Operand], method: str = "forward") -> None:
+    """A plain object calls a module that it keeps, or a method of it, on what it moved."""
+    name, owner, value = module.node, machine.owner, module.value
+    if not isinstance(name, ast.Attribute) or not is_self_attribute(name) or owner is None or machine.in_init:
+        return
+    if owner.is_module or owner.abroad or value.device or value.ident is None or value.shared or value.moved:
+        return
+    moved = next((o for o in given if o.value.moved and may_be_accelerator(o.value.device)), None)
+    class_ = machine.classes.get(value.type_name or "")
+    if moved is None or machine.host or class_ is None or any(moves_itself(each) for each in lineage(class_)):
+        return
+    if machine.moves_inputs(class_, method) or not all(map(is_seen, lineage(owner))):
+        return
+    if _ALL_AT_ONCE.search(machine.source.text) or is_moved(machine, name.attr):
+        return
+    if all(is_plain(*use) for use in machine.attribute_uses.get(name.attr, ())):
+        machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
+
+
+def is_seen(class_: ClassFacts) -> bool:
+    """Whether all bases of a class are in this file: others may move what it keeps."""
+    return len([base for base in class_.bases if base != "object"]) == len(class_.local_bases)
+
+
+def uses(tree: ast.Module) -> dict[str, list[Around]]:
+    """The attributes of a file by their names, each with the three nodes around it, from the inside out."""
+    found: dict[str, list[Around]] = {}
+    around = parents(tree)
+    for node in around:
+        if isinstance(node, ast.Attribute):
+            outer = around.get(node)
+            second = around.get(outer) if outer is not None else None
+            third = around.get(second) if second is not None else None
+            found.setdefault(node.attr, []).append((node, outer, second, third))
+    return found
+
+
+def is_plain(use: ast.Attribute, outer: ast.AST | None, second: ast.AST | None, third: ast.AST | None) -> bool:
+    """Whether a use of a module leaves it where it is: it is bound, called, or something is read from it."""
+    if isinstance(use.ctx, ast.Store):
+        return isinstance(outer, ast.Assign) and len(outer.targets) == 1 and isinstance(outer.value, ast.Call)
+    if isinstance(outer, ast.Call):
+        return outer.func is use
+    if not isinstance(outer, ast.Attribute):
+        return False
+    if outer.attr == "parameters":
+        return isinstance(second, ast.Call) and second.func is outer and isinstance(third, (ast.Call, ast.keyword))
+    assigns = isinstance(second, ast.Call) and any(k.arg in ("assign", None) for k in second.keywords)
+    return outer.attr in _READ and not assigns

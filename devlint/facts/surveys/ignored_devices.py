@@ -1,0 +1,108 @@
+"""Functions that take a device and choose another one: `def load(path, device=None): return Net().cuda()`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from devlint.facts.events import CudaMethod, DeviceLiteral, IgnoredDevice
+from devlint.facts.interpreter.flow import Flow
+from devlint.facts.surveys.outline import Outline
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import parameter_of
+
+_NAME = "device"
+_HOST = frozenset({"cpu", "meta"})
+#: What reads every local variable by its name.
+_READS_ALL = frozenset({"locals", "vars", "eval", "exec"})
+_STUBS = frozenset({"overload", "abstractmethod"})
+#: Names of functions and classes that say themselves which device they are for.
+_NAMED = re.compile(r"cuda|gpu|xpu|npu|mps", re.IGNORECASE)
+
+
+def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
+    """The first place in each such function that names an accelerator, where the argument is never read."""
+    takers = {id(function): function for function in o.functions if takes(function)}
+    if o.test or not takers:
+        return
+    first: dict[int, ast.expr] = {}
+    for node in sorted(named(o), key=lambda node: (node.lineno, node.col_offset)):
+        first.setdefault(id(o.function(node)), node)
+    for key, function in takers.items():
+        parameter, class_ = parameter_of(function.args, _NAME), o.nearest(function, ast.ClassDef)
+        says = _NAMED.search(function.name) or (class_ is not None and _NAMED.search(class_.name))
+        if key in first and parameter is not None and not says:
+            origin = o.flow.origin(parameter, f"`{_NAME}` is an argument, which nothing in the function reads")
+            yield IgnoredDevice(*o.head(first[key], origin), function.name)
+
+
+def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """The gate: a function of the file takes a device and does not read it."""
+    functions = (each.node for each in flow.scan.functions.values())
+    return any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and takes(node) for node in functions)
+
+
+def takes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function has an argument for a device that it does not read."""
+    return (
+        parameter_of(function.args, _NAME) is not None
+        and not reads(function)
+        and not any(last_name(decorator) in _STUBS for decorator in function.decorator_list)
+    )
+
+
+def named(o: Outline) -> Iterator[ast.expr]:
+    """Where a file puts something on an accelerator that it names."""
+    elsewhere = set()
+    for event in o.flow.events.values():
+        if isinstance(event, CudaMethod) and event.argument is None and isinstance(event.node, ast.expr):
+            yield event.node
+        elif isinstance(event, DeviceLiteral) and isinstance(event.node, ast.expr):
+            if event.role in ("autocast", "default"):
+                elsewhere.add(event.span)
+            elif event.type not in _HOST and not is_asked(o, event.node):
+                yield event.node
+    for span, (node, _, _) in o.flow.literals.items():  # `"cuda" if torch.cuda.is_available() else "cpu"`
+        text, outer = getattr(node, "value", None), o.parent.get(node)
+        chosen = isinstance(outer, (ast.IfExp, ast.Assign, ast.AnnAssign)) and not is_asked(o, node)
+        if chosen and span not in elsewhere and isinstance(text, str) and text.partition(":")[0] not in _HOST:
+            yield node
+
+
+def is_asked(o: Outline, node: ast.AST) -> bool:
+    """Whether a device is only compared with, told about, or given to a function that manages it."""
+    for above in o.above(node):
+        if isinstance(above, (ast.Compare, ast.Assert, ast.Raise, ast.Dict)):
+            return True
+        if isinstance(above, ast.Call) and (o.qualname(above.func) or "").startswith("torch.cuda."):
+            return True
+        if isinstance(above, ast.stmt):
+            return False
+    return False
+
+
+def reads(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function, or one inside it, reads its argument before it gives the name another value, or may do so."""
+    for statement in function.body:
+        for node in walk(statement):
+            if isinstance(node, ast.Name) and (node.id in _READS_ALL or (node.id == _NAME and is_read(node))):
+                return True
+        if any(isinstance(node, ast.Name) and node.id == _NAME for node in bound(statement)):
+            return False
+    return False
+
+
+def is_read(node: ast.Name) -> bool:
+    """Whether a name is read, or given up on purpose: `del device`."""
+    return not isinstance(node.ctx, ast.Store)
+
+
+def bound(statement: ast.stmt) -> Iterator[ast.AST]:
+    """What a statement binds before it goes on."""
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from walk(target)
+    elif isinstance(statement, (ast.AnnAssign, ast.For)):
+        yield from walk(statement.target)

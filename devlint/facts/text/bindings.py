@@ -1,0 +1,34 @@
+"""What a file says of its names as a whole: what each is given, and where."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.signatures import parameter_names
+
+if TYPE_CHECKING:
+    from devlint.facts.text.scan import Scan
+
+
+class Bindings(NamedTuple):
+    """What a file says of its names: what its assignments give each, those that functions bind, those that are compared."""
+
+    given: dict[str, list[ast.expr]]
+    in_functions: set[str]
+    compared: set[str]
+
+
+def read_bindings(scan: Scan) -> Bindings:
+    """The bindings of a file, in one walk over it."""
+    found = Bindings({}, set(), set())
+    for node in walk(scan.tree) if scan.tree is not None else ():
+        if isinstance(node, ast.Assign):
+            for name in {target.id for target in node.targets if isinstance(target, ast.Name)}:
+                found.given.setdefault(name, []).append(node.value)
+        elif isinstance(node, ast.Compare):
+            found.compared.update(part.id for part in walk(node) if isinstance(part, ast.Name))
+    for each in scan.functions.values():
+        found.in_functions.update(each.bound, parameter_names(each.node))
+    return found

@@ -1,0 +1,61 @@
+"""A function takes a device and puts things on another one.
+
+## What it flags
+`.cuda()`, `"cuda"`, or a choice of the device in a function whose argument `device` nothing reads.
+
+## Why it matters
+Who calls the function with `device="cpu"`, or with another card, gets what is on the one that the function names. It
+meets the caller's tensors there, or fails where that accelerator is missing.
+
+## Example
+    import torch
+
+
+    def noise(size, device=None):
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.randn(size, device=device)
+
+Use instead:
+
+    import torch
+
+
+    def noise(size, device=None):
+        if device is None:
+            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.randn(size, device=device)
+
+## Fix safety
+A hint: which of the two is meant, and what the argument's default stands for, is for a person to say.
+
+## Known limits
+Only an argument named `device`. Silent in tests, for overloads and abstract methods, and where the function reads all
+its variables (`locals()`).
+"""
+
+from __future__ import annotations
+
+from devlint.api import Facts, Finding, Fix, IgnoredDevice, Rule, RuleMeta, Safety, Severity, Site
+from devlint_rules import _shared as shared
+
+
+class IgnoredDeviceArgument(Rule[IgnoredDevice]):
+    meta = RuleMeta(
+        code="DEV307",
+        name="ignored-device-argument",
+        summary="function takes a device and uses another one",
+        since="0.1.0",
+        level="certain",
+        severity=Severity.ERROR,
+        fix="hint",
+        words=("device",),
+    )
+    event = IgnoredDevice
+
+    def suspects(self, event: IgnoredDevice, facts: Facts) -> bool:
+        return True
+
+    def judge(self, event: IgnoredDevice, site: Site) -> Finding | None:
+        chosen = shared.short(site.facts.source(event.span))
+        message = f"`{chosen}` chooses the device; nothing reads the argument `device` of `{event.taker}`"
+        return Finding(event.span, message, Fix("Use `device`", Safety.HINT), event.because)
