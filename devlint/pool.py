@@ -74,6 +74,9 @@ def _one_by_one(tasks: Sequence[Task]) -> Iterator[Outcome]:
                 yield Outcome(FileReport(FileResult(task.name, statistics=Statistics(files=1))), errors=[message])
                 executor.shutdown(wait=True)
                 executor = ProcessPoolExecutor(1, initializer=_ignore_interrupt)
+    except BaseException:
+        _end_workers()
+        raise
     finally:
         _close(executor)
 
