@@ -77,6 +77,8 @@ def names_around(module: ast.Module, row: int) -> list[str]:
         inner = None
         for node in block:
             for child in ast.iter_child_nodes(node):
+                if getattr(child, "end_lineno", row) < row:  # most of a long file
+                    continue
                 if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and _holds(child, row):
                     inner = child
         if inner is None:

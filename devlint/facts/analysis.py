@@ -400,7 +400,7 @@ def is_given_to_base(flow: Flow, class_: ClassFacts, name: str) -> bool:
 
 def _registers(flow: Flow) -> None:
     """Turn what modules keep without registering it into events."""
-    moved = moved_along(flow)
+    moved, set_later = moved_along(flow), set_on_objects(flow)
     for class_ in own_classes(flow):
         if not class_.is_module:
             continue
@@ -418,8 +418,9 @@ def _registers(flow: Flow) -> None:
                 continue
             if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
                 continue
-            if entry.what == "tensor" and is_set_by_holder(flow, class_, name):
-                continue
+            holders = set_later.get(name) if entry.what == "tensor" else None
+            if holders and not holders.isdisjoint(flow.callers.instances(class_.name)):
+                continue  # what `__init__` put there only stands for it
             operand = flow.operand(entry.value_node, entry.value)
             handed = () if entry.uses else tuple(unregistered_leaves.uses(flow, class_, name, entry))
             uses = (*entry.uses.values(), *(where for _, where in handed))
@@ -489,21 +490,19 @@ def is_placed_anew(class_: ClassFacts, name: str) -> bool:
     return False
 
 
-def is_set_by_holder(flow: Flow, class_: ClassFacts, name: str) -> bool:
-    """Whether code of the file sets the attribute of an object of the class to something computed: `self.func.z = z`.
+def set_on_objects(flow: Flow) -> dict[str, set[str]]:
+    """The attributes that code of the file sets on objects to something computed, with the last names of these objects.
 
-    What `__init__` put there only stands for it.
+    `z` of `func` for `self.func.z = z`; not what a class sets on `self`.
     """
-    holders = None
+    found: dict[str, set[str]] = {}
     for node in statements(flow.scan.tree) if flow.scan.tree is not None else ():
         if not isinstance(node, ast.Assign) or makes_tensor(node.value, flow.imports.names):
             continue
         for target in node.targets:
-            if isinstance(target, ast.Attribute) and target.attr == name and not is_self_attribute(target):
-                holders = holders if holders is not None else flow.callers.instances(class_.name)
-                if last_name(target.value) in holders:
-                    return True
-    return False
+            if isinstance(target, ast.Attribute) and not is_self_attribute(target):
+                found.setdefault(target.attr, set()).add(last_name(target.value))
+    return found
 
 
 def is_shared(flow: Flow, class_: ClassFacts, name: str) -> bool:

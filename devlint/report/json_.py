@@ -54,7 +54,7 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
 
 
 def _fix(fix: TextFix, text: str) -> dict[str, Any]:
-    lines = Lines(text)
+    lines = Lines.of(text)
     return {
         "applicability": fix.safety.value,
         "message": fix.title,

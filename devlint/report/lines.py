@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import re
 
 from devlint.model import Position
@@ -34,6 +35,12 @@ class Lines:
     def line(self, row: int) -> str:
         """The text of a row without its line break; empty for a row that does not exist."""
         return self.text[self.start(row) : self.start(row + 1)].rstrip("\r\n")
+
+    @staticmethod
+    @functools.lru_cache(maxsize=1)
+    def of(text: str) -> Lines:
+        """The lines of a text of which several problems are told one after the other."""
+        return Lines(text)
 
     @staticmethod
     def split(text: str) -> list[str]:

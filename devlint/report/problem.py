@@ -55,7 +55,7 @@ def _related(
         return
     yield f"{' ' * gutter} {style.frame('::')} {where}"
     if related.cell != diagnostic.cell:
-        lines = Lines(text)
+        lines = Lines.of(text)
     yield from code_frame(lines, related.start, related.end, gutter, style, label=related.message, mark="-")
 
 

@@ -97,7 +97,7 @@ def _result(diagnostic: Diagnostic, key: Key, file: FileReport, index: dict[str,
         ]
     text = file.text_at(diagnostic.cell)
     if diagnostic.fix is not None and diagnostic.fix.edits and diagnostic.cell is None and text is not None:
-        result["fixes"] = [_fix(diagnostic.fix, path, Lines(text))]
+        result["fixes"] = [_fix(diagnostic.fix, path, Lines.of(text))]
     return result
 
 

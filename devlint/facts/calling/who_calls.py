@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from devlint.facts.calling.neighbours import CANDIDATES, Looked, Neighbours
@@ -12,7 +12,6 @@ from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
 from devlint.facts.text.indirect import indirect_calls
-from devlint.facts.text.loading import handed_to_loading, is_one_of
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name, with_aliases
 from devlint.facts.text.scan import Site
@@ -135,12 +134,12 @@ class WhoCalls:
         if owner is None and "." in function.name:
             return False
         names = {wanted} | (home.flow.callers.instances(wanted) if owner is not None else set())
-        if handed_to_loading(home.loaded.tree, is_one_of(names)):
+        if _is_among(home.loaded.for_loading, names):
             return True
         for looked in self._files.candidates(home, wanted):
             made = self._instances(looked, home.path, wanted) if owner is not None else set()
             named = partial(self.names, looked, path=home.path, name=wanted)
-            if handed_to_loading(looked.loaded.tree, named) or handed_to_loading(looked.loaded.tree, is_one_of(made)):
+            if any(map(named, looked.loaded.for_loading)) or _is_among(looked.loaded.for_loading, made):
                 return True
         return False
 
@@ -208,3 +207,8 @@ def plain_names(node: ast.AST) -> list[str]:
     """The names of a function's parameters that may be given by position."""
     spec = getattr(node, "args", None)
     return positional_names(spec) if isinstance(spec, ast.arguments) else []
+
+
+def _is_among(parts: Iterable[ast.expr], names: set[str]) -> bool:
+    """Whether one of some expressions is one of some names."""
+    return any(isinstance(part, ast.Name) and part.id in names for part in parts)

@@ -52,12 +52,11 @@ def is_made_for_host(sites: CallSites, event: Meet) -> bool:
     made = [creation.place for creation in event.off.value.made]
     if function is None or not made:
         return False
-    knows_others = _OTHERS.search(sites.text) is not None
-    arms: list[ast.stmt] = []
-    for node in walk(function):
-        if isinstance(node, ast.If):
-            arms += node.body if asks_for_cpu(node.test) else ()
-            arms += node.orelse if not knows_others and asks_for_cuda(node.test) else ()
+    asked = [node for node in walk(function) if isinstance(node, ast.If)]
+    arms = [part for node in asked if asks_for_cpu(node.test) for part in node.body]
+    without_cuda = [part for node in asked if node.orelse and asks_for_cuda(node.test) for part in node.orelse]
+    if without_cuda and _OTHERS.search(sites.text) is None:
+        arms += without_cuda
     return all(any(holds(part, node) for part in arms) for node in made)
 
 

@@ -20,6 +20,7 @@ from devlint.errors import SourceError
 from devlint.facts.project.exports import ExportedClass, Exports, exports
 from devlint.facts.project.instances import Instance
 from devlint.facts.text.collect import Definition
+from devlint.facts.text.loading import handed_to_loading
 from devlint.facts.text.names import Imports, collect_imports
 from devlint.facts.text.scan import Scan, scan
 from devlint.facts.values import Value
@@ -60,6 +61,14 @@ class Loaded:
     globals: Mapping[str, Value] | None = None
     default: Value | None = None
     _scan: Scan | None = None
+    _for_loading: tuple[ast.expr, ...] | None = None
+
+    @property
+    def for_loading(self) -> tuple[ast.expr, ...]:
+        """What the file hands to what applies it to items of data sets."""
+        if self._for_loading is None:
+            self._for_loading = tuple(handed_to_loading(self.tree))
+        return self._for_loading
 
     @property
     def scan(self) -> Scan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from devlint.facts.text.nodes import walk
 
@@ -16,19 +16,16 @@ _HOST_RUNNERS = frozenset(
 )  # fmt: skip
 
 
-def handed_to_loading(tree: ast.AST, is_it: Callable[[ast.expr], bool]) -> bool:
-    """Whether a tree hands something, or an object of it, to what applies it to items of data sets."""
+def handed_to_loading(tree: ast.AST) -> Iterator[ast.expr]:
+    """What a tree hands to what applies it to items of data sets: functions, classes of which objects are made, objects."""
     for node in walk(tree):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             parts = list(node.args) if name in _HOST_RUNNERS else []
             parts += [k.value for k in node.keywords if k.arg is not None and is_loading(k.arg)]
-            if any(map(is_it, handed(parts))):
-                return True
+            yield from _flat(parts)
         elif isinstance(node, ast.Assign) and any(is_loading(assigned_name(t)) for t in node.targets):
-            if any(map(is_it, handed([node.value]))):
-                return True
-    return False
+            yield from _flat([node.value])
 
 
 def is_loading(name: str) -> bool:
@@ -40,7 +37,7 @@ def assigned_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else getattr(node, "attr", "")
 
 
-def handed(parts: list[ast.expr]) -> Iterator[ast.expr]:
+def _flat(parts: list[ast.expr]) -> Iterator[ast.expr]:
     """The expressions in some lists, and what the objects made there are of."""
     pending = list(parts)
     while pending:
@@ -56,8 +53,3 @@ def handed(parts: list[ast.expr]) -> Iterator[ast.expr]:
             pending += [node.body, node.orelse]
         elif isinstance(node, ast.BinOp):
             pending += [node.left, node.right]
-
-
-def is_one_of(names: set[str]) -> Callable[[ast.expr], bool]:
-    """Whether an expression is one of some names."""
-    return lambda node: isinstance(node, ast.Name) and node.id in names
