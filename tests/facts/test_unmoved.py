@@ -132,3 +132,65 @@ def test_module_that_stays_where_it_was_made(checked: Checked, files: dict[str, 
 )  # fmt: skip
 def test_module_that_may_be_moved(checked: Checked, files: dict[str, str]) -> None:
     assert codes(checked({"stft.py": STFT, **files}, "stft.py")) == ["DEV102"]
+
+
+AGENT = """
+    import torch
+    from torch import nn
+    from base import Base
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 2)
+        def forward(self, state):
+            return self.layer(state)
+    class Agent(Base):
+        def __init__(self, device):
+            super().__init__(device)
+            self.net = Net()
+        def act(self, state):
+            return self.net(state.to(self.device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "found"),
+    {
+        "plain": ("""
+            from abc import ABC
+            class Base(ABC):
+                def __init__(self, device):
+                    self.device = device
+        """, ["DEV103"]),
+        "moves it": ("""
+            class Base:
+                def __init__(self, device):
+                    self.device = device
+                def setup(self):
+                    self.net.to(self.device)
+        """, []),
+        "moves all": ("""
+            class Base:
+                def __init__(self, device):
+                    self.device = device
+                def setup(self):
+                    for part in vars(self).values():
+                        if hasattr(part, "to"):
+                            part.to(self.device)
+        """, []),
+        "of a library": ("""
+            from framework import Trainer
+            class Base(Trainer):
+                pass
+        """, []),
+    }.values(),
+    ids=["plain", "moves it", "moves all", "of a library"],
+)  # fmt: skip
+def test_module_kept_by_an_object_whose_class_has_a_base_in_another_file(
+    checked: Checked, base: str, found: list[str]
+) -> None:
+    assert codes(checked({"base.py": base, "agent.py": AGENT}, "agent.py")) == found
+
+
+def test_module_kept_by_an_object_whose_class_has_a_base_that_is_not_there(checked: Checked) -> None:
+    assert codes(checked({"agent.py": AGENT}, "agent.py")) == []

@@ -9,9 +9,8 @@
             return self.net(state.to(self.device))
 
 Who holds the object may move its parts, so that nothing is said where the file does more with attributes of that name than
-to bind them to what it makes right there, to call them, to switch their mode and to hand their parameters to a call, where it
-reads all attributes of an object at once, or where a base of the class is not seen. Of the project's other files an objection
-asks.
+to bind them to what it makes right there, to call them, to switch their mode and to hand their parameters to a call, or where
+it reads all attributes of an object at once. Of the project's other files, those of the bases among them, an objection asks.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
-from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.classes import lineage
 from devlint.facts.text.references import is_self_attribute
 from devlint.facts.text.results import parents
 from devlint.facts.values import CPU, may_be_accelerator
@@ -50,17 +49,17 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
     class_ = machine.classes.get(value.type_name or "")
     if moved is None or machine.host or class_ is None or any(moves_itself(each) for each in lineage(class_)):
         return
-    if machine.moves_inputs(class_, method) or not all(map(is_seen, lineage(owner))):
+    if machine.moves_inputs(class_, method):
         return
-    if _ALL_AT_ONCE.search(machine.source.text) or is_moved(machine, name.attr):
+    if reads_all_at_once(machine.source.text) or is_moved(machine, name.attr):
         return
     if all(is_plain(*use) for use in machine.attribute_uses.get(name.attr, ())):
         machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
 
 
-def is_seen(class_: ClassFacts) -> bool:
-    """Whether all bases of a class are in this file: others may move what it keeps."""
-    return len([base for base in class_.bases if base != "object"]) == len(class_.local_bases)
+def reads_all_at_once(text: str) -> bool:
+    """Whether a file reads all attributes of an object, or one by a computed name."""
+    return _ALL_AT_ONCE.search(text) is not None
 
 
 def uses(tree: ast.Module) -> dict[str, list[Around]]:

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from devlint.facts.idioms.kept_modules import reads_all_at_once
+from devlint.facts.project.project import PLAIN_BASES
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
@@ -43,18 +45,39 @@ def is_never_moved(sites: CallSites, function: str) -> bool:
 
 
 def is_moved_by_holder(sites: CallSites, event: Meet) -> bool:
-    """Whether another file of the project may move a module that an object, no module itself, has made for itself."""
+    """Whether another file of the project may move a module that an object, no module itself, has made for itself.
+
+    A base of the class that the project does not have may move it, too.
+    """
     off = event.off
     if off.value.kind != "module" or not isinstance(off.node, ast.Attribute) or last_name(off.node.value) != "self":
         return False
     class_ = sites.class_of(event.function)
     if class_ is None or class_.is_module:
         return False
+    if any(may_move_all(sites, base) for each in lineage(class_) for base in far_bases(each)):
+        return True
     name, own = off.node.attr, sites.files.look(sites.path)
     others = (each for each in sites.files.mentioning(name) if each is not own)
     return not sites.files.reads_all(name) or not all(
         is_kept_in(sites, each.loaded.tree, name, (ast.Attribute,)) for each in others
     )
+
+
+def far_bases(class_: ClassFacts) -> list[str]:
+    """The bases of a class that its own file does not have and that may do something."""
+    near = {base.name for base in class_.local_bases}
+    return [base for base in class_.bases if base not in near and base.rpartition(".")[2] not in PLAIN_BASES]
+
+
+def may_move_all(sites: CallSites, base: str) -> bool:
+    """Whether a base may move what a class derived from it keeps: it is not the project's, or reads all attributes at once."""
+    reach = sites.files.reach
+    found = reach.find(sites.path, base)
+    if found is None or found.kind != "class" or not reach.is_plain(found):
+        return True
+    looked = [sites.files.look(path) for path, _ in reach.ancestors(found)]
+    return any(each is None or reads_all_at_once(each.loaded.source.text) for each in looked)
 
 
 def moves_own_state(class_: ClassFacts) -> bool:
