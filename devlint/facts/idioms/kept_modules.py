@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Operand
@@ -30,7 +31,8 @@ from devlint.facts.values import CPU, may_be_accelerator
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
 
-#: What is read from a module that leaves it where it is; its parameters only where they are given to a call as they are.
+#: What is read from a module that leaves it where it is, besides its own methods; its parameters only where they are
+#: given to a call as they are.
 _READ = frozenset(
     {"train", "eval", "zero_grad", "state_dict", "load_state_dict", "forward", "requires_grad_", "training"}
 )
@@ -53,7 +55,8 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
         return
     if reads_all_at_once(machine.source.text) or is_moved(machine, name.attr):
         return
-    if all(is_plain(*use) for use in machine.attribute_uses.get(name.attr, ())):
+    read = _READ.union(*(each.methods for each in lineage(class_)))
+    if all(is_plain(read, *use) for use in machine.attribute_uses.get(name.attr, ())):
         machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
 
 
@@ -75,8 +78,10 @@ def uses(tree: ast.Module) -> dict[str, list[Around]]:
     return found
 
 
-def is_plain(use: ast.Attribute, outer: ast.AST | None, second: ast.AST | None, third: ast.AST | None) -> bool:
-    """Whether a use of a module leaves it where it is: it is bound, called, or something is read from it."""
+def is_plain(
+    read: Collection[str], use: ast.Attribute, outer: ast.AST | None, second: ast.AST | None, third: ast.AST | None
+) -> bool:
+    """Whether a use of a module leaves it where it is: it is bound, called, or one of `read` is read from it."""
     if isinstance(use.ctx, ast.Store):
         return isinstance(outer, ast.Assign) and len(outer.targets) == 1 and isinstance(outer.value, ast.Call)
     if isinstance(outer, ast.Call):
@@ -86,4 +91,4 @@ def is_plain(use: ast.Attribute, outer: ast.AST | None, second: ast.AST | None, 
     if outer.attr == "parameters":
         return isinstance(second, ast.Call) and second.func is outer and isinstance(third, (ast.Call, ast.keyword))
     assigns = isinstance(second, ast.Call) and any(k.arg in ("assign", None) for k in second.keywords)
-    return outer.attr in _READ and not assigns
+    return outer.attr in read and not assigns
