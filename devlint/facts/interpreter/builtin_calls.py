@@ -65,7 +65,7 @@ class BuiltinCalls(SpecialCalls):
             return Value("object", type_name="range")
         if name in ("sum", "max", "min"):
             inner = self.element(first)
-            return replace(inner, zero_dim=None, made=()) if inner.is_tensor else NOTHING
+            return replace(inner, zero_dim=None) if inner.is_tensor else NOTHING
         if name == "abs" and first.is_tensor:
             return first
         if name == "setattr" and len(arguments.nodes) == 3 and self.in_init and self.owner is not None:

@@ -11,13 +11,17 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
 from devlint.facts.interpreter.summaries import DEPTH
+from devlint.facts.text.collect import qualified
 from devlint.facts.text.defined import Function
+from devlint.facts.text.read_only import only_reads
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.values import COMPUTED, CPU, NOTHING, Value
 
 #: Names of helpers that move what is in a container, where their result is dropped.
 _MOVES_IN_PLACE = re.compile(r"(?:^|_)(?:cuda|gpu|(?:to|move)_(?:\w+_)?(?:device|cuda|gpu))(?:_|$)", re.IGNORECASE)
+#: Kinds of what stays where it is while a function has it in a list.
+_FIXED = frozenset({"tensor", "tensors", "parameter", "number", "string", "bool", "none", "size"})
 MAPPED = 8  # elements for which a mapped function is called one by one
 
 
@@ -45,9 +49,7 @@ class Functions(OwnMethods):
             if (callee.type_name or "").split("@", 1)[0] in self.redefined:
                 return NOTHING  # which of them there is when this runs is not known
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
-            for argument, given in arguments.every():
-                if given.kind in ("list", "dict"):
-                    self.give(argument, given)
+            self.give_containers(self.functions[callee.type_name], node, arguments)
             keywords = {k: v for k, (_, v) in arguments.keywords.items()}
             return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
         if callee.kind == "function" and callee.type_name in self.lambdas and not arguments.star:
@@ -85,6 +87,35 @@ class Functions(OwnMethods):
             self.note_sized(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
+
+    def give_containers(self, function: Function, node: ast.Call, arguments: Arguments) -> None:
+        """The lists and dicts that a function of the file gets may be others afterwards, but for those it only reads."""
+        names = {id(argument): name for name, argument in self.argument_nodes(function, node, False)}
+        for argument, given in arguments.every():
+            if given.kind not in ("list", "dict"):
+                continue
+            parts = given.elements.values() if isinstance(given.elements, dict) else given.elements or ()
+            name = names.get(id(argument))
+            if name is None or any(part.kind not in _FIXED for part in parts) or not self.is_only_read(function, name):
+                self.give(argument, given)
+
+    def is_only_read(self, function: Function, name: str) -> bool:
+        """Whether a function of the file leaves what it is given under a name as it was."""
+        key = (id(function.node), name)
+        if key not in self.read_only:
+            self.read_only[key] = True  # a function that hands it on to itself alone
+            self.read_only[key] = only_reads(function.node, name, self.is_read_by)
+        return self.read_only[key]
+
+    def is_read_by(self, call: ast.Call, argument: ast.expr) -> bool:
+        """Whether what a call calls, a function of torch or of this file, leaves an argument as it was."""
+        if (qualified(call.func, self.imports) or "").startswith("torch."):
+            return True
+        inner = self.functions.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        if inner is None:
+            return False
+        names = [name for name, given in self.argument_nodes(inner, call, False) if given is argument]
+        return bool(names) and all(self.is_only_read(inner, name) for name in names)
 
     def call_lambda(self, node: ast.Lambda, home: Function | None, arguments: Arguments) -> Value | None:
         """The result of a lambda that is called in the function that made it; None when it is called elsewhere."""

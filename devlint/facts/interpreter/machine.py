@@ -211,6 +211,9 @@ class Machine:
         self.lambdas: dict[str, tuple[ast.Lambda, Function | None]] = {}  # by type name, with where they were made
         # the calls that made objects, by their place: the class, the `Arguments`, the default device there
         self.constructions: dict[Span, tuple[ClassFacts, Any, Value]] = {}
+        self.read_only: dict[
+            tuple[int, str], bool
+        ] = {}  # whether a function, by identity, only reads an argument, by name
         self.partials: dict[str, tuple[Value, object]] = {}  # what is called, and `Arguments`, by type name
         self.stopwatches: dict[str, list[Step]] = {}  # by class
         self.ready: set[str] = set()  # classes whose `__init__` was run

@@ -1,0 +1,52 @@
+"""What a function only reads of an argument: a list that it loops over, indexes or measures is the same list afterwards."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from devlint.facts.text.nodes import walk
+
+#: Builtins that look at what they are given, and keep nothing of it.
+_LOOKING = frozenset(
+    {
+        "zip", "enumerate", "len", "sum", "min", "max", "any", "all", "list", "tuple", "reversed", "sorted", "isinstance",
+        "map", "filter", "print", "type", "iter",
+    }
+)  # fmt: skip
+_LOOKUPS = frozenset({"items", "values", "keys", "get", "copy", "index", "count"})
+
+
+def only_reads(function: ast.AST, name: str, leaves: Callable[[ast.Call, ast.expr], bool]) -> bool:
+    """Whether a function does nothing with an argument but read it: it neither changes, keeps, returns nor hands it on.
+
+    `leaves`: whether a call of something that is no builtin leaves an argument of it as it was.
+    """
+    names, read = [], set()
+    for node in walk(function):
+        if isinstance(node, ast.Name) and node.id == name:
+            names.append(node)
+        read |= {id(part) for part in _looked_at(node, leaves)}
+    return all(isinstance(node.ctx, ast.Load) and id(node) in read for node in names)
+
+
+def _looked_at(node: ast.AST, leaves: Callable[[ast.Call, ast.expr], bool]) -> Iterator[ast.AST]:
+    """The parts of a node that it reads something from, no more."""
+    if isinstance(node, (ast.For, ast.comprehension)):
+        yield node.iter
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        yield node.value
+        yield node.slice
+    elif (isinstance(node, ast.Attribute) and node.attr in _LOOKUPS) or isinstance(node, ast.Starred):
+        yield node.value
+    elif isinstance(node, ast.Compare):
+        yield from (node.left, *node.comparators)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    elif isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+        yield node.test
+    elif isinstance(node, ast.Call):
+        looking = isinstance(node.func, ast.Name) and node.func.id in _LOOKING
+        for argument in (*node.args, *(k.value for k in node.keywords)):
+            if isinstance(argument, ast.Name) and (looking or leaves(node, argument)):
+                yield argument
