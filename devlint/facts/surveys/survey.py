@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
+from devlint.facts.surveys.early_copies import early_copies
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
 from devlint.facts.surveys.lost_leaves import lost_leaves
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.parallel import ranks, workers, wrapped
 from devlint.facts.surveys.partners import partners
+from devlint.facts.surveys.placed_copies import placed_copies
 from devlint.facts.surveys.startup import late_settings
 from devlint.facts.surveys.steps import drop_trained, loop_empties, loop_waits, retained
 from devlint.facts.surveys.streams import stream_uses
@@ -99,6 +101,8 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (hidden_cards, words("VISIBLE_DEVICES")),
     (ignored_devices, any_ignored),
     (lost_leaves, words("requires_grad")),
+    (early_copies, words("clone()", "deepcopy(", "_like(")),
+    (placed_copies, words("deepcopy(")),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
     (required, words("is_available")),

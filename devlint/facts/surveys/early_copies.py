@@ -1,0 +1,261 @@
+"""Copies of a model's state that an object makes before the model moves: they stay on the CPU and meet it later.
+
+    model = Net()
+    ema = EMA(model)              # clones the parameters
+    model.to(device)
+    ema.update(model)             # new = 0.1 * param + 0.9 * self.shadow[name]
+
+The class moves nothing, and nothing else in the file reaches for its copies. The finding is where it combines both.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from devlint.facts.events import NO_GUARDS, How, Meet, Move, Operand
+from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.surveys.outline import Outline, dotted
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.kept_states import Copy, copies, taken_over
+from devlint.facts.text.module_states import Meeting, States
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.signatures import named_parameters, positional_names
+from devlint.facts.values import ACCELERATORS, CPU, Conflict, Value, conflict, describe, may_be_accelerator
+from devlint.model import Origin
+
+#: What shows that a class, or who reads an attribute of it, looks after the device of what it keeps.
+_PLACES = frozenset({"to", "cpu", "device", "type_as", "get_device", "to_empty", "_apply"}) | ACCELERATORS
+_OF_MODULE = frozenset({"parameters", "named_parameters", "state_dict"})
+#: What code outside does with a copied module that leaves it where it is.
+_HARMLESS = frozenset({"eval", "train", "state_dict", "load_state_dict", "parameters", "named_parameters"})
+_DEPTH = 3
+
+
+def early_copies(o: Outline) -> Iterator[Meet]:
+    flow = o.flow
+    calls = {flow.span(call): call for call in o.calls}
+    kept: dict[str, dict[str, Copy]] = {}
+    for span, (class_, arguments, _) in flow.constructions.items():
+        call = calls.get(span)
+        if call is None or class_.abroad or last_name(call.func) != class_.name:
+            continue
+        if class_.name not in kept:
+            kept[class_.name] = {} if places(class_) else copies(class_)
+        for copy in kept[class_.name].values():
+            yield from met(o, class_, copy, call, arguments)
+
+
+def places(class_: ClassFacts) -> bool:
+    """Whether anything in a class speaks of devices or moves something, or binds attributes under computed names."""
+    for node in walk(class_.node):
+        if isinstance(node, ast.Attribute) and node.attr in _PLACES:
+            return True
+        if isinstance(node, (ast.arg, ast.keyword)) and "device" in (node.arg or ""):
+            return True
+        if isinstance(node, ast.Name) and ("device" in node.id or node.id in ("setattr", "vars")):
+            return True
+    return False
+
+
+def met(o: Outline, class_: ClassFacts, copy: Copy, made: ast.Call, arguments: Arguments) -> Iterator[Meet]:
+    """The meetings of one object's copy with the model that it was taken from, which moved since."""
+    init, held = class_.methods.get("__init__"), holder(o, made)
+    if init is None or held is None or any(name in o.flow.scan.calls for name in copy.others):
+        return
+    aliases = taken_over(init)
+    source = source_of(copy, class_, aliases)
+    if source is None:
+        return
+    names = positional_names(init.args)
+    given = arguments.get(source, names.index(source) - 1 if source in names else None)
+    model = model_of(given) if given is not None else None
+    taken = made if is_made_at_once(class_, copy) else last_call(o, held, copy.maker, made)
+    if model is None or taken is None or is_reached(o, class_, copy, held, last_name(model)):
+        return
+    move = next((m for m in moves(o, model, made) if follows(o, taken, m.node)), None)
+    if move is None or move.target is None or not all(is_forward(m) for m in moves(o, model, made)):
+        return
+    level = conflict(CPU, move.target.device)
+    if level is None:
+        return
+    text = dotted(model)
+    off = Value(
+        "tensor",
+        CPU,
+        False,
+        because=(
+            Origin(o.flow.span(copy.node), "copied here, and never moved"),
+            Origin(o.flow.span(taken), f"`{text}` is on the CPU when its state is copied here"),
+        ),
+    )
+    because = (Origin(move.span, f"`{text}` is moved to {describe(move.target.device)} here, without the copy"),)
+    other = Value("tensor", move.target.device, False, because=because)
+    for name, roots in reached(o, class_, held, model, source, aliases, move.node).items():
+        method = class_.methods[name]
+        for meeting in States(method, {copy.attribute: copy.what}).meetings():
+            sides = {meeting.left[1]: meeting.left[0], meeting.right[1]: meeting.right[0]}
+            kept = sides.pop(f"self.{copy.attribute}", None)
+            beside = next((node for root, node in sides.items() if root in roots), None)
+            if kept is not None and beside is not None:
+                yield event(o, meeting, o.flow.operand(kept, off), o.flow.operand(beside, other), level)
+
+
+def event(o: Outline, meeting: Meeting, off: Operand, other: Operand, level: Conflict) -> Meet:
+    """The operation that brings a copy and its model together."""
+    node = meeting.node
+    how: How = "method" if isinstance(node, ast.Call) else "operator"
+    because = (*off.value.because, *other.value.because)
+    return Meet(
+        o.flow.span(node), node, because, NO_GUARDS, {}, o.name(node), how, meeting.operation, off, other,
+        level,
+    )  # fmt: skip
+
+
+def holder(o: Outline, made: ast.Call) -> str | None:
+    """The name or attribute that alone holds the object that a call makes, and nothing else anywhere in its scope."""
+    statement = o.parent.get(made)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    path = dotted(statement.targets[0])
+    return path if path is not None and len(o.assignments(path, made)) == 1 else None
+
+
+def source_of(copy: Copy, class_: ClassFacts, aliases: Mapping[str, str]) -> str | None:
+    """The parameter of `__init__` whose state a copy is of."""
+    if copy.root.startswith("self."):
+        return aliases.get(copy.root[5:])
+    init = class_.methods["__init__"]
+    return copy.root if copy.maker == "__init__" and copy.root in positional_names(init.args) else None
+
+
+def model_of(given: tuple[ast.expr, Value]) -> ast.expr | None:
+    """The module on the CPU whose state a constructor is given: `model`, or that of `model.parameters()`."""
+    node, value = given
+    if value.device != CPU or value.kind not in ("module", "object", "dict"):
+        return None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_MODULE:
+        node = node.func.value
+    elif value.kind != "module" or value.moved:
+        return None
+    return node if dotted(node) is not None else None
+
+
+def is_made_at_once(class_: ClassFacts, copy: Copy) -> bool:
+    """Whether `__init__` makes a copy, or calls the method that does."""
+    called = [n.func for n in walk(class_.methods["__init__"]) if isinstance(n, ast.Call)]
+    return copy.maker == "__init__" or any(is_self_attribute(f) and last_name(f) == copy.maker for f in called)
+
+
+def calls_on(o: Outline, held: str, method: str) -> Iterator[ast.Call]:
+    """The calls of a method on what has the last name of the object."""
+    for call, _ in o.flow.scan.calls.get(method, ()):
+        if isinstance(call.func, ast.Attribute) and last_name(call.func.value) == held.rpartition(".")[2]:
+            yield call
+
+
+def last_call(o: Outline, held: str, method: str, made: ast.Call) -> ast.Call | None:
+    """The last call of the method that makes a copy; None where one is made elsewhere."""
+    found = sorted(calls_on(o, held, method), key=lambda call: call.lineno)
+    every = [call.func for call, _ in o.flow.scan.calls.get(method, ())]
+    others = [f for f in every if not (isinstance(f, ast.Attribute) and last_name(f.value) == "self")]
+    same = bool(found) and all(o.scope(call) is o.scope(made) for call in found)
+    return found[-1] if same and len(found) == len(others) else None
+
+
+def is_reached(o: Outline, class_: ClassFacts, copy: Copy, held: str, model: str) -> bool:
+    """Whether code outside the class may move the copy, or the object that registers it."""
+    inside = set(map(id, walk(class_.node)))
+    for node in walk(o.tree):
+        if not isinstance(node, ast.Attribute) or id(node) in inside:
+            continue
+        outer = o.parent.get(node)
+        if node.attr == copy.attribute and not is_self_attribute(node) and last_name(node.value) != model:
+            if copy.what != "given" or not (isinstance(outer, ast.Attribute) and outer.attr in _HARMLESS):
+                return True
+        if node.attr in _PLACES and last_name(node.value) == held.rpartition(".")[2]:
+            return True
+    if not class_.is_module:
+        return False
+    given = (a for call in o.calls for a in (*call.args, *(k.value for k in call.keywords)))
+    return any(dotted(a) == held for a in given)
+
+
+def moves(o: Outline, model: ast.expr, made: ast.Call) -> list[Move]:
+    """The moves of the model in the function that makes the object, after that."""
+    path, scope = dotted(model), o.scope(made)
+    found = [e for e in o.flow.events.values() if isinstance(e, Move) and dotted(e.receiver.node) == path]
+    after = [e for e in found if e.span.start > o.flow.span(made).start and o.scope(e.node) is scope]
+    return sorted(after, key=lambda e: e.span.start)
+
+
+def is_forward(move: Move) -> bool:
+    """Whether a move takes a module to what may be an accelerator."""
+    return move.receiver.value.kind == "module" and move.target is not None and may_be_accelerator(move.target.device)
+
+
+def follows(o: Outline, first: ast.AST, second: ast.AST) -> bool:
+    """Whether a place comes after another one of its function, and no condition has them in two arms."""
+    if o.flow.span(second).start < o.flow.span(first).end:
+        return False
+    around = list(o.above(first))
+    child: ast.AST = second
+    for above in o.above(second):
+        if above in around:
+            if isinstance(above, (ast.If, ast.Try, ast.Match)):
+                arm = around[around.index(above) - 1] if around.index(above) else first
+                return any(
+                    arm in block and child in block for block in (above_block(above, n) for n in ("body", "orelse"))
+                )
+            return True
+        child = above
+    return True
+
+
+def above_block(node: ast.AST, name: str) -> list[ast.AST]:
+    return getattr(node, name, [])
+
+
+def reached(
+    o: Outline, class_: ClassFacts, held: str, model: ast.expr, source: str, aliases: Mapping[str, str], move: ast.AST
+) -> dict[str, set[str]]:
+    """The methods that run after the move, with the paths that stand for the model in each."""
+    own = {f"self.{name}" for name, parameter in aliases.items() if parameter == source}
+    found: dict[str, set[str]] = {}
+    for name, method in class_.methods.items():
+        if name == "__init__":
+            continue
+        for call in calls_on(o, held, name):
+            here = o.scope(call) is o.scope(move)
+            if here and not follows(o, move, call):
+                continue
+            roots = {p for p, node in bound(method, call) if is_model(node, model, here)}
+            found.setdefault(name, set(own)).update(roots)
+    pending = list(found)
+    for name in pending:  # which grows
+        states = States(class_.methods[name], {})
+        for node in states.nodes:
+            target = last_name(node.func) if isinstance(node, ast.Call) and is_self_attribute(node.func) else ""
+            if not isinstance(node, ast.Call) or target not in class_.methods or len(pending) > 4 * _DEPTH:
+                continue
+            pairs = [(p, states.of(a)) for p, a in bound(class_.methods[target], node)]
+            roots = own | {p for p, state in pairs if state is not None and state.root in found[name]}
+            if not roots <= found.get(target, set()) or target not in found:
+                found.setdefault(target, set()).update(roots)
+                pending.append(target)
+    return found
+
+
+def bound(method: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> list[tuple[str, ast.expr]]:
+    """The parameters of a method with what a call gives them, as far as it shows."""
+    pairs = list(zip(positional_names(method.args)[1:], call.args, strict=False))
+    known = {a.arg for a in named_parameters(method.args)}
+    return pairs + [(k.arg, k.value) for k in call.keywords if k.arg in known and k.arg is not None]
+
+
+def is_model(node: ast.expr, model: ast.expr, here: bool) -> bool:
+    """Whether an argument is the model, or its parameters; in another function what has its last name."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_MODULE:
+        node = node.func.value
+    return dotted(node) == dotted(model) if here else last_name(node) == last_name(model)
