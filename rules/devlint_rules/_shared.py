@@ -267,12 +267,12 @@ def safety(meet: Meet) -> Safety:
 def move_fix(meet: Meet, site: Site) -> Fix | None:
     """Move the operand that is off to the device of the other: at the top of its loop, else where it is used.
 
-    None where no expression for that device is in scope, where a comment would be lost, and for the target of an
-    in-place operation that is no plain local name.
+    None where no expression for that device is in scope, where a comment would be lost, for one of two items of a list,
+    and for the target of an in-place operation that is no plain local name.
     """
     off, facts = meet.off, site.facts
-    if off.value.kind == "module":
-        return None
+    if off.value.kind == "module" or off.span == meet.other.span:
+        return None  # of two items of one list nobody can move the one
     target = isinstance(off.node, ast.Name) and is_local(facts, meet.function, off.node.id)
     if meet.loop is not None and isinstance(off.node, ast.Name):
         device = device_of(meet.other, meet.loop_scope, facts, meet.loop)

@@ -68,6 +68,11 @@ class MixedDeviceOperands(Rule[Meet]):
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
         )
+        if off.span == other.span:
+            message = (
+                f"{shared.name(off)} holds a tensor that {shared.whereabouts(off.value)} beside one that "
+                f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
+            )
         return Finding(
             event.bound or event.span, message, shared.move_fix(event, site), shared.trail(event, event.span)
         )

@@ -3,7 +3,7 @@
 ## What it flags
 A call of a module whose parameters are proved to be on one device with a tensor that is proved to be on another:
 batches of a `DataLoader` that were never moved, targets given to a loss beside outputs of the model, a model or a
-freshly built submodule that was never moved.
+freshly built submodule that was never moved, or on one path of a function only.
 
 ## Why it matters
 Moving the model is half of the work. The first layer stops with "Expected all tensors to be on the same device" on a
@@ -71,9 +71,10 @@ class ModuleInputDevice(Rule[Meet]):
     def judge(self, event: Meet, site: Site) -> Finding | None:
         off, other = event.off, event.other
         if off.value.kind == "module":
+            moved = "the module is moved on one path only" if off.value.split else "the module was never moved"
             message = (
                 f"{shared.name(off)} {shared.whereabouts(off.value)}, its input {shared.name(other)} "
-                f"{shared.whereabouts(other.value)}: the module was never moved"
+                f"{shared.whereabouts(other.value)}: {moved}"
             )
             return Finding(event.span, message, self._move_module(event, site), shared.trail(event, event.span))
         if event.branch is not None:

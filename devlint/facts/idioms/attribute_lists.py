@@ -4,20 +4,27 @@
     self.values.append(self.critic(state))  # in one method
     values = torch.cat(self.values)         # in another
 
-The same holds for an object of the module level: `policy.log_probs.append(x)` in one function, read in another.
+The same holds for an object of the module level: `policy.log_probs.append(x)` in one function, read in another. A list whose
+class brings to the CPU all that it puts in, `self.images.append(image.cpu())`, holds tensors of the CPU, whoever calls it.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.values import Value, grown
+from devlint.facts.values import CPU, Value, grown
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
+
+
+_PUTS = frozenset({"append", "appendleft", "insert", "extend", "__setitem__"})
 
 
 def note(machine: Machine, path: str | None, node: ast.Call, name: str, given: list[Value]) -> None:
@@ -33,6 +40,9 @@ def filled(machine: Machine, path: str, value: Value) -> Value:
     """What an attribute holds that is an empty list at first, where every call that appends to it was seen."""
     if value.kind != "list" or value.elements != () or machine.in_init:
         return value
+    kept = _kept_on_host(machine, path)
+    if kept:
+        return grown(kept)
     key = _key(machine, path)
     parts = machine.attribute_parts.get(key) if key is not None else None
     if not parts or not all(part.is_tensor and part.device for part in parts.values()):
@@ -74,6 +84,56 @@ def _appends(machine: Machine, around: ast.AST, root: str, name: str) -> set[obj
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
             return None
     return found
+
+
+def _kept_on_host(machine: Machine, path: str) -> list[Value]:
+    """What `self.name` holds where the class brings to the CPU all that it puts in; nothing where it may hold anything else."""
+    root, _, name = path.partition(".")
+    if root != "self" or machine.owner is None or machine.host or machine.owner.abroad:
+        return []
+    key = (machine.owner.name, name)
+    if key not in machine.host_lists:
+        put = list(_put(machine.owner.node, name))
+        brought = [node for node in put if isinstance(node, ast.Call) and last_name(node.func) == "cpu"]
+        if not brought or len(brought) < len(put) or _is_filled_elsewhere(machine, machine.owner, name):
+            brought = []
+        machine.host_lists[key] = [
+            Value("tensor", CPU, None, because=(machine.origin(node, "brought to the CPU here, and kept"),))
+            for node in brought
+        ]
+    return machine.host_lists[key]
+
+
+def _put(around: ast.AST, name: str) -> Iterator[ast.expr | None]:
+    """What is put into a list under an attribute's name; None for several things at once."""
+    for node in walk(around):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
+            if node.func.attr in _PUTS:
+                yield node.args[-1] if node.args and node.func.attr != "extend" else None
+        elif isinstance(node, ast.AugAssign) and _is(_whole(node.target), name):
+            yield None
+        elif isinstance(node, ast.Assign) and any(_is(_whole(target), name) for target in node.targets):
+            if not isinstance(node.value, ast.List) or node.value.elts:
+                yield node.value
+
+
+def _is_filled_elsewhere(machine: Machine, owner: ClassFacts, name: str) -> bool:
+    """Whether other code of the file may put something into a list that objects of a class have."""
+    if any(owner in lineage(each)[1:] for each in machine.classes.values()):
+        return True
+    inside = set(map(id, walk(owner.node)))
+    called = (call for method in _PUTS for call, _ in machine.scan.calls.get(method, ()))
+    puts = (call.func.value for call in called if isinstance(call.func, ast.Attribute) and id(call) not in inside)
+    return any(last_name(node) == name and not is_self_attribute(node) for node in puts) or any(
+        target.attr == name and not is_self_attribute(target)
+        for function in machine.scan.functions.values()
+        for target in function.stores
+    )
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """What an item is stored into; the target itself where it is no item."""
+    return node.value if isinstance(node, ast.Subscript) else node
 
 
 def _is(node: ast.expr, name: str) -> bool:

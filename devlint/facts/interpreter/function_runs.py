@@ -8,7 +8,7 @@ from functools import cached_property
 
 from devlint.facts.events import Creation, Guards
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import shared_modules
+from devlint.facts.idioms import half_moved, shared_modules
 from devlint.facts.idioms.placeholders import is_empty
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.machine import State
@@ -92,7 +92,7 @@ class FunctionRuns(UnreadCalls):
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
-        return replace(result, split=None) if result.split else result
+        return half_moved.returned(result, function.name)
 
     @cached_property
     def movers(self) -> dict[int, set[str]]:

@@ -204,6 +204,9 @@ class Machine:
         self.local_parts: dict[tuple[int, str], list[Value]] = {}  # what local lists grow by, see `grown_lists`
         # what lists that are attributes grow by, by class and name, and the calls that were seen to append
         self.attribute_parts: dict[tuple[str, str], dict[Span, Value]] = {}
+        self.host_lists: dict[
+            tuple[str, str], list[Value]
+        ] = {}  # what lists that are kept on the CPU hold, in the same way
         self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
         self.collators: set[str] = set()  # functions given as `collate_fn`
         self.file_holds: set[str] = set()  # device types that a mark on the whole file requires

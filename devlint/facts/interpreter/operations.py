@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import half_moved
 from devlint.facts.idioms.placeholders import is_placeholder
 from devlint.facts.interpreter.machine import Machine
 from devlint.facts.text.classes import KEPT, Unregistered
@@ -64,6 +65,8 @@ class Operations(Machine):
                 # both are moved where there is a card, so that nothing is assumed to be on one where there is none
                 pairs = [(x, y) for x, y in pairs if HOME not in (x.device, y.device)]
             return next((level for x, y in pairs if (level := self.conflict_of(x, y)) is not None), None)
+        if half_moved.meets(self, a, b) or half_moved.meets(self, b, a):
+            return self.conflict(CPU, b.device if a.kind == "module" else a.device)
         for one, other in ((a, b), (b, a)):
             if one.device == CPU and CPU_PLACE in other.device and other.device != CPU:
                 # the other is on the CPU too on some path: only what never leaves it is off on the others
