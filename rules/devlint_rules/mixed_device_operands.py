@@ -3,7 +3,8 @@
 ## What it flags
 An operator, a torch function, a method, a functional or an in-place operation whose tensors are proved to be on
 different devices, by the rules that torch itself applies: a 0-dim CPU tensor goes with anything, a CPU index may read
-an accelerator tensor, and a copy (`a.copy_(b)`, `a[0] = b`) may cross devices.
+an accelerator tensor, and a copy (`a.copy_(b)`, `a[0] = b`) may cross devices. Also what an object copies of a model's
+state before the model moves, or keeps on a device of its own, where it meets the model's tensors later.
 
 ## Why it matters
 The operation stops with "Expected all tensors to be on the same device" on a machine with an accelerator, and works on

@@ -65,7 +65,7 @@ class Operations(Machine):
                 # both are moved where there is a card, so that nothing is assumed to be on one where there is none
                 pairs = [(x, y) for x, y in pairs if HOME not in (x.device, y.device)]
             return next((level for x, y in pairs if (level := self.conflict_of(x, y)) is not None), None)
-        if half_moved.meets(self, a, b) or half_moved.meets(self, b, a):
+        elif (a.split or b.split) and (half_moved.meets(self, a, b) or half_moved.meets(self, b, a)):
             return self.conflict(CPU, b.device if a.kind == "module" else a.device)
         for one, other in ((a, b), (b, a)):
             if one.device == CPU and CPU_PLACE in other.device and other.device != CPU:

@@ -72,7 +72,12 @@ def met(o: Outline, class_: ClassFacts, copy: Copy, made: ast.Call, arguments: A
     given = arguments.get(source, names.index(source) - 1 if source in names else None)
     model = model_of(given) if given is not None else None
     taken = made if is_made_at_once(class_, copy) else last_call(o, held, copy.maker, made)
-    if model is None or taken is None or is_reached(o, class_, copy, held, last_name(model)):
+    if (
+        model is None
+        or taken is None
+        or not is_bound_once(o, model, made)
+        or is_reached(o, class_, copy, held, last_name(model))
+    ):
         return
     move = next((m for m in moves(o, model, made) if follows(o, taken, m.node)), None)
     if move is None or move.target is None or not all(is_forward(m) for m in moves(o, model, made)):
@@ -140,6 +145,13 @@ def model_of(given: tuple[ast.expr, Value]) -> ast.expr | None:
     elif value.kind != "module" or value.moved:
         return None
     return node if dotted(node) is not None else None
+
+
+def is_bound_once(o: Outline, model: ast.expr, made: ast.Call) -> bool:
+    """Whether the model's name stands for one model, but for what is made of it: `model = model.to(device)`."""
+    path = dotted(model) or ""
+    bound = [v for v in o.assignments(path, made) if v is None or all(dotted(n) != path for n in walk(v))]
+    return len(bound) == 1 and bound[0] is not None
 
 
 def is_made_at_once(class_: ClassFacts, copy: Copy) -> bool:
