@@ -62,7 +62,7 @@ def places(class_: ClassFacts) -> bool:
 def met(o: Outline, class_: ClassFacts, copy: Copy, made: ast.Call, arguments: Arguments) -> Iterator[Meet]:
     """The meetings of one object's copy with the model that it was taken from, which moved since."""
     init, held = class_.methods.get("__init__"), holder(o, made)
-    if init is None or held is None or any(name in o.flow.scan.calls for name in copy.others):
+    if init is None or held is None or any(n == "__init__" or n in o.flow.scan.calls for n in copy.others):
         return
     aliases = taken_over(init)
     source = source_of(copy, class_, aliases)
