@@ -13,6 +13,7 @@ from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceL
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.early_copies import early_copies
+from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
 from devlint.facts.surveys.lost_leaves import lost_leaves
@@ -102,6 +103,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (ignored_devices, any_ignored),
     (lost_leaves, words("requires_grad")),
     (early_copies, words("clone()", "deepcopy(", "_like(")),
+    (forgotten_parts, words("def to(self")),
     (placed_copies, words("deepcopy(")),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
