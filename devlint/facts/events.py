@@ -19,7 +19,7 @@ from devlint.model import Certainty, Origin, Span
 #: What kind of operation brings devices together, see `Meet`.
 How: TypeAlias = Literal[
     "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept",
-    "buffer", "paths", "collective",
+    "buffer", "paths", "collective", "restored",
 ]  # fmt: skip
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
 
@@ -174,7 +174,8 @@ class Meet(Event):
     written into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor
     that is then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one
     that is returned where other paths return an accelerator's; "collective", one that is sent through the process group;
-    "buffer", one that takes the place of a module's buffer.
+    "buffer", one that takes the place of a module's buffer; "restored", an entry of a checkpoint that was loaded to the CPU
+    and takes the place of an attribute on an accelerator, which `operation` combines with others.
 
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.

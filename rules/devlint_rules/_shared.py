@@ -66,6 +66,8 @@ def owner(meet: Meet) -> Owner:
     value = meet.off.value
     if value.type_name == STALE:
         return "DEV113"
+    if meet.how == "restored":
+        return "DEV101"
     if value.attribute is not None:
         return "DEV106"
     if value.discarded is not None:

@@ -5,6 +5,7 @@ An operator, a torch function, a method, a functional or an in-place operation w
 different devices, by the rules that torch itself applies: a 0-dim CPU tensor goes with anything, a CPU index may read
 an accelerator tensor, and a copy (`a.copy_(b)`, `a[0] = b`) may cross devices. Also what an object copies of a model's
 state before the model moves, or keeps on a device of its own, where it meets the model's tensors later.
+So is an entry of a checkpoint that was loaded to the CPU and takes the place of an attribute that its class puts on a device, where methods combine it with others.
 
 ## Why it matters
 The operation stops with "Expected all tensors to be on the same device" on a machine with an accelerator, and works on
@@ -31,7 +32,7 @@ Use instead:
 The operand that is off is moved where it is used, or at the top of the loop that yields it. Safe where torch refuses
 the operation on every machine on which the devices differ, since the move changes nothing on all others. Unsafe where
 that rests on the assumption that an argument is a tensor that may be on an accelerator, inside a `try` that catches
-errors, and for the target of an in-place operation. There is no fix where no expression for the device is in scope.
+errors, for the target of an in-place operation, and for an entry of a checkpoint. There is no fix where no expression for the device is in scope.
 
 ## Known limits
 Silent when one of the devices is not known, and where a CPU tensor may be 0-dim in an operation that takes one. A
@@ -41,7 +42,7 @@ mask as DEV104, an attribute that does not move with its module as DEV106.
 
 from __future__ import annotations
 
-from devlint.api import Facts, Finding, Meet, Rule, RuleMeta, Severity, Site
+from devlint.api import Edit, Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, cst, describe
 from devlint_rules import _shared as shared
 
 
@@ -65,6 +66,8 @@ class MixedDeviceOperands(Rule[Meet]):
         off, other = event.off, event.other
         if event.branch is not None:
             return shared.parted(event, site)
+        if event.how == "restored":
+            return self._restored(event, site)
         message = (
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
@@ -77,6 +80,21 @@ class MixedDeviceOperands(Rule[Meet]):
         return Finding(
             event.bound or event.span, message, shared.move_fix(event, site), shared.trail(event, event.span)
         )
+
+    def _restored(self, event: Meet, site: Site) -> Finding:
+        """The finding at an entry of a checkpoint that is kept on the CPU."""
+        entry, attribute = event.off, event.other
+        message = (
+            f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, which was put on "
+            f"{describe(attribute.value.device)}: `{event.operation}` needs its operands on one device"
+        )
+        fix = None
+        node = site.at(entry.span)
+        if isinstance(node, cst.BaseExpression) and not site.has_comment(node):
+            place = site.expression(f"{attribute.text}.device")
+            title = f"Move {shared.name(entry)} to the device of {shared.name(attribute)}"
+            fix = Fix(title, Safety.UNSAFE, (Edit(node, shared.moved(node, place)),))
+        return Finding(event.span, message, fix, shared.trail(event, event.span))
 
     def _refusal(self, event: Meet) -> str:
         """Why torch refuses it, said of the operation."""

@@ -35,6 +35,7 @@ from devlint.model import Origin, Span
 from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
+    from devlint.facts.idioms.restored import Entry
     from devlint.facts.idioms.stopwatches import Step
     from devlint.facts.idioms.turns import Turn
     from devlint.facts.result import Facts
@@ -207,6 +208,7 @@ class Machine:
         self.host_lists: dict[
             tuple[str, str], list[Value]
         ] = {}  # what lists that are kept on the CPU hold, in the same way
+        self.restored: dict[Span, Entry] = {}  # attributes that come back from a checkpoint, by the place of the entry
         self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
         self.collators: set[str] = set()  # functions given as `collate_fn`
         self.file_holds: set[str] = set()  # device types that a mark on the whole file requires

@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, restored
 from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.operations import symbol
@@ -88,7 +88,16 @@ class Objects(Entry):
         for attribute in spoiled:
             known = class_.attributes.get(attribute)
             if known is not None and known.kind != "module":
-                class_.attributes[attribute] = NOTHING
+                class_.attributes[attribute] = self.restored_in(class_, attribute, known) or NOTHING
+
+    def restored_in(self, class_: ClassFacts, name: str, first: Value) -> Value | None:
+        """What an attribute holds after a method took it from a checkpoint; None where other code may bind it, too."""
+        if not self.assume or class_.abroad or class_.on_host or not first.is_tensor:
+            return None
+        if name in self.set_from_outside() | self.set_by_bases(class_):
+            return None
+        found = restored.restored(self, class_, name, first, made_of_themselves)
+        return found if found is None or SET_BY_NAME.search(self.text(class_.node)) is None else None
 
     def set_by_bases(self, class_: ClassFacts) -> set[str]:
         """The attributes that methods of its bases in this file assign: `super().to(device)` moves what the base knows."""

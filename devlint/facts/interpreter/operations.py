@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import half_moved
+from devlint.facts.idioms import half_moved, restored
 from devlint.facts.idioms.placeholders import is_placeholder
 from devlint.facts.interpreter.machine import Machine
 from devlint.facts.text.classes import KEPT, Unregistered
@@ -231,6 +231,11 @@ class Operations(Machine):
         branch: Span | None = None,
         unread: bool = False,
     ) -> None:
+        entry = restored.entry_of(self.restored, off.value)
+        if entry is not None:
+            head = (entry.operand.span, entry.operand.node, restored.meeting(entry, because), self.guards, self.scope())
+            self.emit(Meet(*head, entry.function, "restored", operation, entry.operand, entry.attribute, level))
+            return
         dropped = off.value.discarded
         if dropped is not None:
             move = self.events.get(("Move", dropped))

@@ -1,0 +1,150 @@
+"""Attributes that come back from a checkpoint on the CPU, in the place of what `__init__` puts on a device.
+
+    def __init__(self, width, device):
+        self.mean = torch.zeros(width, device=device)
+
+    def resume(self, path):
+        self.mean = torch.load(path, map_location="cpu")["mean"]  # stays on the CPU
+
+    def __call__(self, x):
+        return x - self.mean
+
+The entry may also come through a parameter, `self.mean = state["mean"]` in a `load_state_dict` of the class's own, where a
+call in the file passes it on. Other methods then find the attribute on the CPU. Nothing is said where some other code may
+bind the attribute to anything else than what is computed from it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from devlint.facts.events import Operand
+from devlint.facts.text.checkpoint_entries import entry_source, is_bound, load_of
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.references import given, is_own_attribute, last_name
+from devlint.facts.text.signatures import parameter_names
+from devlint.facts.values import ACCELERATORS, CPU, SOMEWHERE, Symbol, Value, is_assumed
+from devlint.model import Origin, Span
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.machine import Machine
+
+Method = ast.FunctionDef | ast.AsyncFunctionDef
+#: Methods that leave a tensor where it is.
+_LEAVE = frozenset({"clone", "detach", "contiguous", "float", "double", "half", "long"})
+#: The text of the origin of such an attribute.
+KEPT = "kept on the CPU, where its checkpoint was loaded to, here"
+
+
+class Entry(NamedTuple):
+    """Where an attribute takes an entry of a checkpoint, and what `__init__` has put there."""
+
+    operand: Operand
+    attribute: Operand
+    function: str
+
+
+def restored(
+    machine: Machine, class_: ClassFacts, name: str, first: Value, derived: Callable[[Method], set[int]]
+) -> Value | None:
+    """What other methods find in an attribute that a method takes from a checkpoint on the CPU; None for any other.
+
+    `first`: what `__init__` leaves there. `derived`: the targets that a method binds to what is computed from them.
+    """
+    if first.kind != "tensor" or first.zero_dim is not False or not is_put(first):
+        return None
+    taken: list[tuple[str, ast.Assign, ast.expr, Origin]] = []
+    for method_name, method in class_.methods.items():
+        own = machine.scan.functions.get(id(method))
+        stores = [s for s in own.stores if is_own_attribute(s, name)] if own is not None else []
+        if not stores or method_name == "__init__":
+            continue
+        entries = {id(a.targets[0]): a for a in statements(method) if isinstance(a, ast.Assign) and len(a.targets) == 1}
+        for store in stores:
+            statement = entries.get(id(store))
+            load = loaded(machine, class_, method, statement.value) if statement is not None else None
+            if statement is not None and load is not None:
+                origin = Origin(machine.span(load), "every tensor of the checkpoint is put on the CPU here")
+                taken.append((method_name, statement, statement.value, origin))
+            elif id(store) not in derived(method):
+                return None
+    if not taken:
+        return None
+    method_name, statement, entry, origin = taken[0]
+    kept = Origin(machine.span(entry), KEPT)
+    value = Value("tensor", CPU, False, because=(kept, origin))
+    target = statement.targets[0]
+    machine.restored[kept.span] = Entry(
+        Operand(kept.span, entry, machine.text(entry), value),
+        Operand(machine.span(target), target, f"self.{name}", first),
+        f"{class_.name}.{method_name}",
+    )
+    return value
+
+
+def is_put(value: Value) -> bool:
+    """Whether a value is on one device, which the code chooses and which may be an accelerator."""
+    if len(value.device) != 1 or is_assumed(value.device):
+        return False
+    (place,) = value.device
+    return place != SOMEWHERE if isinstance(place, Symbol) else place.type in ACCELERATORS
+
+
+def entry_of(restored: dict[Span, Entry], value: Value) -> Entry | None:
+    """The entry of a checkpoint that a value is, or was computed from on the CPU."""
+    kept = next((origin.span for origin in value.because if origin.text == KEPT and origin.path is None), None)
+    return restored.get(kept) if kept is not None else None
+
+
+def meeting(entry: Entry, because: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    """The places that explain such a meeting: where it was loaded to, what was there at first, and where that shows."""
+    first = [Origin(origin.span, "put on its device here at first") for origin in entry.attribute.value.because[:1]]
+    used = [origin for origin in because if origin.text.startswith("meets ")]
+    return (*entry.operand.value.because[1:2], *first, *used[:1])
+
+
+def loaded(machine: Machine, class_: ClassFacts, method: Method, node: ast.expr) -> ast.Call | None:
+    """The `torch.load` onto the CPU of which an expression in a method takes an entry."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LEAVE:
+        if node.args or node.keywords:
+            return None
+        node = node.func.value
+    source = entry_source(node)
+    if source is None:
+        return None
+    found = load_of(machine.imports, method, source)
+    if found is not None or not isinstance(source, ast.Name) or is_bound(method, source.id):
+        return found
+    names = parameter_names(method)
+    if source.id not in names[1:]:
+        return None
+    for site in machine.scan.calls.get(method.name, ()):
+        receiver = site.call.func.value if isinstance(site.call.func, ast.Attribute) else None
+        around = site.caller.node if site.caller is not None else machine.scan.tree
+        if receiver is None or around is None or not is_instance(machine, class_, receiver, site.caller):
+            continue
+        for argument in given(site.call, source.id, names.index(source.id) - 1):
+            found = load_of(machine.imports, around, entry_source(argument) or argument)
+            if found is not None:
+                return found
+    return None
+
+
+def is_instance(machine: Machine, class_: ClassFacts, node: ast.expr, caller: object) -> bool:
+    """Whether an expression is an object of a class: `self` in it, or a name that the file gives new ones and nothing else."""
+    name = last_name(node)
+    if isinstance(node, ast.Name) and name == "self":
+        return getattr(caller, "owner", None) is class_.node
+    if not name or not isinstance(node, (ast.Name, ast.Attribute)) or machine.scan.tree is None:
+        return False
+    values = [
+        n.value
+        for n in walk(machine.scan.tree)
+        if isinstance(n, ast.Assign) and any(last_name(target) == name for target in n.targets)
+    ]
+    made = [value for value in values if isinstance(value, ast.Call) and last_name(value.func) == class_.name]
+    others = [v for v in values if v not in made and not (isinstance(v, ast.Constant) and v.value is None)]
+    return bool(made) and not others
