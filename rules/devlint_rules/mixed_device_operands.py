@@ -32,7 +32,8 @@ Use instead:
 The operand that is off is moved where it is used, or at the top of the loop that yields it. Safe where torch refuses
 the operation on every machine on which the devices differ, since the move changes nothing on all others. Unsafe where
 that rests on the assumption that an argument is a tensor that may be on an accelerator, inside a `try` that catches
-errors, for the target of an in-place operation, and for an entry of a checkpoint. There is no fix where no expression for the device is in scope.
+errors, for the target of an in-place operation, and for an entry of a checkpoint. There is no fix where no expression for the
+device is in scope.
 
 ## Known limits
 Silent when one of the devices is not known, and where a CPU tensor may be 0-dim in an operation that takes one. A

@@ -37,9 +37,10 @@ Unsafe: the statement that moves the model is put before the one that makes the 
 not expect. A hint where they are in different blocks, or where a name that the move uses gets its value in between.
 
 ## Known limits
-Seen within one function. Silent without state, where nothing fails between common devices (with FSDP, and from the meta
-device, it does), where the model was moved before, where the name stands for another model in between, and
-for moves to the CPU and back.
+Seen within one function, and in functions of the file that load the state of the optimizer that it hands them. Silent
+without state, where nothing fails between common devices (with FSDP, and from the meta device, it does), where the model was
+moved before, where the name stands for another model in between, where the code reads `optimizer.state` to move it itself,
+and for moves to the CPU and back.
 """
 
 from __future__ import annotations

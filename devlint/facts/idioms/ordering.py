@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
 from devlint.facts.frozen import replace
-from devlint.facts.text.nodes import blocks, holds
+from devlint.facts.text.nodes import blocks, holds, statements, walk
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -24,6 +25,8 @@ OPTIMIZED = "<optimizer> "  # entries of the state beside the access paths: the 
 _MOVED = "<moved> "  # and that a module moved
 #: What explains an optimizer that has state, by the method that gave it.
 _STATE = {"load_state_dict": "and its state is put beside them here", "step": "and its state is made beside them here"}
+#: What moves a model, or its state.
+_MOVES = frozenset({"to", "cuda", "xpu", "npu", "to_empty", "prepare"})
 _STATE_AT_ONCE = frozenset({"Adagrad"})
 _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
 
@@ -74,6 +77,36 @@ def note_state(machine: CallArguments, node: ast.Call, optimizer: Value, method:
             env[key] = replace(entry, because=(*entry.because[:3], origin))
 
 
+def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, arguments: Arguments, own: bool) -> None:
+    """A function of the file is called that loads the state of an optimizer: one that it is handed, or one of `self`.
+
+    `own`: the call is one of a method of `self`. Not where the function moves something, or touches the state itself.
+    """
+    if not machine.optimizers & machine.state.env.keys() or machine.host:
+        return
+    calls = [c for c in machine.scan.calls_in(helper) if isinstance(c.func, ast.Attribute)]
+    loaders = [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "load_state_dict"]
+    if not loaders or any(c.func.attr in _MOVES for c in calls if isinstance(c.func, ast.Attribute)):
+        return
+    names = parameter_names(helper)[own:]
+    given = dict(zip(names, arguments.values, strict=False))
+    given.update((name, value) for name, (_, value) in arguments.keywords.items())
+    for loader in loaders:
+        if isinstance(loader, ast.Name):
+            value = given.get(loader.id)
+        else:
+            path = machine.path(loader) if own else None
+            value = machine.lookup(path) if path is not None and path.startswith("self.") else None
+        if value is not None and value.kind == "optimizer" and not is_state_touched(helper, loader):
+            note_state(machine, node, value, "load_state_dict")
+
+
+def is_state_touched(body: ast.AST, optimizer: ast.expr) -> bool:
+    """Whether some code reads the state of an optimizer, to move it for the most part: `optimizer.state.values()`."""
+    text = ast.unparse(optimizer)
+    return any(isinstance(n, ast.Attribute) and n.attr == "state" and ast.unparse(n.value) == text for n in walk(body))
+
+
 def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: Value | None) -> None:
     """A module, or what may be one, moves: emit `OptimizerOrder` when an optimizer has its parameters already."""
     path = machine.path(operand.node)
@@ -99,6 +132,7 @@ def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: 
             body is None
             or _replaced(path, body, creation.node, node, wrapped=False)
             or _made_anew(body, creation, node)
+            or _is_state_moved(body, creation)
         ):
             continue
         origin = Origin(machine.span(node), f"`{path}` is moved to {describe(target.device)} here")
@@ -191,6 +225,12 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
                     return False
                 return any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
     return False
+
+
+def _is_state_moved(body: ast.AST, creation: Creation) -> bool:
+    """Whether the code moves the state of the optimizer by itself: its target is asked for `state`."""
+    targets = [s.targets[0] for s in statements(body) if isinstance(s, ast.Assign) and holds(s.value, creation.node)]
+    return any(isinstance(t, (ast.Name, ast.Attribute)) and is_state_touched(body, t) for t in targets)
 
 
 def _names(node: ast.AST) -> set[str]:

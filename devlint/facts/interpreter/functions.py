@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, named_functions
+from devlint.facts.idioms import guesses, named_functions, ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
@@ -51,6 +51,7 @@ class Functions(OwnMethods):
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
             self.give_containers(self.functions[callee.type_name], node, arguments)
             keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+            ordering.note_helper(self, node, self.functions[callee.type_name].node, arguments, own=False)
             return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
         if callee.kind == "function" and callee.type_name in self.lambdas and not arguments.star:
             made = self.call_lambda(*self.lambdas[callee.type_name], arguments)

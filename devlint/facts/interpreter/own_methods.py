@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Move
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import dropped
+from devlint.facts.idioms import dropped, ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.entry import is_gradient_of
 from devlint.facts.interpreter.moves import MOVES
@@ -49,6 +49,8 @@ class OwnMethods(OwnClasses):
                 if arguments.star:
                     self.forget_self()
                     return NOTHING
+                if not static:
+                    ordering.note_helper(self, node, found[1], arguments, own=True)
                 return self.call_function(target, values, keywords, node, on_self=True)
         if name == "add_argument":
             default = arguments.keywords.get("default")
