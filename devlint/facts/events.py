@@ -175,7 +175,8 @@ class Meet(Event):
     that is then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one
     that is returned where other paths return an accelerator's; "collective", one that is sent through the process group;
     "buffer", one that takes the place of a module's buffer; "restored", an entry of a checkpoint that was loaded to the CPU
-    and takes the place of an attribute on an accelerator, which `operation` combines with others.
+    and takes the place of an attribute on an accelerator, which `operation` combines with others, or that is on the device that
+    saved it, which is not known.
 
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.

@@ -4,8 +4,10 @@
 An operator, a torch function, a method, a functional or an in-place operation whose tensors are proved to be on
 different devices, by the rules that torch itself applies: a 0-dim CPU tensor goes with anything, a CPU index may read
 an accelerator tensor, and a copy (`a.copy_(b)`, `a[0] = b`) may cross devices. Also what an object copies of a model's
-state before the model moves, or keeps on a device of its own, where it meets the model's tensors later.
-So is an entry of a checkpoint that was loaded to the CPU and takes the place of an attribute that its class puts on a device, where methods combine it with others.
+state before the model moves, or keeps on a device of its own, where it meets the model's tensors later. Also an entry of a
+checkpoint that was loaded to the CPU and takes the place of an attribute that its class puts on a device, where methods
+combine it with others, and one that comes back on the card of the process that saved it and is compared with what was
+computed on this one's.
 
 ## Why it matters
 The operation stops with "Expected all tensors to be on the same device" on a machine with an accelerator, and works on
@@ -85,6 +87,14 @@ class MixedDeviceOperands(Rule[Meet]):
     def _restored(self, event: Meet, site: Site) -> Finding:
         """The finding at an entry of a checkpoint that is kept on the CPU."""
         entry, attribute = event.off, event.other
+        if not entry.value.device:
+            there = describe(attribute.value.device)
+            message = (
+                f"{shared.name(entry)} comes back on the card that saved it, and {shared.name(attribute)} is on {there}: "
+                f"`{event.operation}` needs both on one device"
+            )
+            hint = Fix(f"Load the checkpoint to the CPU, or move {shared.name(entry)} to {there}", Safety.HINT)
+            return Finding(event.span, message, hint, shared.trail(event, event.span))
         message = (
             f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, which was put on "
             f"{describe(attribute.value.device)}: `{event.operation}` needs its operands on one device"

@@ -21,6 +21,7 @@ from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.parallel import ranks, workers, wrapped
 from devlint.facts.surveys.partners import partners
 from devlint.facts.surveys.placed_copies import placed_copies
+from devlint.facts.surveys.restored_scores import restored_scores
 from devlint.facts.surveys.startup import late_settings
 from devlint.facts.surveys.steps import drop_trained, loop_empties, loop_waits, retained
 from devlint.facts.surveys.streams import stream_uses
@@ -107,6 +108,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (placed_copies, words("deepcopy(")),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
+    (restored_scores, words("DistributedDataParallel", "init_process_group")),
     (required, words("is_available")),
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
     (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
