@@ -99,9 +99,15 @@ class MixedDeviceOperands(Rule[Meet]):
             f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, which was put on "
             f"{describe(attribute.value.device)}: `{event.operation}` needs its operands on one device"
         )
-        fix = None
+        fix: Fix | None = None
         node = site.at(entry.span)
-        if isinstance(node, cst.BaseExpression) and not site.has_comment(node):
+        if not attribute.value.is_tensor:
+            message = (
+                f"{shared.name(entry)} stays on the CPU and takes the place of {shared.name(attribute)}, copies of a model's "
+                f"parameters: `{event.operation}` needs its operands on one device"
+            )
+            fix = Fix("Move its tensors to the device of the parameters", Safety.HINT)
+        elif isinstance(node, cst.BaseExpression) and not site.has_comment(node):
             place = site.expression(f"{attribute.text}.device")
             title = f"Move {shared.name(entry)} to the device of {shared.name(attribute)}"
             fix = Fix(title, Safety.UNSAFE, (Edit(node, shared.moved(node, place)),))

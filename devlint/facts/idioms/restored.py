@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
 from devlint.facts.text.checkpoint_entries import entry_source, is_bound, load_of
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import statements, walk
@@ -46,6 +47,25 @@ class Entry(NamedTuple):
     attribute: Operand
     function: str
 
+    def beside(self, other: Operand) -> Operand | None:
+        """What the entry takes the place of, where it meets something; None where that may be on the CPU as well.
+
+        Copies of parameters are where these are, which must be known.
+        """
+        if self.attribute.value.is_tensor:
+            return self.attribute
+        if is_assumed(other.value.device):
+            return None
+        return replace(self.attribute, value=replace(self.attribute.value, device=other.value.device))
+
+
+class Taken(NamedTuple):
+    """Where a method takes an attribute from a checkpoint."""
+
+    method: str
+    statement: ast.Assign
+    load: ast.Call
+
 
 def restored(
     machine: Machine, class_: ClassFacts, name: str, first: Value, derived: Callable[[Method], set[int]]
@@ -56,31 +76,51 @@ def restored(
     """
     if first.kind != "tensor" or first.zero_dim is not False or not is_put(first):
         return None
-    taken: list[tuple[str, ast.Assign, ast.expr, Origin]] = []
+    taken = entries(machine, class_, name, derived)
+    if not taken:
+        return None
+    origin, kept = origins(machine, *taken[0])
+    value = Value("tensor", CPU, False, because=(kept, origin))
+    return note(machine, class_, name, first, taken[0], value, value)
+
+
+def entries(
+    machine: Machine, class_: ClassFacts, name: str, derived: Callable[[Method], set[int]]
+) -> list[Taken] | None:
+    """Where methods take an attribute from a checkpoint; None where they bind it to anything else that is not derived."""
+    taken: list[Taken] = []
     for method_name, method in class_.methods.items():
         own = machine.scan.functions.get(id(method))
         stores = [s for s in own.stores if is_own_attribute(s, name)] if own is not None else []
         if not stores or method_name == "__init__":
             continue
-        entries = {id(a.targets[0]): a for a in statements(method) if isinstance(a, ast.Assign) and len(a.targets) == 1}
+        plain = [n for n in statements(method) if isinstance(n, ast.Assign) and len(n.targets) == 1]
+        values = {id(statement.targets[0]): statement for statement in plain}
         for store in stores:
-            statement = entries.get(id(store))
+            statement = values.get(id(store))
             load = loaded(machine, class_, method, statement.value) if statement is not None else None
             if statement is not None and load is not None:
-                origin = Origin(machine.span(load), "every tensor of the checkpoint is put on the CPU here")
-                taken.append((method_name, statement, statement.value, origin))
+                taken.append(Taken(method_name, statement, load))
             elif id(store) not in derived(method):
                 return None
-    if not taken:
-        return None
-    method_name, statement, entry, origin = taken[0]
-    kept = Origin(machine.span(entry), KEPT)
-    value = Value("tensor", CPU, False, because=(kept, origin))
-    target = statement.targets[0]
-    machine.restored[kept.span] = Entry(
-        Operand(kept.span, entry, machine.text(entry), value),
+    return taken
+
+
+def origins(machine: Machine, method: str, statement: ast.Assign, load: ast.Call) -> tuple[Origin, Origin]:
+    """Where a checkpoint is loaded, and where one of its entries is kept."""
+    place = Origin(machine.span(load), "every tensor of the checkpoint is put on the CPU here")
+    return place, Origin(machine.span(statement.value), KEPT)
+
+
+def note(
+    machine: Machine, class_: ClassFacts, name: str, first: Value, taken: Taken, entry: Value, value: Value
+) -> Value:
+    """Remember an entry by its place, for when it meets something; gives the value of the attribute."""
+    span, target = machine.span(taken.statement.value), taken.statement.targets[0]
+    machine.restored[span] = Entry(
+        Operand(span, taken.statement.value, machine.text(taken.statement.value), entry),
         Operand(machine.span(target), target, f"self.{name}", first),
-        f"{class_.name}.{method_name}",
+        f"{class_.name}.{taken.method}",
     )
     return value
 
@@ -112,9 +152,7 @@ def loaded(machine: Machine, class_: ClassFacts, method: Method, node: ast.expr)
         if node.args or node.keywords:
             return None
         node = node.func.value
-    source = entry_source(node)
-    if source is None:
-        return None
+    source = entry_source(node) or node
     found = load_of(machine.imports, method, source)
     if found is not None or not isinstance(source, ast.Name) or is_bound(method, source.id):
         return found

@@ -7,6 +7,7 @@ import re
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, restored
+from devlint.facts.idioms.restored_copies import restored_copies
 from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.operations import symbol
@@ -92,11 +93,13 @@ class Objects(Entry):
 
     def restored_in(self, class_: ClassFacts, name: str, first: Value) -> Value | None:
         """What an attribute holds after a method took it from a checkpoint; None where other code may bind it, too."""
-        if not self.assume or class_.abroad or class_.on_host or not first.is_tensor:
+        if not self.assume or class_.abroad or class_.on_host or first == NOTHING:
             return None
         if name in self.set_from_outside() | self.set_by_bases(class_):
             return None
-        found = restored.restored(self, class_, name, first, made_of_themselves)
+        found = restored.restored(self, class_, name, first, made_of_themselves) or restored_copies(
+            self, class_, name, first
+        )
         return found if found is None or SET_BY_NAME.search(self.text(class_.node)) is None else None
 
     def set_by_bases(self, class_: ClassFacts) -> set[str]:

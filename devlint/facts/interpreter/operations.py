@@ -233,8 +233,16 @@ class Operations(Machine):
     ) -> None:
         entry = restored.entry_of(self.restored, off.value)
         if entry is not None:
-            head = (entry.operand.span, entry.operand.node, restored.meeting(entry, because), self.guards, self.scope())
-            self.emit(Meet(*head, entry.function, "restored", operation, entry.operand, entry.attribute, level))
+            beside = entry.beside(other)
+            if beside is not None:
+                head = (
+                    entry.operand.span,
+                    entry.operand.node,
+                    restored.meeting(entry, because),
+                    self.guards,
+                    self.scope(),
+                )
+                self.emit(Meet(*head, entry.function, "restored", operation, entry.operand, beside, level))
             return
         dropped = off.value.discarded
         if dropped is not None:
