@@ -79,7 +79,7 @@ def restored(
     taken = entries(machine, class_, name, derived)
     if not taken:
         return None
-    origin, kept = origins(machine, *taken[0])
+    origin, kept = origins(machine, taken[0])
     value = Value("tensor", CPU, False, because=(kept, origin))
     return note(machine, class_, name, first, taken[0], value, value)
 
@@ -92,6 +92,8 @@ def entries(
     for method_name, method in class_.methods.items():
         own = machine.scan.functions.get(id(method))
         stores = [s for s in own.stores if is_own_attribute(s, name)] if own is not None else []
+        if own is not None and any(s.attr == "data" and is_own_attribute(s.value, name) for s in own.stores):
+            return None  # `self.mean.data = self.mean.to(device)`
         if not stores or method_name == "__init__":
             continue
         plain = [n for n in statements(method) if isinstance(n, ast.Assign) and len(n.targets) == 1]
@@ -106,10 +108,10 @@ def entries(
     return taken
 
 
-def origins(machine: Machine, method: str, statement: ast.Assign, load: ast.Call) -> tuple[Origin, Origin]:
+def origins(machine: Machine, taken: Taken) -> tuple[Origin, Origin]:
     """Where a checkpoint is loaded, and where one of its entries is kept."""
-    place = Origin(machine.span(load), "every tensor of the checkpoint is put on the CPU here")
-    return place, Origin(machine.span(statement.value), KEPT)
+    place = Origin(machine.span(taken.load), "every tensor of the checkpoint is put on the CPU here")
+    return place, Origin(machine.span(taken.statement.value), KEPT)
 
 
 def note(

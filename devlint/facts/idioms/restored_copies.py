@@ -42,7 +42,7 @@ def restored_copies(machine: Machine, class_: ClassFacts, name: str, first: Valu
     taken = entries(machine, class_, name, lambda method: set())
     if not taken:
         return None
-    origin, kept = origins(machine, *taken[0])
+    origin, kept = origins(machine, taken[0])
     part = Value("tensor", CPU, False, because=(kept, origin))
     if first.kind == "dict":
         value = Value("dict", elements={"*": part})

@@ -95,7 +95,11 @@ class Objects(Entry):
         """What an attribute holds after a method took it from a checkpoint; None where other code may bind it, too."""
         if not self.assume or class_.abroad or class_.on_host or first == NOTHING:
             return None
-        if name in self.set_from_outside() | self.set_by_bases(class_):
+        heirs = (other for other in self.classes.values() if class_ in lineage(other)[1:])
+        methods = (method for heir in heirs for method in heir.methods.values())
+        scans = (own for method in methods if (own := self.scan.functions.get(id(method))) is not None)
+        in_heirs = {store.attr for own in scans for store in own.stores if is_self_attribute(store)}
+        if name in self.set_from_outside() | self.set_by_bases(class_) | in_heirs:
             return None
         found = restored.restored(self, class_, name, first, made_of_themselves) or restored_copies(
             self, class_, name, first
