@@ -93,18 +93,20 @@ class Objects(Entry):
 
     def restored_in(self, class_: ClassFacts, name: str, first: Value) -> Value | None:
         """What an attribute holds after a method took it from a checkpoint; None where other code may bind it, too."""
-        if not self.assume or class_.abroad or class_.on_host or first == NOTHING:
+        if "map_location" not in self.source.text or not self.assume or class_.abroad or class_.on_host:
             return None
-        heirs = (other for other in self.classes.values() if class_ in lineage(other)[1:])
-        methods = (method for heir in heirs for method in heir.methods.values())
-        scans = (own for method in methods if (own := self.scan.functions.get(id(method))) is not None)
-        in_heirs = {store.attr for own in scans for store in own.stores if is_self_attribute(store)}
-        if name in self.set_from_outside() | self.set_by_bases(class_) | in_heirs:
+        found = restored.restored(self, class_, name, first, made_of_themselves)
+        found = found or restored_copies(self, class_, name, first)
+        if found is None or SET_BY_NAME.search(self.text(class_.node)) is not None:
             return None
-        found = restored.restored(self, class_, name, first, made_of_themselves) or restored_copies(
-            self, class_, name, first
-        )
-        return found if found is None or SET_BY_NAME.search(self.text(class_.node)) is None else None
+        elsewhere = self.set_from_outside() | self.set_by_bases(class_) | self.set_by_heirs(class_)
+        return found if name not in elsewhere else None
+
+    def set_by_heirs(self, class_: ClassFacts) -> set[str]:
+        """The attributes that methods of the classes of this file that it is a base of assign."""
+        heirs = [c for c in list(self.classes.values()) if not c.abroad and class_ in lineage(c)[1:]]
+        scans = [self.scan.functions.get(id(method)) for heir in heirs for method in heir.methods.values()]
+        return {store.attr for own in scans if own is not None for store in own.stores if is_self_attribute(store)}
 
     def set_by_bases(self, class_: ClassFacts) -> set[str]:
         """The attributes that methods of its bases in this file assign: `super().to(device)` moves what the base knows."""
