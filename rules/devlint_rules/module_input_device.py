@@ -48,7 +48,7 @@ tensor that the file itself makes without a device is reported as DEV102 where i
 
 from __future__ import annotations
 
-from devlint.api import Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site
+from devlint.api import Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, Value
 from devlint_rules import _shared as shared
 
 
@@ -71,10 +71,9 @@ class ModuleInputDevice(Rule[Meet]):
     def judge(self, event: Meet, site: Site) -> Finding | None:
         off, other = event.off, event.other
         if off.value.kind == "module":
-            moved = "the module is moved on one path only" if off.value.split else "the module was never moved"
             message = (
                 f"{shared.name(off)} {shared.whereabouts(off.value)}, its input {shared.name(other)} "
-                f"{shared.whereabouts(other.value)}: {moved}"
+                f"{shared.whereabouts(other.value)}: {moved(off.value)}"
             )
             return Finding(event.span, message, self._move_module(event, site), shared.trail(event, event.span))
         if event.branch is not None:
@@ -90,4 +89,13 @@ class ModuleInputDevice(Rule[Meet]):
     def _move_module(self, event: Meet, site: Site) -> Fix:
         device = shared.device_of(event.other, event.scope, site.facts, event.span)
         where = f"{shared.name(event.off)} with `.to({device})`" if device is not None else f"{shared.name(event.off)}"
+        if event.off.value.moved:
+            return Fix(f"Move {where} again before it is called, or save copies of its tensors", Safety.HINT)
         return Fix(f"Move {where} once, before its optimizer is made", Safety.HINT)
+
+
+def moved(module: Value) -> str:
+    """Why a module is on the CPU."""
+    if module.split is not None:
+        return "the module is moved on one path only"
+    return "the module was moved to the CPU" if module.moved else "the module was never moved"

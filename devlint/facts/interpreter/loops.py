@@ -102,7 +102,9 @@ class Loops(Conditionals):
         """Run a body from where the loop stands until nothing changes."""
         entry = self.state
         joined = entry
+        exits: list[State] = []
         self.loops += 1
+        self.at_entry.append(entry)
         guards = self.guards
         for attempt in range(PASSES if self.loops <= 3 else 1):
             self.state = joined.copy()
@@ -110,7 +112,8 @@ class Loops(Conditionals):
             self.continues.append([])
             head()
             self.block(body)
-            ends = [self.state, *self.continues.pop(), *self.breaks.pop()]
+            ends = [self.state, *self.continues.pop()]
+            exits = self.breaks.pop()  # no turn follows them
             self.guards = guards
             after = joined
             for end in ends:
@@ -138,6 +141,10 @@ class Loops(Conditionals):
                     break
             joined = after
         self.loops -= 1
+        self.at_entry.pop()
+        for state in exits:
+            before, joined = joined, join_states(joined, state)
+            keep_grown(joined, before, state)
         joined.dead = False
         self.state = joined
 

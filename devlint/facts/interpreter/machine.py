@@ -226,6 +226,7 @@ class Machine:
             int, frozenset[str]
         ] = {}  # by the last `elif` of a chain: the names that each option binds
         self.breaks: list[list[State]] = []
+        self.at_entry: list[State] = []  # the states in which the loops around were entered
         self.continues: list[list[State]] = []
         self.watched: dict[ast.AST, dict[str, Value]] = {}  # arguments of loaders and parallel wrappers, by call
         self.turn: tuple[Function | None, Turn] | None = None  # the turn of the innermost loop, and its function
@@ -302,7 +303,7 @@ class Machine:
     def reset(self) -> None:
         """Back to module level, after an analysis was broken off."""
         self.state, self.guards, self.function, self.owner, self.name = State({}), NO_GUARDS, None, None, ""
-        self.stack, self.breaks, self.continues, self.returns, self.loops = [], [], [], [], 0
+        self.stack, self.breaks, self.continues, self.returns, self.loops, self.at_entry = [], [], [], [], 0, []
         self.host = self.in_init = self.in_default = False
         self.loop_names, self.statement_value, self.nonlocals, self.turn = {}, None, frozenset(), None
 

@@ -8,7 +8,15 @@ from functools import cached_property
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, guesses, kept_modules, library_modules, never_moved, renewed_parts
+from devlint.facts.idioms import (
+    batches,
+    guesses,
+    kept_modules,
+    library_modules,
+    never_moved,
+    renewed_parts,
+    saved_in_loops,
+)
 from devlint.facts.idioms.uses import first_is_index, holds_nothing, reads_state
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED
@@ -111,6 +119,7 @@ class ModuleCalls(Moves):
         if not device:
             self.meet_left_parts(node, operands)
             kept_modules.note(self, node, module, operands)
+        saved_in_loops.note(self, node, module, operands)
         if not device and operands:
             device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
         elif device == HOME and class_ is None and operands and operands[0].value.moved:

@@ -81,8 +81,9 @@ class OpaqueCalls(CallArguments):
         path = self.path(node)
         if path is None or path not in self.state.env:
             return
-        if value.kind == "module" and not value.shared:
-            self.state.env[path] = replace(value, shared=True)
+        now = self.state.env[path]  # a call that was followed may have moved it
+        if value.kind == "module" and now.kind == "module" and not now.shared:
+            self.state.env[path] = replace(now, shared=True)
         elif value.elements is not None and (value.kind in ("list", "dict") or isinstance(value.elements, dict)):
             self.bind(path, replace(value, elements=None))
 
