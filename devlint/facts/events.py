@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
 from devlint.facts.text.handlers import takes
-from devlint.facts.values import ACCELERATORS, UNKNOWN, Conflict, Device, Value, is_assumed
+from devlint.facts.values import ACCELERATORS, CPU, GUESS, UNKNOWN, Conflict, Device, Value, is_assumed
 from devlint.model import Certainty, Origin, Span
 
 #: What kind of operation brings devices together, see `Meet`.
@@ -196,7 +196,13 @@ class Meet(Event):
 
     @property
     def certainty(self) -> Certainty:
-        return "assume" if self.unread else _certainty(self.level, self.off.value, self.other.value)
+        unsure = self.unread or self.guessed
+        return "assume" if unsure else _certainty(self.level, self.off.value, self.other.value)
+
+    @property
+    def guessed(self) -> bool:
+        """Whether `off` is what a function of another file gave for a tensor of the CPU: a tensor, as it is used here."""
+        return self.off.value.type_name == GUESS and self.off.value.device == CPU
 
 
 @dataclass(frozen=True, slots=True)

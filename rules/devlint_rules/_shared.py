@@ -259,10 +259,10 @@ def safety(meet: Meet) -> Safety:
     """How far moving `meet.off` to the other operand's device may be trusted.
 
     Safe where torch must refuse the operation on every machine on which both devices differ: the move is a no-op on
-    all others. Unsafe under the default assumption, which may be wrong about what is a tensor, and where an error is
-    caught.
+    all others. Unsafe under the default assumption, which may be wrong about what is a tensor, for what is guessed to be
+    one, and where an error is caught.
     """
-    assumed = meet.level == "assume" and meet.other.value.device == HOME
+    assumed = meet.guessed or (meet.level == "assume" and meet.other.value.device == HOME)
     return Safety.UNSAFE if assumed or meet.under.catches("RuntimeError") else Safety.SAFE
 
 

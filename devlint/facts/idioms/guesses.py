@@ -17,7 +17,7 @@ from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.text.signs import is_model_name
-from devlint.facts.values import BATCH, GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
+from devlint.facts.values import BATCH, CPU, GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ def tensor(value: Value) -> Value:
 
 
 def surely(value: Value) -> Value:
-    """A guess that a function of torch takes: a tensor, and no array."""
-    return replace(value, kind="tensor", type_name=None) if is_guess(value) else value
+    """A guess that a function of torch takes: a tensor, and no array. On the CPU it stays a guess that it is there."""
+    return replace(value, kind="tensor", type_name=GUESS if value.device == CPU else None) if is_guess(value) else value
 
 
 def shows_tensor(method: str) -> bool:

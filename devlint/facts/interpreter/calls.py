@@ -8,7 +8,7 @@ import re
 from devlint import knowledge
 from devlint.facts.events import Load, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, immovable, library_modules, never_moved, randomness
+from devlint.facts.idioms import guesses, immovable, library_modules, never_moved, no_movers, randomness
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.builtin_calls import BuiltinCalls
@@ -115,7 +115,8 @@ class Calls(BuiltinCalls):
             root, _, name = qualname.rpartition(".")
             if knowledge.known_namespace(root) and knowledge.is_public_name(root, name) is False:
                 self.emit_call(node, qualname, None, arguments, exists=False)
-        return guesses.of_import(qualname, self.guessed(node, arguments))
+        guessed = guesses.of_import(qualname, self.guessed(node, arguments))
+        return no_movers.note(self, node, qualname, arguments, guessed)
 
     def note_run(self, node: ast.Call, arguments: Arguments) -> None:
         """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""

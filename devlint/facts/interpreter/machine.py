@@ -210,6 +210,9 @@ class Machine:
         ] = {}  # what lists that are kept on the CPU hold, in the same way
         self.restored: dict[Span, Entry] = {}  # attributes that come back from a checkpoint, by the place of the entry
         self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
+        self.no_movers: set[tuple[int, str]] = (
+            set()
+        )  # functions of other files, by who calls them, see `idioms.no_movers`
         self.collators: set[str] = set()  # functions given as `collate_fn`
         self.file_holds: set[str] = set()  # device types that a mark on the whole file requires
         self.default: Value | None = None  # the default device that module-level code sets

@@ -14,6 +14,7 @@ from devlint.facts.idioms import (
     kept_modules,
     library_modules,
     never_moved,
+    no_movers,
     renewed_parts,
     saved_in_loops,
 )
@@ -66,6 +67,8 @@ class ModuleCalls(Moves):
         home = value.type_name or ""
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             arguments.values = [guesses.tensor(given) for given in arguments.values]
+        if arguments.values and value.device:
+            arguments.values[0] = no_movers.input_of(arguments.values[0])
         operands = self.tensors(arguments)
         name = home.rsplit(".", 1)[-1] or "module"
         if home == "torch.nn.CTCLoss":

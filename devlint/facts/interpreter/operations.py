@@ -58,6 +58,10 @@ class Operations(Machine):
             own = self.owner is not None and self.owner.is_module  # a tokenizer's in a module's own method
             if not own or not (is_encoded(a) or is_encoded(b)):
                 return None  # a loader and a model that are both arguments: nothing says that the model moved
+        if any(
+            one.type_name == GUESS and one.device == CPU and other.device == HOME for one, other in ((a, b), (b, a))
+        ):
+            return None  # one assumption against another
         if a.split is not None and b.split is not None and a.split[0] == b.split[0]:
             # told apart by one condition: they are where they are together
             pairs = list(zip(a.split[1:], b.split[1:], strict=True))
@@ -272,7 +276,8 @@ class Operations(Machine):
         name, value = off.node, off.value
         if not self.loops or not isinstance(name, ast.Name) or not value.because:
             return None
-        if not value.because[0].text.startswith(HOST_BATCH):
+        origin = value.because[-1 if value.type_name == GUESS else 0]  # where what it was computed from is from
+        if not origin.text.startswith(HOST_BATCH):
             return None
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         nodes = own.assigns if own is not None else walk(self.scan.tree or ast.Module([], []))
