@@ -40,7 +40,7 @@ _LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|L
 _NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
-#: Start of the type name of a flag that only holds where the device types behind it are available.
+#: Start of the type name of a flag that only holds where the device types behind it are available, see `flag_of`.
 FLAG = "holds:"
 _GET_BACKEND = frozenset({"torch.distributed.get_backend", "torch.distributed.distributed_c10d.get_backend"})
 _NCCL_IS_THERE = frozenset(
@@ -159,7 +159,14 @@ def _flag(condition: Condition, value: Value) -> None:
         condition.when.add(_AVAILABLE[value.type_name])
         condition.unless_not.add(_AVAILABLE[value.type_name])
     elif (value.type_name or "").startswith(FLAG):
-        condition.when |= set((value.type_name or "").removeprefix(FLAG).split(","))
+        types, _, paths = (value.type_name or "").removeprefix(FLAG).partition(";")
+        condition.when |= set(types.split(","))
+        condition.else_on_cpu |= set(paths.split(",")) - {""}
+
+
+def flag_of(types: set[str], else_on_cpu: list[str]) -> str:
+    """The type name of a flag that holds where these device types are there, and is off where these paths are on the CPU."""
+    return f"{FLAG}{','.join(sorted(types))};{','.join(else_on_cpu)}"
 
 
 def _comparison(

@@ -6,7 +6,7 @@ import ast
 from typing import cast
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, grown_lists, guesses, parts_of_arguments
+from devlint.facts.idioms import batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.operations import CPU_PLACE, symbol
@@ -46,7 +46,7 @@ class Assignments(Timing):
         if isinstance(node.value, (ast.BoolOp, ast.Compare)) and value.type_name is None and not value.is_tensor:
             condition = conditions.read(node.value, self.qualify, self.asked, self.text)
             if condition.when:  # `wait = step > 0 and device.type == "cuda"`: a later `if wait` is a guard
-                value = Value("bool", type_name=conditions.FLAG + ",".join(sorted(condition.when)))
+                value = moved_off_cpu.flag(self, node, condition)
         if self.function is None and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "pytestmark":
             marks = self.text(node.value).lower()
             self.file_holds |= {type for type in ("cuda", "xpu", "mps", "npu") if type in marks}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import converted, rows
+from devlint.facts.idioms import converted, moved_off_cpu, rows
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.assignments import Assignments
@@ -99,6 +99,7 @@ class Conditionals(Assignments):
             # a condition that an equal one does not repeat still tells which values belong together
             key = f"{key} @{self.span(node).start}"
         self.state = join_states(then, otherwise, key)
+        moved_off_cpu.settle(self.state, then, otherwise, condition)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0)
         self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)
