@@ -260,6 +260,15 @@ def grown(elements: Iterable[Value]) -> Value:
     return Value("list", type_name=GROWN, elements=tuple(distinct))
 
 
+def merged_entries(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value] | None:
+    """The entries of one of two dicts. What any entry of one is (`*`) holds as well where the other has none yet."""
+    for one, other in ((a, b), (b, a)):
+        if not one and "*" in other:
+            return other
+    found = {key: merge(a[key], b[key]) for key in a if key in b}
+    return found if found or not (a or b) else None
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -291,7 +300,7 @@ def merge(a: Value, b: Value) -> Value:
         if all(element in more.elements for element in less.elements):
             return grown(more.elements)  # the list goes on growing
     elif isinstance(a.elements, dict) and isinstance(b.elements, dict):
-        elements = {key: merge(a.elements[key], b.elements[key]) for key in a.elements if key in b.elements}
+        elements = merged_entries(a.elements, b.elements)
     made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))
     return Value(
         kind,

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 def flag(machine: Machine, node: ast.Assign, condition: guards.Condition) -> Value:
     """The value of a flag that holds the answer of a condition."""
-    kept = sorted(path for path in condition.else_on_cpu if path.isidentifier() and not is_bound_after(machine, path, node))
+    kept = sorted(
+        path for path in condition.else_on_cpu if path.isidentifier() and not is_bound_after(machine, path, node)
+    )
     return Value("bool", type_name=guards.flag_of(condition.when, kept))
 
 

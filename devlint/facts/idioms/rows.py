@@ -65,6 +65,21 @@ def holds_tensors(value: Value) -> bool:
     return value.is_tensor
 
 
+def parts(value: Value) -> tuple[Value, ...]:
+    """What a value holds in tuples and lists, and in those in them; itself where it is none of these."""
+    if value.kind in ("tuple", "list") and isinstance(value.elements, tuple):
+        return tuple(inner for part in value.elements for inner in parts(part))
+    return (value,)
+
+
+def differ(known: Value | None, value: Value) -> bool:
+    """Whether two lists or tuples hold tensors on different devices."""
+    if known is None or known.kind not in ("tuple", "list") or value.kind not in ("tuple", "list"):
+        return False
+    devices = [{part.device for part in parts(each) if part.is_tensor} for each in (known, value)]
+    return devices[0] != devices[1]
+
+
 def grown_on_both(joined: State, entry: State, then: State, otherwise: State, test: str, in_loop: bool) -> None:
     """Lists that branches of an `if` append to hold what each of them appends.
 

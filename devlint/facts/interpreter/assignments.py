@@ -6,7 +6,7 @@ import ast
 from typing import cast
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments
+from devlint.facts.idioms import batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments, rows
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.operations import CPU_PLACE, symbol
@@ -275,9 +275,11 @@ class Assignments(Timing):
             if base.kind == "list" and kept and value.is_tensor and isinstance(base.elements, tuple):
                 if not self.guards.tests:  # else some of the plain tensors stay
                     self.state.env[container] = replace(base, elements=None)
-            elif value.kind == "module" or value.is_tensor or known is not None:
-                elements = {"*": value if known is None else merge(known, value)}
-                self.state.env[container] = replace(base, kind="dict", elements=elements)
+            elif value.kind == "module" or known is not None or any(v.is_tensor for v in rows.parts(value)):
+                several = value if known is None else merge(known, value)
+                if rows.differ(known, value):
+                    several = NOTHING  # the lists of one kind may have been replaced by those of the other
+                self.state.env[container] = replace(base, kind="dict", elements={"*": several})
                 if container.startswith("self.") and self.owner is not None and source is not None:
                     self.grow(self.owner, container[5:], value, target, source)
 

@@ -8,7 +8,15 @@ import re
 from devlint import knowledge
 from devlint.facts.events import Load, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, immovable, library_modules, never_moved, no_movers, randomness
+from devlint.facts.idioms import (
+    functional_calls,
+    guesses,
+    immovable,
+    library_modules,
+    never_moved,
+    no_movers,
+    randomness,
+)
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.builtin_calls import BuiltinCalls
@@ -88,6 +96,8 @@ class Calls(BuiltinCalls):
         if qualname.rsplit(".", 1)[-1] in _WAITERS:
             self.wait()
             return NONE
+        if qualname in functional_calls.NAMES:
+            return functional_calls.call(self, node, arguments)  # type: ignore[arg-type]
         made = library_modules.make(self, node, qualname, arguments)
         if made is not None:
             return made

@@ -59,7 +59,7 @@ class Factories(HostReads):
             default = self.default_device() if takes_device and not record.ignores_default else Value("device", CPU)
             origin = Origin(span, "created on the CPU here" if default.device == CPU else "created here")
             made: tuple[Creation, ...] = ()
-            if default.device == CPU:
+            if default.device == CPU and not self.draws_on_host(arguments):
                 made = (Creation(span, qualname, node, self.scope(), zero_dim, takes_device),)
             result = Value(kind, default.device, zero_dim, because=(origin,), made=made)
             given = None
@@ -72,6 +72,11 @@ class Factories(HostReads):
         """Whether a `generator=` is given: the tensor must be on the generator's device, which is not known here."""
         generator = arguments.get("generator")
         return generator is not None and generator[1].kind != "none" and generator[1].device != CPU
+
+    def draws_on_host(self, arguments: Arguments) -> bool:
+        """Whether a generator of the CPU is given: it can draw nowhere else, so that the draw is moved where it is used."""
+        generator = arguments.get("generator")
+        return generator is not None and generator[1].kind == "generator" and generator[1].device == CPU
 
     def note_size(self, creation: Creation, arguments: Arguments) -> None:
         """Remember the tensor in whose size this one is made, for when it is returned or kept."""
