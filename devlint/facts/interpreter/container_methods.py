@@ -54,8 +54,9 @@ class ContainerMethods(EventTimers):
                 inner = Value("tuple", elements=(Value("string"), inner))
             return Value("object", elements=(inner,))
         if path is not None and name not in ("append", "extend", "copy", "index", "count", "keys", "values", "items"):
-            self.state.env[path] = replace(value, elements=None)  # the order, or what is in it, changes
-            self.bind(path, self.state.env[path])
+            empty = value.kind == "list" and name == "clear"
+            left = Value("list", elements=()) if empty else replace(value, elements=None)
+            self.bind(path, left)  # the order, or what is in it, changes
         if name == "pop" and value.kind == "list":
             return self.element(value)
         return NOTHING
