@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments
     from devlint.facts.interpreter.opaque_calls import OpaqueCalls
 
-#: Words in the names of functions that choose where something is, or what it is.
+#: Words in the names of functions that choose where something is, or what it is. What prepares inputs may move them too.
 _PLACES = re.compile(
-    r"(^|_)(to|as|var|variable|prepare\w*|move|put|send|place|transfer|ship|push|copy|wrap|convert|cast|make|new|set|setup|"
-    r"collate|unpack|pack|fetch|get|gather|sync|shard|count|num|len|is|has|size|shape|log|save|plot|show|print)(_|$)"
+    r"(^|_)(to|as|var|variable|pre\w*|process\w*|inputs?|tensors?|data|move|put|send|place|transfer|ship|push|copy|wrap|"
+    r"convert|cast|make|new|set|setup|collate|unpack|pack|fetch|get|gather|sync|shard|count|num|len|is|has|size|shape|log|"
+    r"save|plot|show|print)(_|$)"
 )
 
 
