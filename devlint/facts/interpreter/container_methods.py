@@ -55,8 +55,8 @@ class ContainerMethods(EventTimers):
             return Value("object", elements=(inner,))
         if path is not None and name not in ("append", "extend", "copy", "index", "count", "keys", "values", "items"):
             empty = value.kind == "list" and name == "clear"
-            left = Value("list", elements=()) if empty else replace(value, elements=None)
-            self.bind(path, left)  # the order, or what is in it, changes
+            rest = Value("list", elements=()) if empty else replace(value, elements=None)
+            self.bind(path, rest)  # the order, or what is in it, changes
         if name == "pop" and value.kind == "list":
             return self.element(value)
         return NOTHING
