@@ -11,17 +11,20 @@ The class moves nothing, and nothing else in the file reaches for its copies. Th
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from devlint.facts.events import NO_GUARDS, How, Meet, Move, Operand
 from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.objects import SET_BY_NAME
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import Copy, copies, taken_over
 from devlint.facts.text.module_states import Meeting, States
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
-from devlint.facts.text.signatures import named_parameters, positional_names
+from devlint.facts.text.signatures import calls_parameter, named_parameters, positional_names
 from devlint.facts.values import ACCELERATORS, CPU, Conflict, Value, conflict, describe, may_be_accelerator
 from devlint.model import Origin
 
@@ -30,11 +33,16 @@ _PLACES = frozenset({"to", "cpu", "device", "type_as", "get_device", "to_empty",
 _OF_MODULE = frozenset({"parameters", "named_parameters", "state_dict"})
 #: What code outside does with a copied module that leaves it where it is.
 _HARMLESS = frozenset({"eval", "train", "state_dict", "load_state_dict", "parameters", "named_parameters"})
+#: Names of functions that move what they are given, and of devices.
+_PLACING = re.compile(r"(?i)device|cuda|gpu|(^|_)(to|dev|move|place|put|send|push|transfer|prepare)(_|$)")
+_LEAVES = (ast.Return, ast.Raise, ast.Continue)
 _DEPTH = 3
 
 
 def early_copies(o: Outline) -> Iterator[Meet]:
     flow = o.flow
+    if SET_BY_NAME.search(flow.source.text) is not None:
+        return
     calls = {flow.span(call): call for call in o.calls}
     kept: dict[str, dict[str, Copy]] = {}
     for span, (class_, arguments, _) in flow.constructions.items():
@@ -56,7 +64,7 @@ def places(class_: ClassFacts) -> bool:
             return True
         if isinstance(node, ast.Name) and ("device" in node.id or node.id in ("setattr", "vars")):
             return True
-    return False
+    return any(map(calls_parameter, class_.methods.values()))
 
 
 def met(o: Outline, class_: ClassFacts, copy: Copy, made: ast.Call, arguments: Arguments) -> Iterator[Meet]:
@@ -71,10 +79,13 @@ def met(o: Outline, class_: ClassFacts, copy: Copy, made: ast.Call, arguments: A
     names = positional_names(init.args)
     given = arguments.get(source, names.index(source) - 1 if source in names else None)
     model = model_of(given) if given is not None else None
-    taken = made if is_made_at_once(class_, copy) else last_call(o, held, copy.maker, made)
+    own = held.startswith("self.")
+    again = any(own or o.scope(call) is o.scope(made) for call in calls_on(o, held, copy.maker))
+    taken = last_call(o, held, copy.maker, made) if again else made if is_made_at_once(class_, copy) else None
     if (
         model is None
         or taken is None
+        or is_made_by_others(class_, copy)
         or not is_bound_once(o, model, made)
         or is_reached(o, class_, copy, held, last_name(model))
     ):
@@ -160,6 +171,16 @@ def is_made_at_once(class_: ClassFacts, copy: Copy) -> bool:
     return copy.maker == "__init__" or any(is_self_attribute(f) and last_name(f) == copy.maker for f in called)
 
 
+def is_made_by_others(class_: ClassFacts, copy: Copy) -> bool:
+    """Whether methods other than `__init__` call the one that makes a copy, and may make it anew."""
+    return any(
+        isinstance(n, ast.Call) and is_self_attribute(n.func) and last_name(n.func) == copy.maker
+        for name, method in class_.methods.items()
+        if name != "__init__"
+        for n in walk(method)
+    )
+
+
 def calls_on(o: Outline, held: str, method: str) -> Iterator[ast.Call]:
     """The calls of a method on what has the last name of the object."""
     for call, _ in o.flow.scan.calls.get(method, ()):
@@ -178,27 +199,38 @@ def last_call(o: Outline, held: str, method: str, made: ast.Call) -> ast.Call | 
 
 def is_reached(o: Outline, class_: ClassFacts, copy: Copy, held: str, model: str) -> bool:
     """Whether code outside the class may move the copy, or the object that registers it."""
+    if any(is_placing(call, held) for call in o.handed.get(held, ())):
+        return True
     inside = set(map(id, walk(class_.node)))
-    for node in walk(o.tree):
-        if not isinstance(node, ast.Attribute) or id(node) in inside:
-            continue
+    for node in o.attributes.get(copy.attribute, ()):
         outer = o.parent.get(node)
-        if node.attr == copy.attribute and not is_self_attribute(node) and last_name(node.value) != model:
-            if copy.what != "given" or not (isinstance(outer, ast.Attribute) and outer.attr in _HARMLESS):
-                return True
-        if node.attr in _PLACES and last_name(node.value) == held.rpartition(".")[2]:
+        if id(node) in inside or is_self_attribute(node) or last_name(node.value) == model:
+            continue
+        if copy.what != "given" or not (isinstance(outer, ast.Attribute) and outer.attr in _HARMLESS):
             return True
-    if not class_.is_module:
-        return False
-    given = (a for call in o.calls for a in (*call.args, *(k.value for k in call.keywords)))
-    return any(dotted(a) == held for a in given)
+    last = held.rpartition(".")[2]
+    for method in class_.methods:
+        for call in calls_on(o, held, method):
+            if isinstance(o.parent.get(call), (ast.For, ast.comprehension)):
+                return True  # what its methods give may be the copy itself
+    placed = (node for name in _PLACES for node in o.attributes.get(name, ()))
+    if any(last_name(node.value) == last and id(node) not in inside for node in placed):
+        return True
+    return class_.is_module and held in o.handed
+
+
+def is_placing(call: ast.Call, held: str) -> bool:
+    """Whether a call hands the object to what may move its parts, as its name or a device beside the object says."""
+    given = (*call.args, *(k.value for k in call.keywords))
+    return any(_PLACING.search(last_name(n)) for n in (call.func, *given) if dotted(n) != held)
 
 
 def moves(o: Outline, model: ast.expr, made: ast.Call) -> list[Move]:
     """The moves of the model in the function that makes the object, after that."""
     path, scope = dotted(model), o.scope(made)
-    found = [e for e in o.flow.events.values() if isinstance(e, Move) and dotted(e.receiver.node) == path]
-    after = [e for e in found if e.span.start > o.flow.span(made).start and o.scope(e.node) is scope]
+    after = [
+        e for e in o.moves.get(path or "", ()) if e.span.start > o.flow.span(made).start and o.scope(e.node) is scope
+    ]
     return sorted(after, key=lambda e: e.span.start)
 
 
@@ -208,13 +240,19 @@ def is_forward(move: Move) -> bool:
 
 
 def follows(o: Outline, first: ast.AST, second: ast.AST) -> bool:
-    """Whether a place comes after another one of its function, and no condition has them in two arms."""
+    """Whether a place comes after another one of its function, and no condition has them in two arms.
+
+    Not after a place in an arm that ends by leaving: `if args.test: model.to(device); return test(model)`.
+    """
     if o.flow.span(second).start < o.flow.span(first).end:
         return False
     around = list(o.above(first))
     child: ast.AST = second
     for above in o.above(second):
         if above in around:
+            way = [first, *around[: around.index(above)]]
+            if any(leaves(part, inner) for inner, part in pairwise(way)):
+                return False
             if isinstance(above, (ast.If, ast.Try, ast.Match)):
                 arm = around[around.index(above) - 1] if around.index(above) else first
                 return any(
@@ -223,6 +261,12 @@ def follows(o: Outline, first: ast.AST, second: ast.AST) -> bool:
             return True
         child = above
     return True
+
+
+def leaves(outer: ast.AST, inner: ast.AST) -> bool:
+    """Whether the block that holds a node ends by leaving."""
+    arms = (above_block(outer, name) for name in ("body", "orelse", "finalbody"))
+    return any(isinstance(arm, list) and inner in arm and isinstance(arm[-1], _LEAVES) for arm in arms)
 
 
 def above_block(node: ast.AST, name: str) -> list[ast.AST]:

@@ -20,18 +20,20 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from devlint.facts.events import NO_GUARDS, Meet
+from devlint.facts.events import NO_GUARDS, How, Meet
 from devlint.facts.interpreter.objects import SET_BY_NAME, moves_itself
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import taken_over
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute
-from devlint.facts.text.signatures import positional_names
+from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.signatures import parameter_names, positional_names
 from devlint.facts.values import CPU, HOME, Value
 from devlint.model import Origin
 
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult)
+_ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
+_MOVES = ("to", "cuda", "type_as", "cpu")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ITEM_BY_ITEM = frozenset(
     {
         "log",
@@ -85,25 +87,49 @@ def moved_by(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
 
 def is_left(o: Outline, class_: ClassFacts, name: str) -> bool:
     """Whether `__init__` alone binds an attribute in the file, and nothing moves what has its name."""
-    stores = [
-        n for n in walk(o.tree) if isinstance(n, ast.Attribute) and n.attr == name and isinstance(n.ctx, ast.Store)
-    ]
     inside = class_.methods["__init__"]
-    if not all(is_self_attribute(n) and o.function(n) is inside for n in stores):
-        return False
-    return re.search(rf"\b{re.escape(name)}(\[[^\]]*\])?\.(to|cuda|type_as|cpu)\(", o.flow.source.text) is None
+    for node in o.attributes.get(name, ()):
+        if isinstance(node.ctx, ast.Store) and not (is_self_attribute(node) and o.function(node) is inside):
+            return False
+    calls = (call.func for move in _MOVES for call, _ in o.flow.scan.calls.get(move, ()))
+    return all(not isinstance(f, ast.Attribute) or last_name(whole(f.value)) != name for f in calls)
+
+
+def whole(node: ast.expr) -> ast.expr:
+    """What an item is taken of; the expression itself where it is no item."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def is_moved(o: Outline, class_: ClassFacts) -> bool:
-    """Whether the file calls `to` on an object of the class."""
+    """Whether the file calls `to` on an object of the class, and has none that it does not move."""
     calls = (call.func for call, _ in o.flow.scan.calls.get("to", ()))
-    return any(isinstance(f, ast.Attribute) and is_object(o, f.value, class_, _DEPTH) for f in calls)
+    if not any(isinstance(f, ast.Attribute) and is_object(o, f.value, class_, _DEPTH) for f in calls):
+        return False
+    return all(is_moved_later(o, call, _DEPTH) for call in o.called.get(class_.name, ()))
+
+
+def is_moved_later(o: Outline, made: ast.Call, depth: int) -> bool:
+    """Whether an object is moved where it is made, where it has a name, or by those who call the function that returns it."""
+    outer = o.parent.get(made)
+    if isinstance(outer, ast.Attribute):
+        return outer.attr == "to"
+    if isinstance(outer, ast.Assign) and len(outer.targets) == 1:
+        path, scope = dotted(outer.targets[0]), o.scope(made)
+        return path is not None and any(o.scope(node) is scope for node in o.moved_paths.get(path, ()))
+    function = o.function(made) if isinstance(outer, ast.Return) else None
+    if function is None or isinstance(function, ast.Lambda) or not depth:
+        return False
+    return all(is_moved_later(o, call, depth - 1) for call in o.called.get(function.name, ()))
 
 
 def is_object(o: Outline, node: ast.expr, class_: ClassFacts, depth: int) -> bool:
     """Whether an expression makes an object of the class, also by way of a function or a name of the file."""
     if not depth:
         return False
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+        return is_object(o, node.func.value, class_, depth)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         function = o.module_function(node.func.id)
         if function is None:
@@ -141,28 +167,52 @@ def meetings(
     made: Origin,
 ) -> Iterator[Meet]:
     """The operations and calls of layers that bring the attribute together with one that `to` moves, of one object."""
-    for node in walk(o.tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
-            parts, how = [node.left, node.right], "operator"
+    for off in o.attributes.get(name, ()):
+        node = o.parent.get(off)
+        node = o.parent.get(node) if isinstance(node, ast.keyword) else node
+        how: How
+        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+            parts, how, operation = [node.left, node.right], "operator", _ARITHMETIC[type(node.op)]
         elif isinstance(node, ast.Call) and is_self_attribute(node.func):
-            parts, how = list(computed_with(o, node)), "module"
+            parts, how, operation = list(computed_with(o, node)), "module", "module"
         else:
             continue
-        off = next((p for p in parts if isinstance(p, ast.Attribute) and p.attr == name), None)
         others = (p for p in parts if isinstance(p, ast.Attribute) and p.attr in moved)
-        other = next((p for p in others if off is not None and dotted(p.value) == dotted(off.value) is not None), None)
-        if (
-            off is None
-            or other is None
-            or (is_self_attribute(off) and o.nearest(node, ast.ClassDef) is not class_.node)
-        ):
+        other = next((p for p in others if dotted(p.value) == dotted(off.value) is not None), None)
+        if off not in parts or other is None or not is_moved_before(o, class_, off):
             continue
         because = (made, Origin(o.flow.span(moves.body[0]), f"`{moves.name}` moves `{other.attr}`, and not `{name}`"))
         yield Meet(
-            o.flow.span(node), node, because, NO_GUARDS, {}, o.name(node), "module" if how == "module" else "operator",
-            how, o.flow.operand(off, Value("tensor", CPU, False, because=because)),
+            o.flow.span(node), node, because, NO_GUARDS, {}, o.name(node), how,
+            operation, o.flow.operand(off, Value("tensor", CPU, False, because=because)),
             o.flow.operand(other, Value("tensor", HOME, False)), "assume",
         )  # fmt: skip
+
+
+def is_moved_before(o: Outline, class_: ClassFacts, part: ast.Attribute) -> bool:
+    """Whether the object that has a part was moved already, as far as the text of a function shows its order.
+
+    An argument counts where the file hands such an object to some call.
+    """
+    path, scope = dotted(part.value) or "", o.scope(part)
+    if path == "self":
+        function = o.function(part)
+        if o.nearest(part, ast.ClassDef) is not class_.node or not isinstance(function, _FUNCTIONS):
+            return False
+        calls = [call.func for call, _ in o.flow.scan.calls.get(function.name, ())]
+        return all(is_moved_above(o, dotted(f.value) or "", f) for f in calls if isinstance(f, ast.Attribute))
+    if isinstance(scope, _FUNCTIONS) and path in parameter_names(scope):
+        given = (a for call in o.calls for a in (*call.args, *(k.value for k in call.keywords)))
+        return any(is_object(o, a, class_, _DEPTH) for a in given)
+    return is_object(o, part.value, class_, _DEPTH) and is_moved_above(o, path, part)
+
+
+def is_moved_above(o: Outline, path: str, node: ast.expr) -> bool:
+    """Whether a scope moves a path, or what it gives the path, above a node."""
+    scope = o.scope(node)
+    values = [v for v in o.assignments(path, node) if isinstance(v, ast.Call) and last_name(v.func) == "to"]
+    moves = [*values, *(m for m in o.moved_paths.get(path, ()) if o.scope(m) is scope)]
+    return any(o.scope(m) is not scope or m.lineno < node.lineno for m in moves)
 
 
 def computed_with(o: Outline, call: ast.Call) -> Iterator[ast.expr]:
@@ -189,7 +239,7 @@ def computed_with(o: Outline, call: ast.Call) -> Iterator[ast.expr]:
 def factors(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
     """The names that a method computes with as they are, or in another shape: `e + weight.log().unsqueeze(-1)`."""
     for node in walk(method):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             for side in (node.left, node.right):
                 while (
                     isinstance(side, ast.Call)

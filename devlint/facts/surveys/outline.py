@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
-from devlint.facts.events import NO_GUARDS, Guards, Scope
+from devlint.facts.events import NO_GUARDS, Guards, Move, Scope
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.text.nodes import children
 from devlint.facts.text.signatures import named_parameters
@@ -198,6 +199,50 @@ class Outline:
             if found:
                 return found
         return []
+
+    @cached_property
+    def attributes(self) -> dict[str, list[ast.Attribute]]:
+        """The attributes that the file reads and binds, by name."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for node in self.parent:
+            if isinstance(node, ast.Attribute):
+                found.setdefault(node.attr, []).append(node)
+        return found
+
+    @cached_property
+    def handed(self) -> dict[str, list[ast.Call]]:
+        """The calls of the file by the paths that they are given as arguments."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.calls:
+            for argument in (*call.args, *(k.value for k in call.keywords)):
+                found.setdefault(dotted(argument) or "", []).append(call)
+        return found
+
+    @cached_property
+    def called(self) -> dict[str, list[ast.Call]]:
+        """The calls of bare names, by name."""
+        found: dict[str, list[ast.Call]] = {}
+        for call in self.calls:
+            if isinstance(call.func, ast.Name):
+                found.setdefault(call.func.id, []).append(call)
+        return found
+
+    @cached_property
+    def moved_paths(self) -> dict[str, list[ast.Attribute]]:
+        """The places where `to` is read from a path: `graph.to(device)`."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for node in self.attributes.get("to", ()):
+            found.setdefault(dotted(node.value) or "", []).append(node)
+        return found
+
+    @cached_property
+    def moves(self) -> dict[str, list[Move]]:
+        """The moves of the file by the path of what is moved."""
+        found: dict[str, list[Move]] = {}
+        for event in self.flow.events.values():
+            if isinstance(event, Move):
+                found.setdefault(dotted(event.receiver.node) or "", []).append(event)
+        return found
 
     def values(self, scope: ast.AST) -> dict[str, list[ast.expr | None]]:
         """What is assigned in a scope, by path; in all methods, for a class."""

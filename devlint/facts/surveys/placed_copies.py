@@ -67,8 +67,8 @@ def mixed(o: Outline, class_: ClassFacts, init: ast.FunctionDef | ast.AsyncFunct
     origin = Origin(o.flow.span(brought), f"here, what is taken from the model is brought to `{own}`")
     taken_value = Value("tensor", HOME, False, because=(origin,))
     flags = flags_beside(o, moves[0])
-    for states in readers.values():
-        if leaves_early(states, own):
+    for name, states in readers.items():
+        if leaves_early(states, own) or is_prepared(o, readers, name, own, flags):
             continue
         for meeting in states.meetings():
             sides = {meeting.left[1]: meeting.left[0], meeting.right[1]: meeting.right[0]}
@@ -78,6 +78,19 @@ def mixed(o: Outline, class_: ClassFacts, init: ast.FunctionDef | ast.AsyncFunct
                 continue
             off: Operand = o.flow.operand(taken, taken_value)
             yield event(o, meeting, off, o.flow.operand(kept, kept_value), "assume")
+
+
+def is_prepared(o: Outline, readers: dict[str, States], name: str, own: str, flags: dict[str, bool]) -> bool:
+    """Whether a method of the class that calls this one asks for the device first, or hands it what it moved."""
+    for states in readers.values():
+        for node in states.nodes:
+            if not isinstance(node, ast.Call) or not is_self_attribute(node.func) or last_name(node.func) != name:
+                continue
+            if leaves_early(states, own) or is_left_out(o, node, own, flags):
+                return True
+            if any(isinstance(n, ast.Attribute) and n.attr == "to" for a in node.args for n in walk(a)):
+                return True
+    return False
 
 
 def moves_of(o: Outline, class_: ClassFacts, method: str, path: str) -> Iterator[ast.Call]:

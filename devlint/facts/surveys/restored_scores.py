@@ -13,17 +13,22 @@ under the name that is read back, and that nothing moves it or makes a number of
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from devlint.facts.events import Load, Meet, Operand
 from devlint.facts.surveys.on_card import card_of
 from devlint.facts.surveys.outline import Outline, dotted, own_nodes
 from devlint.facts.text.checkpoint_entries import entry_source
+from devlint.facts.text.nodes import holds
+from devlint.facts.text.references import last_name
 from devlint.facts.values import Symbol, Value
 
 _PROCESSES = ("DistributedDataParallel", "init_process_group")
 #: Operations that need both of their operands on one device.
 _COMPARED = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<="}
+#: Names of the number of a process or its card, and of the first one.
+_PROCESS = re.compile(r"(?i)rank|gpu|card|main_process|master")
 _CHOICES = frozenset({"max", "min"})
 
 
@@ -56,7 +61,7 @@ def restored_scores(o: Outline) -> Iterator[Meet]:
             continue
         met = meeting(o, name.id, scope)
         card = card_of(o, met[2], scope) if met is not None else None
-        if met is None or card is None:
+        if met is None or card is None or is_of_one_process(load.node, met[0], scope):
             continue
         node, operation, score = met
         there = frozenset({Symbol(o.flow.text(card), o.flow.span(card).start)})
@@ -68,6 +73,25 @@ def restored_scores(o: Outline) -> Iterator[Meet]:
         off = Operand(o.flow.span(statement.value), statement.value, o.flow.text(statement.value), Value("tensor"))
         other = Operand(o.flow.span(score), score, o.flow.text(score), Value("tensor", there, True))
         yield Meet(*o.head(statement.value, *because), "restored", operation, off, other, "assume")
+
+
+def is_of_one_process(load: ast.AST, met: ast.expr, scope: ast.AST) -> bool:
+    """Whether a file is that of one process by its name, or one process alone reads it or compares: `if rank == 0:`."""
+    given = (n for a in getattr(load, "args", ()) for n in ast.walk(a))
+    if any(_PROCESS.search(last_name(n)) for n in given if isinstance(n, (ast.Name, ast.Attribute))):
+        return True
+    for node in own_nodes(scope):
+        if isinstance(node, ast.If) and is_one_process(node.test):
+            if holds(node, load) or holds(node, met) or any(isinstance(n, (ast.Return, ast.Raise)) for n in node.body):
+                return True
+    return False
+
+
+def is_one_process(test: ast.expr) -> bool:
+    """Whether a condition is about the number of a process, beyond whether there is one: `gpu == 0`, `not rank`."""
+    names = [n for n in ast.walk(test) if isinstance(n, (ast.Name, ast.Attribute)) and _PROCESS.search(last_name(n))]
+    none = isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot))
+    return bool(names) and not none
 
 
 def key_of(node: ast.expr) -> str | None:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Collection
 from typing import TypeAlias
 
+from devlint.facts.text.nodes import walk
+
 Plain: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -52,3 +54,9 @@ def lacks_arguments(node: Plain, call: ast.Call, first: int, named: Collection[s
     needed = plain[: len(plain) - len(spec.defaults)][first + len(call.args) :]
     needed += [a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
     return not {*named, *(k.arg for k in call.keywords)}.issuperset(needed)
+
+
+def calls_parameter(function: ast.AST) -> bool:
+    """Whether a function calls something that it is given, which may do anything: `self.shadow = convert(self.shadow)`."""
+    names = set(parameter_names(function))
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names for n in walk(function))
