@@ -1,7 +1,7 @@
 """Modules that are called with parameters from elsewhere: `functional_call(model, parameters, (x,))`.
 
-The inputs meet the parameters that are given, which are the module's own or made of them, unless they are known to be on
-another device [torch/nn/utils/stateless.py, `_functional_call`].
+The inputs meet the parameters that are given, which are taken for those of a module that was moved, or made of them, unless
+they are known to be on another device [torch/nn/utils/stateless.py, `_functional_call`].
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.values import NOTHING, UNKNOWN, Value
+from devlint.facts.values import CPU, NOTHING, UNKNOWN, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
@@ -29,7 +29,8 @@ def call(machine: ModuleCalls, node: ast.Call, arguments: Arguments) -> Value:
         machine.escape(node, arguments)
         return NOTHING
     value = module[1]
-    if places_of(arguments.get("parameter_and_buffer_dicts", 1)) - {value.device}:
+    never_moved = not value.moved and value.device in (CPU, UNKNOWN)  # the parameters may be moved copies
+    if never_moved or places_of(arguments.get("parameter_and_buffer_dicts", 1)) - {value.device}:
         value = replace(value, device=UNKNOWN)
     return machine.call_module(node, machine.operand(module[0], value), inputs)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Words in the names of functions that choose where something is, or what it is. What prepares inputs may move them too.
 _PLACES = re.compile(
-    r"(^|_)(to|as|var|variable|pre\w*|process\w*|inputs?|tensors?|data|move|put|send|place|transfer|ship|push|copy|wrap|"
+    r"(^|_)(to|as|on|dev|var|variable|pre\w*|process\w*|inputs?|tensors?|data|move|put|send|place|transfer|ship|push|copy|wrap|"
     r"convert|cast|make|new|set|setup|collate|unpack|pack|fetch|get|gather|sync|shard|count|num|len|is|has|size|shape|log|"
     r"save|plot|show|print)(_|$)"
 )
