@@ -115,6 +115,10 @@ def _put(around: ast.AST, name: str) -> Iterator[ast.expr | None]:
         elif isinstance(node, ast.Assign) and any(_is(_whole(target), name) for target in node.targets):
             if not isinstance(node.value, ast.List) or node.value.elts:
                 yield node.value
+        elif isinstance(node, ast.Assign) and _is(node.value, name):
+            yield None  # what is put in by another name
+        elif isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Store):
+            yield None  # an item may be elsewhere afterwards
 
 
 def _is_filled_elsewhere(machine: Machine, owner: ClassFacts, name: str) -> bool:

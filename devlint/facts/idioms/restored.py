@@ -102,10 +102,23 @@ def entries(
             statement = values.get(id(store))
             load = loaded(machine, class_, method, statement.value) if statement is not None else None
             if statement is not None and load is not None:
+                if may_place(method):
+                    return None
                 taken.append(Taken(method_name, statement, load))
             elif id(store) not in derived(method):
                 return None
     return taken
+
+
+def may_place(method: Method) -> bool:
+    """Whether a method hands its object to something that may move what it keeps, or sets the device to use from then on."""
+    for node in walk(method):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id != "super":
+            if any(isinstance(a, ast.Name) and a.id == "self" for a in (*node.args, *(k.value for k in node.keywords))):
+                return True
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and "device" in node.attr:
+            return True
+    return False
 
 
 def origins(machine: Machine, taken: Taken) -> tuple[Origin, Origin]:

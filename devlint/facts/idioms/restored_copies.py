@@ -23,6 +23,7 @@ from devlint.facts.idioms.restored import entries, note, origins
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute, is_self_attribute
+from devlint.facts.text.signatures import calls_parameter
 from devlint.facts.values import ACCELERATORS, CPU, Value
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _COPIES = frozenset({"clone", "detach", "float", "copy", "deepcopy"})
-_MOVES = frozenset({"to", "cpu", "type_as", "device", "apply"}) | ACCELERATORS
+_MOVES = frozenset({"to", "cpu", "type_as", "device", "apply", "new_tensor"}) | ACCELERATORS
 
 
 def restored_copies(machine: Machine, class_: ClassFacts, name: str, first: Value) -> Value | None:
@@ -105,7 +106,7 @@ def moves_anything(class_: ClassFacts) -> bool:
             return True
         if isinstance(node, ast.arg) and "device" in node.arg:
             return True
-    return False
+    return any(map(calls_parameter, class_.methods.values()))
 
 
 def is_read_outside(node: ast.AST, name: str) -> bool:

@@ -53,7 +53,7 @@ def load_of(imports: Imports, scope: ast.AST, node: ast.expr) -> ast.Call | None
 
 
 def bound_values(scope: ast.AST, name: str) -> Iterator[ast.expr | None]:
-    """What the assignments of a scope give a name; None for any other way to bind it."""
+    """What the assignments of a scope give a name; None for any other way to bind it, or to change it."""
     if name in parameter_names(scope):
         yield None
     for node in walk(scope):
@@ -66,6 +66,17 @@ def bound_values(scope: ast.AST, name: str) -> Iterator[ast.expr | None]:
         elif isinstance(node, (ast.For, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.comprehension)):
             if any(isinstance(n, ast.Name) and n.id == name for n in walk(node.target)):
                 yield None
+        elif (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)) or (
+            isinstance(node, ast.Attribute) and node.attr == "update"
+        ):
+            inner: ast.expr = node.value
+            while isinstance(inner, ast.Subscript):
+                inner = inner.value
+            if isinstance(inner, ast.Name) and inner.id == name:
+                yield None  # an entry of it is replaced
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
+            if any(isinstance(argument, ast.Name) and argument.id == name for argument in node.value.args):
+                yield None  # `to_device(state, device)`
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             if any(isinstance(n, ast.Name) and n.id == name for n in walk(node.optional_vars)):
                 yield None

@@ -26,6 +26,10 @@ def only_reads(function: ast.AST, name: str, leaves: Callable[[ast.Call, ast.exp
     for node in walk(function):
         if isinstance(node, ast.Name) and node.id == name:
             names.append(node)
+        if isinstance(node, ast.Attribute) and (
+            node.attr == "set_" or (node.attr == "data" and isinstance(node.ctx, ast.Store))
+        ):
+            return False  # its items may be elsewhere afterwards: `item.data = item.data.to(device)`
         read |= {id(part) for part in _looked_at(node, leaves)}
     return all(isinstance(node.ctx, ast.Load) and id(node) in read for node in names)
 
