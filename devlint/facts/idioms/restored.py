@@ -193,11 +193,7 @@ def is_instance(machine: Machine, class_: ClassFacts, node: ast.expr, caller: ob
         return getattr(caller, "owner", None) is class_.node
     if not name or not isinstance(node, (ast.Name, ast.Attribute)) or machine.scan.tree is None:
         return False
-    values = [
-        n.value
-        for n in walk(machine.scan.tree)
-        if isinstance(n, ast.Assign) and any(last_name(target) == name for target in n.targets)
-    ]
+    values = machine.bound_values.get(name, [])
     made = [value for value in values if isinstance(value, ast.Call) and last_name(value.func) == class_.name]
     others = [v for v in values if v not in made and not (isinstance(v, ast.Constant) and v.value is None)]
     return bool(made) and not others

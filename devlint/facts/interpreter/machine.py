@@ -29,6 +29,8 @@ from devlint.facts.frozen import replace
 from devlint.facts.text.bindings import Bindings, read_bindings
 from devlint.facts.text.defined import Function
 from devlint.facts.text.names import Imports
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import Scan
 from devlint.facts.values import NOTHING, Device, Place, Reading, Symbol, Value, either
 from devlint.model import Origin, Span
@@ -243,6 +245,16 @@ class Machine:
         self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
         self._namespaces: dict[str, Value] = {}
         self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
+
+    @cached_property
+    def bound_values(self) -> dict[str, list[ast.expr]]:
+        """What the assignments of the file bind, by the last names of their targets."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in walk(self.scan.tree) if self.scan.tree is not None else ():
+            if isinstance(node, ast.Assign):
+                for name in set(map(last_name, node.targets)):
+                    found.setdefault(name, []).append(node.value)
+        return found
 
     @cached_property
     def plots(self) -> bool:
