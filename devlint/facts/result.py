@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -82,7 +83,7 @@ class Facts:
                 continue
             if value.kind in ("device", "string"):
                 return path
-            if value.kind in TENSOR_KINDS and not (value.kind == "tensors" and self.is_mapping(path)):
+            if value.kind in TENSOR_KINDS and not (value.kind == "tensors" and self.holds_several(path)):
                 tensors.append(path)
         if not tensors:
             owner = scope.get("self")
@@ -91,15 +92,24 @@ class Facts:
             return None
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"
 
-    def is_mapping(self, path: str) -> bool:
-        """Whether the text reads what is at a path by a key: `batch["images"]` is a tensor, `batch` has no device."""
-        return f'{path}["' in self.text or f"{path}['" in self.text
+    def holds_several(self, path: str) -> bool:
+        """Whether the text reads what is at a path by a key or takes it apart: `batch["images"]` and `for box in boxes` are
+        tensors, `batch` and `boxes` may have no device.
+        """
+        return f'{path}["' in self.text or f"{path}['" in self.text or _is_taken_apart(self.text, path)
 
     def bound_at(self, scope: Scope, at: Span) -> Scope:
         """What of a scope is surely bound when `at` runs first: not what a loop's body binds further down."""
         row = self.text.count("\n", 0, at.start) + 1
         late = _bound_later(self.text, row)
         return {path: value for path, value in scope.items() if path.partition(".")[0] not in late}
+
+
+@lru_cache(maxsize=32)
+def _is_taken_apart(text: str, path: str) -> bool:
+    """Whether a text loops over what is at a path: `for x in path`, `zip(a, path)`."""
+    name = rf"(?<![\w.]){re.escape(path)}(?![\w.(\[])"
+    return re.search(rf"\bfor\b[^\n]*\bin {name}|\b(?:enumerate|zip|map|reversed)\([^\n]*{name}", text) is not None
 
 
 @lru_cache(maxsize=32)

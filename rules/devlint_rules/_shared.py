@@ -204,7 +204,7 @@ def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts, at: Span
     path = ast.unparse(base(other.node))
     known = scope.get(path)
     if known is not None and known.device == other.value.device:
-        if known.is_tensor and not (known.kind == "tensors" and facts.is_mapping(path)):
+        if known.is_tensor and not (known.kind == "tensors" and facts.holds_several(path)):
             return f"{path}.device"
         if known.kind == "module" and found is None:
             return f"next({path}.parameters()).device"

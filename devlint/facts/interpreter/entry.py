@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cached_property
+from functools import cached_property, partial
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
@@ -15,6 +15,7 @@ from devlint.facts.interpreter.torch_classes import FAMILY_KIND
 from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function
+from devlint.facts.text.kept_arguments import kept_sequences
 from devlint.facts.text.parameters import Evidence
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
@@ -193,7 +194,23 @@ class Entry(Registration):
                 node, own if own is not None else FunctionScan(node), self.imports.names, forward,
                 self.method_names(owner) if forward else (), owner is not None and owner.is_module,
             )  # fmt: skip
+            if (
+                own is not None
+                and owner is not None
+                and function.name == f"{owner.name}.__init__"
+                and not owner.is_module
+            ):
+                annotated = {a.arg for a in named_parameters(function.node.args) if a.annotation is not None}
+                evidence.containers |= kept_sequences(own, owner, partial(self.read_method, owner)) - annotated
         return evidence
+
+    def read_method(
+        self, class_: ClassFacts, name: str, method: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> tuple[FunctionScan, Evidence] | None:
+        """What was collected of a method, and what it uses as tensors."""
+        own, qualname = self.scan.functions.get(id(method)), f"{class_.name}.{name}"
+        function = self.functions.get(qualname) or Function(method, qualname, class_)
+        return (own, self.evidence_of(function)) if own is not None else None
 
     def method_names(self, owner: ClassFacts | None) -> set[str]:
         """The methods of a class and of its bases in this file."""

@@ -182,17 +182,8 @@ class Evidence:
                 self.tensors.add(target.id)
 
     def _iterated(self, node: ast.For | ast.comprehension, open_: Container[str]) -> None:
-        """`for row in rows`, also below `enumerate` and `zip`, and what they show of `rows`."""
-        target, iterated = node.target, node.iter
-        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "enumerate":
-            if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and iterated.args):
-                return
-            target, iterated = target.elts[1], iterated.args[0]
-        pairs = [(target, iterated)]
-        if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "zip":
-            if isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
-                pairs = list(zip(target.elts, iterated.args, strict=True))
-        for part, source in pairs:
+        """`for row in rows`, and what it shows of `rows`."""
+        for part, source in loop_pairs(node):
             if isinstance(part, ast.Name) and isinstance(source, ast.Name) and source.id in open_:
                 if part.id in self.used_as_tensors:
                     self.containers.add(source.id)
@@ -218,7 +209,8 @@ class Evidence:
             return
         if not isinstance(function, ast.Attribute):
             return
-        if isinstance(function.value, (ast.Name, ast.Subscript)) and shows_tensor(function.attr, call):
+        part = isinstance(function.value, ast.Subscript) and function.attr == "unique"  # `x[:, 0].unique()`: no array
+        if part or (isinstance(function.value, (ast.Name, ast.Subscript)) and shows_tensor(function.attr, call)):
             self._used(tensor_root(function.value), open_)
         if function.attr in ("to", "cuda") and isinstance(function.value, ast.Subscript):
             taken, where = function.value, [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
@@ -279,6 +271,19 @@ class Evidence:
                 self._used(used, open_)
             elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
                 self.containers.add(first.value.id)
+
+
+def loop_pairs(node: ast.For | ast.comprehension) -> list[tuple[ast.expr, ast.expr]]:
+    """What a loop binds, and what it takes that from: `row` and `rows`, also below `enumerate` and `zip`."""
+    target, iterated = node.target, node.iter
+    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "enumerate":
+        if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and iterated.args):
+            return []
+        target, iterated = target.elts[1], iterated.args[0]
+    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "zip":
+        if isinstance(target, ast.Tuple) and len(target.elts) == len(iterated.args):
+            return list(zip(target.elts, iterated.args, strict=True))
+    return [(target, iterated)]
 
 
 def fits_others(call: ast.Call) -> bool:
