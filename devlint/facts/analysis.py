@@ -14,6 +14,7 @@ from devlint.facts.events import NO_GUARDS, DeviceLiteral, Event, Guards, Regist
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import grown_lists, shared_modules, unregistered_leaves
 from devlint.facts.idioms.given_modules import given_modules
+from devlint.facts.idioms.given_parameters import is_given_parameter
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.machine import OutOfBudget, SourceLike, State
@@ -408,7 +409,7 @@ def _registers(flow: Flow) -> None:
         for name, entry in found:
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
-            if is_given_to_base(flow, class_, name):
+            if is_given_to_base(flow, class_, name) or is_given_parameter(flow, class_, entry.value_node):
                 continue
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):
                 continue

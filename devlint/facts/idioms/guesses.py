@@ -143,14 +143,14 @@ def settle(record: Function, values: list[Value]) -> None:
 
 def part(value: Value, name: str | None = None) -> Value:
     """An attribute or an element of a guess: a guess as well, except what is never a tensor. Else nothing."""
-    if not is_guess(value) or name in _NO_TENSORS or is_number_name(name or ""):
+    if not is_guess(value) or name in _NO_TENSORS or is_plain_name(name or ""):
         return NOTHING
     return value
 
 
-def is_number_name(name: str) -> bool:
-    """Whether an attribute says how many, or whether: `graph.num_nodes`, `batch.is_sorted`."""
-    return name.startswith(("num_", "is_", "has_"))
+def is_plain_name(name: str) -> bool:
+    """Whether an attribute says how many, whether, or what it is called: `graph.num_nodes`, `batch.is_sorted`, `data.names`."""
+    return name.startswith(("num_", "is_", "has_")) or name.endswith(("name", "names"))
 
 
 def tensor(value: Value) -> Value:

@@ -109,7 +109,7 @@ class Attributes(Calls):
         if base.kind == "tensors":
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
-            if guesses.is_number_name(name):
+            if guesses.is_plain_name(name):
                 return NOTHING
             return base if base.device else NOTHING
         return NOTHING

@@ -18,6 +18,7 @@ from devlint.facts.project.exports import MOVE
 from devlint.facts.text.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute, last_name
+from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.taken_apart import is_taken_apart
 from devlint.facts.values import (
     CPU,
@@ -266,13 +267,15 @@ class Registration(Expressions):
             self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
 
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
-        """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all, also by way of a variable."""
+        """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all, also by way of a variable or of a list
+        that a loop over it fills."""
         if not isinstance(source, ast.Call) or not owner.unregistered:
             return
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         assigns = [a for a in own.assigns if isinstance(a, ast.Assign)] if own is not None else []
         names = {n.id for n in walk(source) if isinstance(n, ast.Name)}
         said = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id in names for t in a.targets)]
+        said += filled_from(own, names) if own is not None else []
         for child in (n for part in (source, *said) for n in walk(part)):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
                 entry = owner.unregistered.get(child.attr)
@@ -414,3 +417,18 @@ def holds(value: Value) -> What | None:
     if kinds == {"tensors"}:
         return "tensors"
     return None
+
+
+def filled_from(own: FunctionScan, names: set[str]) -> list[ast.expr]:
+    """What is appended to lists of some names, and what the loops take it from: `for x in self.y: found.append(x)`."""
+    calls = [
+        call
+        for call in own.calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend", "insert")
+    ]
+    given = [a for call in calls if last_name(call.func.value) in names for a in call.args]  # type: ignore[attr-defined]
+    found = {n.id for part in given for n in walk(part) if isinstance(n, ast.Name)}
+    loops = (each for each in own.assigns if not isinstance(each, ast.Assign))
+    return given + [
+        loop.iter for loop in loops if not found.isdisjoint(n.id for n in walk(loop.target) if isinstance(n, ast.Name))
+    ]
