@@ -23,7 +23,8 @@ LABELS = Path(__file__).with_name("labelled_fixes.json")
 def text_of(clones: Path, label: dict[str, Any]) -> bytes | None:
     """The labelled version of a file; None where the clone or the commit is not there."""
     folder = clones / label["repo"].replace("/", "+")
-    for candidate in (folder, folder / ".git", *(folder.iterdir() if folder.is_dir() else ())):
+    inside = [folder, *(folder.iterdir() if folder.is_dir() else ())]
+    for candidate in (part for each in inside for part in (each, each / ".git")):
         if (candidate / "objects").is_dir():
             command = ["git", "--git-dir", str(candidate), "show", f"{label['commit']}:{label['path']}"]
             shown = subprocess.run(command, capture_output=True, check=False)
