@@ -70,7 +70,10 @@ def _key(machine: Machine, path: str) -> tuple[str, str] | None:
 def _appends(machine: Machine, around: ast.AST, root: str, name: str) -> set[object] | None:
     """The calls that append to `root.name` in a scope; None where it may hold anything else."""
     found: set[object] = set()
+    others, grown_names = set(), set()  # second names of it, and names of lists that grow
     for node in walk(around):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS:
+            grown_names.add(last_name(node.func.value) if isinstance(node.func.value, ast.Name) else "")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
             if node.func.attr == "append" and _root(node.func.value) == root:
                 found.add(machine.span(node))
@@ -81,9 +84,13 @@ def _appends(machine: Machine, around: ast.AST, root: str, name: str) -> set[obj
         elif isinstance(node, ast.Assign) and any(_is(target, name) for target in node.targets):
             if not isinstance(node.value, ast.List) or node.value.elts:
                 return None
+        elif isinstance(node, ast.Assign) and _is(node.value, name):
+            others |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
             return None
-    return found
+        elif isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Store):
+            return None  # an item may be elsewhere afterwards
+    return found if others.isdisjoint(grown_names) else None
 
 
 def _kept_on_host(machine: Machine, path: str) -> list[Value]:

@@ -40,6 +40,7 @@ _DEPTH = 3
 
 
 def early_copies(o: Outline) -> Iterator[Meet]:
+    """The operations that bring a model and a copy of its state together that an object made before the model moved."""
     flow = o.flow
     if SET_BY_NAME.search(flow.source.text) is not None:
         return

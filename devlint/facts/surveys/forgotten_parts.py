@@ -57,6 +57,7 @@ _DEPTH = 3
 
 
 def forgotten_parts(o: Outline) -> Iterator[Meet]:
+    """The calls of layers with what `to` moves and what it forgets."""
     if not o.flow.assume:
         return
     for class_ in list(o.flow.classes.values()):

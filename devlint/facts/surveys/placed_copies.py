@@ -33,6 +33,7 @@ _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def placed_copies(o: Outline) -> Iterator[Meet]:
+    """The operations on a copy that is on a device of its own and on the model's tensors."""
     if not o.flow.assume:
         return
     for class_ in o.flow.classes.values():

@@ -33,6 +33,7 @@ _CHOICES = frozenset({"max", "min"})
 
 
 def restored_scores(o: Outline) -> Iterator[Meet]:
+    """The entries of checkpoints that are such scores."""
     text = o.flow.source.text
     if o.test or not o.flow.assume or "torch.save" not in text or not any(word in text for word in _PROCESSES):
         return
