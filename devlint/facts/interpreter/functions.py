@@ -11,12 +11,13 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
 from devlint.facts.interpreter.summaries import DEPTH
+from devlint.facts.project.exports import MOVE
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.defined import Function
 from devlint.facts.text.read_only import only_reads
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import positional_names
-from devlint.facts.values import COMPUTED, CPU, NOTHING, Value
+from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Value
 
 #: Names of helpers that move what is in a container, where their result is dropped.
 _MOVES_IN_PLACE = re.compile(r"(?:^|_)(?:cuda|gpu|(?:to|move)_(?:\w+_)?(?:device|cuda|gpu))(?:_|$)", re.IGNORECASE)
@@ -49,6 +50,7 @@ class Functions(OwnMethods):
             if (callee.type_name or "").split("@", 1)[0] in self.redefined:
                 return NOTHING  # which of them there is when this runs is not known
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
+            self.give_modules(self.functions[callee.type_name], arguments)
             self.give_containers(self.functions[callee.type_name], node, arguments)
             keywords = {k: v for k, (_, v) in arguments.keywords.items()}
             ordering.note_helper(self, node, self.functions[callee.type_name].node, arguments, own=False)
@@ -89,15 +91,29 @@ class Functions(OwnMethods):
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
 
+    def give_modules(self, function: Function, arguments: Arguments) -> None:
+        """The modules in containers, and those that `*modules` takes, may be anywhere after a function that moves something."""
+        if MOVE.search(self.text(function.node)) is None:
+            return
+        inside = [part for _, value in arguments.every() for part in parts(value)]
+        if function.node.args.vararg is not None:
+            inside += arguments.values[len(positional_names(function.node.args)) :]
+        for value in inside:
+            if value.kind == "module" and value.ident is not None:
+                self.move_in_place(None, replace(value, device=UNKNOWN))
+
     def give_containers(self, function: Function, node: ast.Call, arguments: Arguments) -> None:
         """The lists and dicts that a function of the file gets may be others afterwards, but for those it only reads."""
         names = {id(argument): name for name, argument in self.argument_nodes(function, node, False)}
         for argument, given in arguments.every():
             if given.kind not in ("list", "dict"):
                 continue
-            parts = given.elements.values() if isinstance(given.elements, dict) else given.elements or ()
             name = names.get(id(argument))
-            if name is None or any(part.kind not in _FIXED for part in parts) or not self.is_only_read(function, name):
+            if (
+                name is None
+                or any(part.kind not in _FIXED for part in parts(given))
+                or not self.is_only_read(function, name)
+            ):
                 self.give(argument, given)
 
     def is_only_read(self, function: Function, name: str) -> bool:
@@ -166,3 +182,8 @@ class Functions(OwnMethods):
                 return None
             results.append(made)
         return Value("list", type_name=None if several else "comprehension", elements=tuple(results))
+
+
+def parts(value: Value) -> tuple[Value, ...]:
+    """What is known to be in a container."""
+    return tuple(value.elements.values()) if isinstance(value.elements, dict) else value.elements or ()
