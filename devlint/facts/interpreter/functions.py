@@ -93,21 +93,21 @@ class Functions(OwnMethods):
 
     def give_modules(self, function: Function, arguments: Arguments) -> None:
         """The modules in containers, and those that `*modules` takes, may be anywhere after a function that moves something."""
-        if MOVE.search(self.text(function.node)) is None:
-            return
-        inside = [part for _, value in arguments.every() for part in parts(value)]
+        inside = [part for _, value in arguments.every() if value.elements for part in parts(value)]
         if function.node.args.vararg is not None:
             inside += arguments.values[len(positional_names(function.node.args)) :]
-        for value in inside:
-            if value.kind == "module" and value.ident is not None:
-                self.move_in_place(None, replace(value, device=UNKNOWN))
+        modules = [value for value in inside if value.kind == "module" and value.ident is not None]
+        if modules and MOVE.search(self.text(function.node)) is not None:
+            for module in modules:
+                self.move_in_place(None, replace(module, device=UNKNOWN))
 
     def give_containers(self, function: Function, node: ast.Call, arguments: Arguments) -> None:
         """The lists and dicts that a function of the file gets may be others afterwards, but for those it only reads."""
+        containers = [(argument, given) for argument, given in arguments.every() if given.kind in ("list", "dict")]
+        if not containers:
+            return
         names = {id(argument): name for name, argument in self.argument_nodes(function, node, False)}
-        for argument, given in arguments.every():
-            if given.kind not in ("list", "dict"):
-                continue
+        for argument, given in containers:
             name = names.get(id(argument))
             if (
                 name is None

@@ -62,6 +62,18 @@ def touches_early(tree: ast.Module, flow: Flow, text: str) -> bool:
     return "VISIBLE_DEVICES" in text or (any(word in text for word in _ASKS) and any(map(computes_early, tree.body)))
 
 
+def copies_and_moves(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """Whether a file with classes copies something, and moves something."""
+    copies = any(word in text for word in ("deepcopy(", "clone()", "_like("))
+    return copies and (".to(" in text or ".cuda(" in text) and bool(flow.classes)
+
+
+def loads_in_processes(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """Whether a file of several processes saves checkpoints and loads them."""
+    parallel = "DistributedDataParallel" in text or "init_process_group" in text
+    return parallel and "save(" in text and "load(" in text
+
+
 def computes_early(node: ast.stmt) -> bool:
     simple = (ast.Constant, ast.Name, ast.UnaryOp, ast.Attribute)
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -103,12 +115,12 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (hidden_cards, words("VISIBLE_DEVICES")),
     (ignored_devices, any_ignored),
     (lost_leaves, words("requires_grad")),
-    (early_copies, words("clone()", "deepcopy(", "_like(")),
+    (early_copies, copies_and_moves),
     (forgotten_parts, words("def to(self")),
-    (placed_copies, words("deepcopy(")),
+    (placed_copies, copies_and_moves),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
-    (restored_scores, words("DistributedDataParallel", "init_process_group")),
+    (restored_scores, loads_in_processes),
     (required, words("is_available")),
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
     (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
