@@ -96,7 +96,7 @@ class Facts:
         """Whether the text reads what is at a path by a key or takes it apart: `batch["images"]` and `for box in boxes` are
         tensors, `batch` and `boxes` may have no device.
         """
-        return f'{path}["' in self.text or f"{path}['" in self.text or _is_taken_apart(self.text, path)
+        return f'{path}["' in self.text or f"{path}['" in self.text or _is_looped_over(self.text, path)
 
     def bound_at(self, scope: Scope, at: Span) -> Scope:
         """What of a scope is surely bound when `at` runs first: not what a loop's body binds further down."""
@@ -106,7 +106,7 @@ class Facts:
 
 
 @lru_cache(maxsize=32)
-def _is_taken_apart(text: str, path: str) -> bool:
+def _is_looped_over(text: str, path: str) -> bool:
     """Whether a text loops over what is at a path: `for x in path`, `zip(a, path)`."""
     name = rf"(?<![\w.]){re.escape(path)}(?![\w.(\[])"
     return re.search(rf"\bfor\b[^\n]*\bin {name}|\b(?:enumerate|zip|map|reversed)\([^\n]*{name}", text) is not None

@@ -212,6 +212,11 @@ class Value:
         memory, or that an unknown function computes where its arguments are."""
         return is_assumed(self.device) or self.type_name in (BATCH, GUESS)
 
+    @property
+    def parts(self) -> tuple[Value, ...]:
+        """What is known to be in a container."""
+        return tuple(self.elements.values()) if isinstance(self.elements, dict) else self.elements or ()
+
     def with_device(self, device: Device, *because: Origin) -> Value:
         return replace(self, device=device, because=because or self.because)
 

@@ -75,12 +75,11 @@ def given(own: FunctionScan) -> dict[str, tuple[ast.expr, ...]]:
     `layer = self.net.layers[0]` and `head = layer.heads[i]`.
     """
     names: dict[str, tuple[ast.expr, ...]] = dict.fromkeys(parameter_names(own.node), ())
-    for loop in own.assigns:
-        if isinstance(loop, (ast.For, ast.comprehension)):
-            *_, root = chain(loop.iter)
-            roots = {n.id for n in walk(root) if isinstance(n, ast.Name)}
-            if roots & names.keys():
-                names |= {n.id: () for n in walk(loop.target) if isinstance(n, ast.Name)}
+    for loop in own.loops:
+        *_, root = chain(loop.iter)
+        roots = {n.id for n in walk(root) if isinstance(n, ast.Name)}
+        if roots & names.keys():
+            names |= {n.id: () for n in walk(loop.target) if isinstance(n, ast.Name)}
     for node in sorted((a for a in own.assigns if isinstance(a, ast.Assign)), key=lambda a: a.lineno):
         target = node.targets[0]
         *parts, root = chain(node.value)

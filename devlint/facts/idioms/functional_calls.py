@@ -62,6 +62,5 @@ def places_of(parameters: tuple[ast.expr, Value] | None) -> set[frozenset[object
     """Where the parameters are that are given, as far as it is known."""
     if parameters is None:
         return set()
-    elements = parameters[1].elements
-    values = elements.values() if isinstance(elements, dict) else elements or ()
-    return {part.device for part in (parameters[1], *values) if part.is_tensor and part.device}
+    given = parameters[1]
+    return {part.device for part in (given, *given.parts) if part.is_tensor and part.device}

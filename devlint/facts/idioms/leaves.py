@@ -63,6 +63,5 @@ def note_optimizer(machine: Machine, node: ast.Call, given: Value) -> None:
 def parts(value: Value) -> Iterator[Value]:
     """A value and what is in it."""
     yield value
-    elements = value.elements
-    for part in elements.values() if isinstance(elements, dict) else elements or ():
+    for part in value.parts:
         yield from parts(part)

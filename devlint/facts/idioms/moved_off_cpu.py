@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guards
+from devlint.facts.text.nodes import walk
 from devlint.facts.values import CPU, Symbol, Value
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def is_bound_after(machine: Machine, name: str, node: ast.Assign) -> bool:
         for assigned in own.assigns
         if assigned is not node and isinstance(assigned, ast.Assign) and assigned.lineno >= node.lineno
         for each in assigned.targets
-        for target in ast.walk(each)
+        for target in walk(each)
     )
 
 

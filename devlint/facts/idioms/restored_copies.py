@@ -66,14 +66,8 @@ def keeps_copies(class_: ClassFacts, name: str) -> bool:
                 return True
             if isinstance(node, ast.Assign) and any(is_own_attribute(target, name) for target in node.targets):
                 made = node.value
-                part = (
-                    made.elt
-                    if isinstance(made, ast.ListComp)
-                    else made.value
-                    if isinstance(made, ast.DictComp)
-                    else None
-                )
-                if isinstance(made, (ast.ListComp, ast.DictComp)) and part is not None and len(made.generators) == 1:
+                if isinstance(made, (ast.ListComp, ast.DictComp)) and len(made.generators) == 1:
+                    part = made.elt if isinstance(made, ast.ListComp) else made.value
                     (generator,) = made.generators
                     if is_over_parameters(generator.iter) and is_copy(part, generator.target):
                         return True

@@ -19,19 +19,17 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.values import CPU, HOME, Place, Value, may_be_accelerator
+from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
 from devlint.model import Span
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
 
-_CPU_PLACE = Place("cpu")
-
 
 def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Operand]) -> None:
     """A module is called that was elsewhere before the loop and is on the CPU in some of its turns."""
     value, path = module.value, machine.path(node.func)
-    if path is None or not value.moved or value.device == CPU or _CPU_PLACE not in value.device:
+    if path is None or not value.moved or value.device == CPU or not value.device >= CPU:
         return
     before = (state.env.get(path) for state in machine.at_entry)
     if not any(known is not None and known.moved and is_elsewhere(known) for known in before):
@@ -49,17 +47,15 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
 
 def is_elsewhere(value: Value) -> bool:
     """Whether a value was put somewhere, and not on the CPU."""
-    return may_be_accelerator(value.device) and _CPU_PLACE not in value.device and value.device != HOME
+    return may_be_accelerator(value.device) and not value.device >= CPU and value.device != HOME
 
 
 def may_be_moved_again(machine: ModuleCalls, call: ast.Call, module: ast.expr, moved: Span) -> bool:
     """Whether the innermost loop around a call may bring the module back, or does not come to the call after the move."""
     around = machine.function.node if machine.function is not None else machine.scan.tree
-    loops = (
-        [n for n in walk(around) if isinstance(n, (ast.For, ast.While)) and holds(n, call)]
-        if around is not None
-        else []
-    )
+    if around is None:
+        return False
+    loops = [n for n in walk(around) if isinstance(n, (ast.For, ast.While)) and holds(n, call)]
     name = ast.unparse(module)
     for loop in loops:
         for node in walk(loop):

@@ -93,7 +93,7 @@ class Functions(OwnMethods):
 
     def give_modules(self, function: Function, arguments: Arguments) -> None:
         """The modules in containers, and those that `*modules` takes, may be anywhere after a function that moves something."""
-        inside = [part for _, value in arguments.every() if value.elements for part in parts(value)]
+        inside = [part for _, value in arguments.every() if value.elements for part in value.parts]
         if function.node.args.vararg is not None:
             inside += arguments.values[len(positional_names(function.node.args)) :]
         modules = [value for value in inside if value.kind == "module" and value.ident is not None]
@@ -111,7 +111,7 @@ class Functions(OwnMethods):
             name = names.get(id(argument))
             if (
                 name is None
-                or any(part.kind not in _FIXED for part in parts(given))
+                or any(part.kind not in _FIXED for part in given.parts)
                 or not self.is_only_read(function, name)
             ):
                 self.give(argument, given)
@@ -182,8 +182,3 @@ class Functions(OwnMethods):
                 return None
             results.append(made)
         return Value("list", type_name=None if several else "comprehension", elements=tuple(results))
-
-
-def parts(value: Value) -> tuple[Value, ...]:
-    """What is known to be in a container."""
-    return tuple(value.elements.values()) if isinstance(value.elements, dict) else value.elements or ()

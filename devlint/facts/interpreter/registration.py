@@ -397,8 +397,7 @@ def is_argument(value: Value) -> bool:
 
 def contents(value: Value) -> list[Value]:
     """The known elements of a container, those of lists in it too."""
-    elements = value.elements.values() if isinstance(value.elements, dict) else value.elements or ()
-    return [part for e in elements for part in (contents(e) if e.kind in ("list", "tuple") else [e])]
+    return [part for e in value.parts for part in (contents(e) if e.kind in ("list", "tuple") else [e])]
 
 
 def holds(value: Value) -> What | None:
@@ -428,7 +427,8 @@ def filled_from(own: FunctionScan, names: set[str]) -> list[ast.expr]:
     ]
     given = [a for call in calls if last_name(call.func.value) in names for a in call.args]  # type: ignore[attr-defined]
     found = {n.id for part in given for n in walk(part) if isinstance(n, ast.Name)}
-    loops = (each for each in own.assigns if not isinstance(each, ast.Assign))
     return given + [
-        loop.iter for loop in loops if not found.isdisjoint(n.id for n in walk(loop.target) if isinstance(n, ast.Name))
+        loop.iter
+        for loop in own.loops
+        if not found.isdisjoint(n.id for n in walk(loop.target) if isinstance(n, ast.Name))
     ]

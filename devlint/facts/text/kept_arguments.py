@@ -12,7 +12,7 @@ class Detections:
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.parameters import Evidence, loop_pairs
@@ -38,7 +38,7 @@ def kept_sequences(
         if own is None:
             continue
         scan, evidence = own
-        for part, source in (pair for node in loops(scan) for pair in loop_pairs(node)):
+        for part, source in (pair for node in scan.loops for pair in loop_pairs(node)):
             if isinstance(source, ast.Attribute) and is_self_attribute(source) and source.attr in kept:
                 if isinstance(part, ast.Name) and part.id in evidence.used_as_tensors:
                     found.add(kept[source.attr])
@@ -56,7 +56,3 @@ def kept_by(init: FunctionScan) -> dict[str, str]:
                 bound.setdefault(target.attr, []).append(assign.value)
     every = [(name, values[0]) for name, values in bound.items() if len(values) == 1]
     return {name: value.id for name, value in every if isinstance(value, ast.Name) and init.bound.get(value.id, 0) == 0}
-
-
-def loops(scan: FunctionScan) -> Iterator[ast.For | ast.comprehension]:
-    return (node for node in scan.assigns if not isinstance(node, ast.Assign))

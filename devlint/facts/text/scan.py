@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +37,11 @@ class FunctionScan:
     bound: dict[str, int] = field(default_factory=dict)
     nonlocals: set[str] = field(default_factory=set)
     assigns: list[ast.Assign | ast.For | ast.comprehension] = field(default_factory=list)
+
+    @property
+    def loops(self) -> Iterator[ast.For | ast.comprehension]:
+        """Its own `for` loops and comprehensions."""
+        return (each for each in self.assigns if not isinstance(each, ast.Assign))
 
 
 class Site(NamedTuple):
