@@ -497,7 +497,8 @@ def set_on_objects(flow: Flow) -> dict[str, set[str]]:
     `z` of `func` for `self.func.z = z`; not what a class sets on `self`.
     """
     found: dict[str, set[str]] = {}
-    for node in statements(flow.scan.tree) if flow.scan.tree is not None else ():
+    anywhere = any(not is_self_attribute(each) for each in flow.scan.stores)
+    for node in statements(flow.scan.tree) if flow.scan.tree is not None and anywhere else ():
         if not isinstance(node, ast.Assign) or makes_tensor(node.value, flow.imports.names):
             continue
         for target in node.targets:

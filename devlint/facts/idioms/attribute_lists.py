@@ -96,7 +96,13 @@ def _appends(machine: Machine, around: ast.AST, root: str, name: str) -> set[obj
 def _kept_on_host(machine: Machine, path: str) -> list[Value]:
     """What `self.name` holds where the class brings to the CPU all that it puts in; nothing where it may hold anything else."""
     root, _, name = path.partition(".")
-    if root != "self" or machine.owner is None or machine.host or machine.owner.abroad:
+    if (
+        root != "self"
+        or machine.owner is None
+        or machine.host
+        or machine.owner.abroad
+        or "cpu" not in machine.scan.calls
+    ):
         return []
     key = (machine.owner.name, name)
     if key not in machine.host_lists:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.text.classes import ClassFacts, Container, Unregistered
+from devlint.facts.text.classes import ClassFacts, Container, Kept, Unregistered
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute
 from devlint.facts.values import Value
@@ -56,13 +56,23 @@ def is_part(flow: Flow, class_: ClassFacts, node: ast.expr) -> bool:
     if not isinstance(node, ast.Attribute) or not is_own_attribute(node, node.attr) or not class_.is_module:
         return False
     init = class_.methods.get("__init__")
-    made = [
-        (method, each.value)
-        for method in class_.methods.values()
-        for each in statements(method)
-        if isinstance(each, ast.Assign) and any(is_own_attribute(target, node.attr) for target in each.targets)
-    ]
+    if id(class_) not in flow.kept:
+        flow.kept[id(class_)] = kept(class_)
+    made = flow.kept[id(class_)].get(node.attr, ())
     return bool(made) and all(method is init and is_network(flow, value) for method, value in made)
+
+
+def kept(class_: ClassFacts) -> Kept:
+    """What the methods of a class assign to the attributes of `self`, by attribute, each with the method."""
+    found: Kept = {}
+    for method in class_.methods.values():
+        for each in statements(method):
+            if not isinstance(each, ast.Assign):
+                continue
+            for target in each.targets:
+                if isinstance(target, ast.Attribute) and is_own_attribute(target, target.attr):
+                    found.setdefault(target.attr, []).append((method, each.value))
+    return found
 
 
 def called(node: ast.AST) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from devlint.facts.idioms.turns import Turn
     from devlint.facts.result import Facts
     from devlint.facts.text.callers import Callers
-    from devlint.facts.text.classes import ClassFacts
+    from devlint.facts.text.classes import ClassFacts, Kept
     from devlint.facts.text.parameters import Evidence
 
 
@@ -207,9 +207,9 @@ class Machine:
         self.local_parts: dict[tuple[int, str], list[Value]] = {}  # what local lists grow by, see `grown_lists`
         # what lists that are attributes grow by, by class and name, and the calls that were seen to append
         self.attribute_parts: dict[tuple[str, str], dict[Span, Value]] = {}
-        self.host_lists: dict[
-            tuple[str, str], list[Value]
-        ] = {}  # what lists that are kept on the CPU hold, in the same way
+        # what lists that are kept on the CPU hold, in the same way
+        self.host_lists: dict[tuple[str, str], list[Value]] = {}
+        self.kept: dict[int, Kept] = {}  # what the methods of classes keep, by the identity of the class
         self.restored: dict[Span, Entry] = {}  # attributes that come back from a checkpoint, by the place of the entry
         self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
         self.no_movers: set[tuple[int, str]] = (

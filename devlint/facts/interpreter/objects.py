@@ -205,13 +205,8 @@ class Objects(Entry):
     def set_from_outside(self) -> set[str]:
         """The attributes that some code of the file sets on other objects than `self`."""
         if self._set_outside is None:
-            nodes = walk(self.scan.tree) if self.scan.tree is not None else ()
             self._set_outside = {
-                n.attr
-                for n in nodes
-                if isinstance(n, ast.Attribute)
-                and isinstance(n.ctx, ast.Store)
-                and not (isinstance(n.value, ast.Name) and n.value.id == "self")
+                n.attr for n in self.scan.stores if not (isinstance(n.value, ast.Name) and n.value.id == "self")
             }
         return self._set_outside
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.signatures import parameter_names
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ class Bindings(NamedTuple):
 
 
 def read_bindings(scan: Scan) -> Bindings:
-    """The bindings of a file, in one walk over it."""
+    """The bindings of a file."""
     found = Bindings({}, set(), set())
-    for node in walk(scan.tree) if scan.tree is not None else ():
+    for node in statements(scan.tree) if scan.tree is not None else ():
         if isinstance(node, ast.Assign):
             for name in {target.id for target in node.targets if isinstance(target, ast.Name)}:
                 found.given.setdefault(name, []).append(node.value)
-        elif isinstance(node, ast.Compare):
-            found.compared.update(part.id for part in walk(node) if isinstance(part, ast.Name))
+    for compared in scan.compares:
+        found.compared.update(part.id for part in walk(compared) if isinstance(part, ast.Name))
     for each in scan.functions.values():
         found.in_functions.update(each.bound, parameter_names(each.node))
     return found

@@ -36,6 +36,10 @@ class Unregistered:
     wrapped: bool = False  # handed to a ModuleList, a Sequential, `add_module` or the like: registered after all
 
 
+#: What methods assign to attributes of `self`: by attribute, the methods and the values.
+Kept = dict[str, list[tuple[ast.AST, ast.expr]]]
+
+
 @dataclass(slots=True, eq=False)
 class ClassFacts:
     """One class of the file.

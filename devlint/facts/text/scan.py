@@ -14,8 +14,11 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 #: What is noted of a file, besides names, attributes and calls.
 _NOTED = frozenset(
-    {ast.Subscript, ast.Assign, ast.For, ast.comprehension, ast.Global, ast.Nonlocal, ast.ClassDef, *_FUNCTIONS}
-)
+    {
+        ast.Subscript, ast.Assign, ast.For, ast.comprehension, ast.Compare, ast.Global, ast.Nonlocal, ast.ClassDef,
+        *_FUNCTIONS,
+    }
+)  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -62,8 +65,17 @@ class Scan:
     calls: dict[str, list[Site]] = field(default_factory=dict)  # every call, by the last name of what is called
     handed: set[str] = field(default_factory=set)  # names, and last names of attributes, that are read and not called
     uncalled: set[str] = field(default_factory=set)  # last names of attributes that are read or bound, and not called
+    compares: list[ast.Compare] = field(default_factory=list)  # every comparison, in no order
+    module: FunctionScan | None = None  # what is at module level and in class bodies, and in no function
     size: int = 0
     tree: ast.Module | None = None
+
+    @property
+    def stores(self) -> Iterator[ast.Attribute]:
+        """Every attribute that is bound; those of nested functions come again with each function around them."""
+        for each in (*self.functions.values(), self.module):
+            if each is not None:
+                yield from each.stores
 
     def calls_in(self, node: ast.AST | None) -> Sequence[ast.Call]:
         """The calls that a function of the file holds, nested functions included, in no order."""
@@ -141,6 +153,8 @@ def scan(tree: ast.Module) -> Scan:
                 inside.subscripts.append(node)
             elif isinstance(node, (ast.Assign, ast.For, ast.comprehension)):
                 inside.assigns.append(node)
+            elif isinstance(node, ast.Compare):
+                found.compares.append(node)
             elif isinstance(node, ast.Global):
                 found.rebound.update(node.names)
             elif isinstance(node, ast.Nonlocal):
@@ -170,5 +184,5 @@ def scan(tree: ast.Module) -> Scan:
             outer.subscripts += own.subscripts
             outer.nonlocals |= own.nonlocals
     handed |= uncalled
-    found.size = outside.size
+    found.size, found.module = outside.size, outside
     return found
