@@ -15,7 +15,7 @@ from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.ordering import OPTIMIZED
 from devlint.facts.interpreter.loops import Loops
 from devlint.facts.interpreter.machine import join_states
-from devlint.facts.text.handlers import EVERYTHING, awaits_error, caught, suppressed
+from devlint.facts.text.handlers import EVERYTHING, awaits_error, caught, stand_ins, suppressed
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, NONE, NOTHING, UNKNOWN, Value
 
@@ -118,6 +118,8 @@ class Flow(Loops):
                     id(n) for n in handler.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
                 }
             self.block(handler.body)
+            for name in stand_ins(node):
+                self.state.env.pop(name, None)
             self.guards = guards
             end = join_states(end, self.state)
         self.state = end

@@ -7,6 +7,7 @@ import re
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, restored
+from devlint.facts.idioms.kept_generators import kept_generators
 from devlint.facts.idioms.restored_copies import restored_copies
 from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
@@ -82,6 +83,9 @@ class Objects(Entry):
                     spoiled.add(child.attr)
         if kept:
             spoiled |= kept & self.set_from_outside()
+        generators = kept_generators(class_, spoiled)
+        if generators:
+            spoiled -= generators - self.set_from_outside()
         if not class_.is_module:
             spoiled -= self.always_made_here(class_, spoiled)
             spoiled -= self.moved_with_object(class_, spoiled)

@@ -16,9 +16,9 @@ from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import given, is_private
+from devlint.facts.text.references import given, is_private, last_name
 from devlint.facts.text.scan import Site
-from devlint.facts.text.signatures import default_of, parameter_of
+from devlint.facts.text.signatures import default_of, parameter_names, parameter_of
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
@@ -35,12 +35,37 @@ _OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand",
 
 def is_no_alternative(sites: CallSites, event: Meet) -> bool:
     """Whether the paths of a function that give tensors on two devices are those of different processes or devices, or
-    one is for a placeholder of `torch.fx`."""
+    one is for a placeholder of `torch.fx`, or for a call without the argument whose device the others take."""
     function = sites.body(event.function) if event.how == "paths" else None
     if function is None:
         return False
     by_rank = any(isinstance(node, ast.If) and "rank" in ast.unparse(node.test) for node in walk(function))
-    return by_rank or any(is_under(function, event.node, word) for word in ("cpu", "is_torch_fx_proxy"))
+    if by_rank or any(is_under(function, event.node, word) for word in ("cpu", "is_torch_fx_proxy")):
+        return True
+    asked = {
+        n.value.id
+        for n in walk(function)
+        if isinstance(n, ast.Attribute) and n.attr == "device" and isinstance(n.value, ast.Name)
+    }
+    return any(is_without(function, event.node, name) for name in asked.intersection(parameter_names(function)))
+
+
+def is_without(function: ast.AST, place: ast.AST, name: str) -> bool:
+    """Whether a place in a function stands in the arm of an `if` for which a name is None."""
+    for node in walk(function):
+        if isinstance(node, (ast.If, ast.IfExp)):
+            arm = node.body if is_none(node.test, name) else node.orelse if is_none(node.test, name, ast.IsNot) else []
+            if any(holds(part, place) for part in (arm if isinstance(arm, list) else [arm])):
+                return True
+    return False
+
+
+def is_none(test: ast.expr, name: str, by: type[ast.cmpop] = ast.Is) -> bool:
+    """Whether a condition is `name is None`, or the opposite with `IsNot`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], by):
+        return False
+    other = test.comparators[0]
+    return last_name(test.left) == name and isinstance(other, ast.Constant) and other.value is None
 
 
 def is_made_for_host(sites: CallSites, event: Meet) -> bool:

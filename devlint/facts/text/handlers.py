@@ -41,6 +41,23 @@ def awaits_error(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) in _AWAITING
 
 
+def stand_ins(node: ast.Try) -> set[str]:
+    """The names that a `try` imports and that its handlers give a constant: `torch = None` where there is no torch.
+
+    What uses such a name runs where the import went well.
+    """
+    imports = [n for n in node.body if isinstance(n, (ast.Import, ast.ImportFrom))]
+    imported = {(a.asname or a.name).split(".", 1)[0] for each in imports for a in each.names}
+    bound = [
+        target
+        for handler in node.handlers
+        for n in handler.body
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)
+        for target in n.targets
+    ]
+    return imported.intersection(target.id for target in bound if isinstance(target, ast.Name))
+
+
 def takes(name: str, error: str) -> bool:
     """Whether a handler of the errors that are called `name` takes one called `error`, of Python; a name that is not
     Python's may stand for any."""
