@@ -87,7 +87,8 @@ class Facts:
                 tensors.append(path)
         if not tensors:
             owner = scope.get("self")
-            if owner is not None and owner.kind == "module" and owner.device == device:
+            held = (v for path, v in scope.items() if path.startswith("self.") and v.kind in ("parameter", "module"))
+            if owner is not None and owner.kind == "module" and owner.device == device and any(v.device for v in held):
                 return "next(self.parameters()).device"
             return None
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"

@@ -26,7 +26,7 @@ from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import parents
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import is_model_call, is_model_name
+from devlint.facts.text.signs import is_loss_name, is_model_call, is_model_name
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.moves import Moves
@@ -38,7 +38,6 @@ _INPUT = re.compile(
 )
 #: What annotations of fields may say of a class that holds tensors and constants alone.
 _FIELDS = frozenset({"torch", "Tensor", "Optional", "int", "float", "bool", "str", "typing", "None"})
-_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 #: Methods of modules, of engines around them, and of graphs of torch_geometric [torch_geometric/data/data.py, `BaseData`],
 #: and those whose result is no tensor.
 _OF_OTHERS_TOO = frozenset(
@@ -228,7 +227,7 @@ def hint(use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> str | None:
             isinstance(called, ast.Attribute) and called.attr == "generate" and is_model_name(last_name(called.value))
         ):
             return "model"
-        return "loss" if _LOSS.search(last_name(called).lower()) is not None else None
+        return "loss" if is_loss_name(last_name(called)) else None
     return None
 
 

@@ -6,7 +6,7 @@ import ast
 from typing import cast
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments, rows
+from devlint.facts.idioms import added_losses, batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments, rows
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.operations import CPU_PLACE, symbol
@@ -328,6 +328,7 @@ class Assignments(Timing):
         current = self.evaluate(target) if not isinstance(target, ast.Name) else self.name_(target)
         if current.is_tensor:
             operands = [self.operand(target, current)]
+            value = added_losses.added(node.value, value, current)
             if value.is_tensor:
                 operands.append(self.operand(node.value, value))
                 symbol_ = f"{OPERATORS.get(type(node.op), '+')}="

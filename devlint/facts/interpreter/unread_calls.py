@@ -10,7 +10,7 @@ from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.objects import Objects
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signs import is_model_name
+from devlint.facts.text.signs import is_loss_name, is_model_name
 from devlint.facts.values import (
     BATCH,
     CPU,
@@ -21,7 +21,6 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 _LENGTHS = re.compile(r"len|size")
-_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
 
 
 class UnreadCalls(Objects):
@@ -38,7 +37,7 @@ class UnreadCalls(Objects):
     def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
         """`criterion(output, target)`: a loss that is not known needs what it compares on one device all the same."""
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if len(arguments.values) < 2 or arguments.star or _LOSS.search(name.lower()) is None:
+        if len(arguments.values) < 2 or arguments.star or not is_loss_name(name):
             return
         if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
             return  # a loss over sequences: where it takes targets and lengths is its own affair
@@ -53,7 +52,7 @@ class UnreadCalls(Objects):
     def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
         """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""
         name = last_name(node.func)
-        if not is_model_name(name) or arguments.star or _LOSS.search(name.lower()) is not None:
+        if not is_model_name(name) or arguments.star or is_loss_name(name):
             return
         given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
         moved = [o for o in given if o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME]

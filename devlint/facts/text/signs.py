@@ -38,6 +38,10 @@ _DATA = frozenset(
 )  # fmt: skip
 
 
+#: The end of a name of a function or module that gives a loss.
+_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
+
+
 @lru_cache(64)
 def prepares_data(path: str) -> bool:
     """Whether a file is by its name, or one of its two nearest folders, one that reads and prepares data."""
@@ -95,6 +99,11 @@ def is_model_name(name: str) -> bool:
         and words[0] not in verbs
         and any(w.endswith(_MODELS) or w.startswith("net") for w in words)
     )
+
+
+def is_loss_name(name: str) -> bool:
+    """Whether a name reads like that of a function or module that gives a loss: `criterion`, `l1_loss`, `loss_fn`."""
+    return _LOSS.search(name.lower()) is not None
 
 
 def runs_something(body: list[ast.stmt]) -> bool:
