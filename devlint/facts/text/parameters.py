@@ -139,6 +139,8 @@ class Evidence:
                 self._used(tensor_root(base), open_)
         for name in placed & sized:
             self._used(name, open_)
+        # those whose data are replaced: `weight.data = torch.relu(weight.data)`
+        self.replaced = {s.value.id for s in own.stores if s.attr == "data" and isinstance(s.value, ast.Name)}
         for call in own.calls:
             self._call(call, open_, names, forward)
         for item in own.subscripts if forward and open_ else ():
@@ -193,6 +195,11 @@ class Evidence:
         if value.kind == "unknown" and value.type_name == GUESS and name in self.used_as_tensors:
             return replace(value, kind="tensor")
         return value
+
+    def _of_data(self, node: ast.expr | None) -> ast.expr | None:
+        """`x` for `x.data`, where the function also replaces that: what has such data is a tensor, or a parameter."""
+        taken = node.value if isinstance(node, ast.Attribute) and node.attr == "data" else None
+        return taken if isinstance(taken, ast.Name) and taken.id in self.replaced else node
 
     def _call(self, call: ast.Call, open_: set[str], names: dict[str, str], forward: bool) -> None:
         function = call.func
@@ -263,9 +270,9 @@ class Evidence:
         elif qualname in _JOINS:
             if isinstance(first, (ast.List, ast.Tuple)):
                 for joined in first.elts:
-                    self._used(tensor_root(compared(unscaled(joined))), open_)
+                    self._used(tensor_root(self._of_data(compared(unscaled(joined)))), open_)
         elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
-            first = unscaled(first)
+            first = self._of_data(unscaled(first))
             used = tensor_root(first)
             if used is not None:
                 self._used(used, open_)
