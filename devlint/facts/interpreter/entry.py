@@ -120,7 +120,9 @@ class Entry(Registration):
             elif (
                 name in evidence.tensors | evidence.containers
                 and not self.host
-                and not self.callers.is_plausible(function, name in evidence.annotated | evidence.several | evidence.replaced)
+                and not self.callers.is_plausible(
+                    function, name in evidence.annotated | evidence.several | evidence.replaced
+                )
             ):
                 self.state.env[name] = NOTHING
             elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:

@@ -11,10 +11,12 @@ from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.subscripts import Subscripts
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import asks_none
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
     NO_TENSOR,
+    NOTHING,
     TOLD,
     UNKNOWN,
     Place,
@@ -70,7 +72,8 @@ class Narrowing(Subscripts):
             kept = converted.of_choice(self, node, condition, body, orelse)
             if kept is not None:
                 return merge(kept, body if converted.is_new(body) else orelse)
-        chosen = self.choose(body, orelse, condition)
+        filled = NOTHING in (body, orelse) and fills_in(node)
+        chosen = either(body, orelse) if filled else self.choose(body, orelse, condition)
         taken = chosen.is_tensor and body.device != orelse.device and (body.moved or orelse.moved)
         if taken and self.remember(condition.key, node.test):  # `x.cuda() if use_cuda else x`
             chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
@@ -191,6 +194,14 @@ class Narrowing(Subscripts):
 
 def _only_availability(condition: conditions.Condition) -> bool:
     return condition.key.startswith("torch.") and condition.key.endswith("()")
+
+
+def fills_in(node: ast.IfExp) -> bool:
+    """Whether a choice puts something in the place of a name that is None: `x if x is not None else torch.ones(3)`."""
+    for arm, asked in ((node.body, ast.IsNot), (node.orelse, ast.Is)):
+        if isinstance(arm, ast.Name) and asks_none(node.test, arm.id, asked):
+            return True
+    return False
 
 
 def is_told_string(test: ast.expr, node: ast.expr) -> bool:

@@ -192,7 +192,8 @@ class Operators(Narrowing):
             elif isinstance(node.op, ast.And) and (value.type_name or "").endswith("is_available"):
                 result = value
             else:
-                result = either(result, value) if value.kind == "generator" else merge(result, value)
+                filled = isinstance(node.op, ast.Or) and value.kind == "tensor"  # `scale or torch.ones(3)`
+                result = either(result, value) if value.kind == "generator" or filled else merge(result, value)
             if index + 1 < len(node.values):
                 condition = conditions.read(part, self.qualify, self.asked, self.text)
                 self.guards = self.under(condition if isinstance(node.op, ast.And) else condition.negated())

@@ -108,7 +108,10 @@ class Registration(Expressions):
         if value.is_tensor or (value.kind == "distribution" and value.made):
             if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
                 origin = Origin(self.span(target), KEPT)
-                if value.zero_dim is None and not value.made and self.has_dimensions(owner, name, source):
+                dimensions = (
+                    self.is_made_whole(value, source) if value.made else self.has_dimensions(owner, name, source)
+                )
+                if value.zero_dim is None and dimensions:
                     value = replace(value, zero_dim=False)
                 kept = replace(value, attribute=owner.key(name), because=(origin, *value.because[:1]))
                 entry = Unregistered(statement, target, source, kept, "tensor", None)
@@ -203,6 +206,16 @@ class Registration(Expressions):
         parameter = source.id if isinstance(source, ast.Name) else None
         others = (method for method in owner.methods.values() if method is not init)
         return init is not None and is_taken_apart((init, *others), name, parameter)
+
+    def is_made_whole(self, value: Value, source: ast.expr) -> bool:
+        """Whether a value that may be given is else a new tensor with dimensions, as it was made: `scale or torch.ones(3)`."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        sides = sides_of(source)
+        if isinstance(source, ast.Name) and own is not None:
+            assigns = [a for a in own.assigns if isinstance(a, ast.Assign)]
+            bound = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id == source.id for t in a.targets)]
+            sides = [side for value_node in bound for side in sides_of(value_node)]
+        return all(made.zero_dim is False and any(made.node is side for side in sides) for made in value.made)
 
     def contained(self, value: Value, attribute: str | None) -> Value:
         """A plain container of an instance, as other methods see it: its tensors stay on the CPU, its modules are unknown."""
@@ -361,6 +374,13 @@ def is_below_self(node: ast.expr) -> bool:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return isinstance(node, ast.Name) and node.id == "self"
+
+
+def sides_of(node: ast.expr) -> list[ast.expr]:
+    """What an expression chooses from: `a` and `b` of `a if c else b` and of `a or b`; the expression itself else."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    return node.values if isinstance(node, ast.BoolOp) else [node]
 
 
 def written_out(node: ast.expr) -> list[ast.expr]:

@@ -16,7 +16,7 @@ from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import given, is_private, last_name
+from devlint.facts.text.references import asks_none, given, is_private
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import default_of, parameter_names, parameter_of
 
@@ -54,18 +54,11 @@ def is_without(function: ast.AST, place: ast.AST, name: str) -> bool:
     """Whether a place in a function stands in the arm of an `if` for which a name is None."""
     for node in walk(function):
         if isinstance(node, (ast.If, ast.IfExp)):
-            arm = node.body if is_none(node.test, name) else node.orelse if is_none(node.test, name, ast.IsNot) else []
+            without, given_one = asks_none(node.test, name), asks_none(node.test, name, ast.IsNot)
+            arm = node.body if without else node.orelse if given_one else []
             if any(holds(part, place) for part in (arm if isinstance(arm, list) else [arm])):
                 return True
     return False
-
-
-def is_none(test: ast.expr, name: str, by: type[ast.cmpop] = ast.Is) -> bool:
-    """Whether a condition is `name is None`, or the opposite with `IsNot`."""
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], by):
-        return False
-    other = test.comparators[0]
-    return last_name(test.left) == name and isinstance(other, ast.Constant) and other.value is None
 
 
 def is_made_for_host(sites: CallSites, event: Meet) -> bool:

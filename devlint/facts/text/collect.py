@@ -117,6 +117,8 @@ _PREPARES = frozenset(
 )  # fmt: skip
 
 
+#: Packages whose metrics are modules [torchmetrics/metric.py].
+_METRICS = ("torchmetrics.", "pytorch_lightning.metrics.")
 #: Packages with modules of their own.
 _OTHER_FRAMEWORKS = frozenset(
     {"mlx", "flax", "haiku", "keras", "tensorflow", "paddle", "mindspore", "mxnet", "tinygrad", "equinox"}
@@ -142,6 +144,8 @@ def _family(
         known = knowledge.cls(base)
         if known is not None and known.family != "object":
             return known.family
+        if base.startswith(_METRICS) and ".functional." not in base:
+            return "Module"
     last = [b.rsplit(".", 1)[-1] for b in bases]
     if any(name.endswith(("Dataset", "Datasets")) for name in last):
         return "Dataset"

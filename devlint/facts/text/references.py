@@ -71,3 +71,16 @@ def with_aliases(tree: ast.AST, names: set[str]) -> set[str]:
 def last_name(node: ast.expr) -> str:
     """The name that an expression reads as in the end: `net` of `self.net`; empty for what is no name."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def asks_none(test: ast.expr, name: str, by: type[ast.cmpop] = ast.Is) -> bool:
+    """Whether a condition is `name is None`, or the opposite with `IsNot`."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], by):
+        return False
+    other = test.comparators[0]
+    return isinstance(test.left, ast.Name) and test.left.id == name and is_nothing(other)
+
+
+def is_nothing(node: ast.expr) -> bool:
+    """Whether an expression is `None`."""
+    return isinstance(node, ast.Constant) and node.value is None
