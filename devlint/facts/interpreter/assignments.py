@@ -9,6 +9,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import added_losses, batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments, rows
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
+from devlint.facts.idioms.tables import dimensions
 from devlint.facts.interpreter.operations import CPU_PLACE, symbol
 from devlint.facts.interpreter.operators import OPERATORS
 from devlint.facts.interpreter.subscripts import is_index
@@ -377,16 +378,6 @@ def of_pair(source: ast.expr | None, target: ast.Tuple | ast.List, index: int) -
     if isinstance(target.elts[index], ast.Name):
         return part if isinstance(part, ast.Attribute) else None
     return part if is_self_attribute(target.elts[index]) and isinstance(part, (ast.List, ast.Dict)) else None
-
-
-def dimensions(value: Value) -> int:
-    """How many sizes the call that made a tensor names; 0 where that is not known."""
-    if len(value.made) != 1 or value.made[0].function not in ("torch.zeros", "torch.ones", "torch.empty"):
-        return 0
-    sizes = value.made[0].node.args
-    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = sizes[0].elts
-    return 0 if any(isinstance(size, ast.Starred) for size in sizes) else len(sizes)
 
 
 def has_one_element(value: Value) -> bool:

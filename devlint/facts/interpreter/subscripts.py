@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, tables
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
@@ -94,6 +94,7 @@ class Subscripts(Methods):
                 if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
                     return Value("tensor", UNKNOWN, False)  # torch refuses it; what would follow is no other fault
             keeps = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in nodes) or bool(operands)
+            keeps = keeps or (all(map(self.is_count, nodes)) and tables.has_rows(self, node.value, base, len(nodes)))
             made = base.made
             if not keeps and len(base.device) > 1:  # an item of what was made on one path may have no dimension left
                 made = tuple(replace(creation, zero_dim=None) for creation in made)

@@ -1,0 +1,50 @@
+"""Tables: new tensors of several dimensions, whose rows have one at least.
+
+    self.table = torch.zeros(count, width)
+    torch.eq(x, self.table[j])     # a row, and no scalar
+
+The call that makes a tensor tells how many sizes it has; what else is bound to its name would hide that.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from devlint.facts.text.references import is_self_attribute
+from devlint.facts.values import Value
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.machine import Machine
+
+_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
+_OF_ONE_SIZE = frozenset({"torch.full"})  # that are given their sizes as one tuple
+
+
+def dimensions(value: Value) -> int:
+    """How many sizes the call that made a tensor names; 0 where that is not known."""
+    if len(value.made) != 1 or value.made[0].function not in _OF_SIZES | _OF_ONE_SIZE:
+        return 0
+    sizes = value.made[0].node.args
+    if sizes and (len(sizes) == 1 or value.made[0].function in _OF_ONE_SIZE):
+        if not isinstance(sizes[0], (ast.Tuple, ast.List)):
+            return 1 if value.made[0].function in _OF_SIZES else 0
+        sizes = sizes[0].elts
+    return 0 if any(isinstance(size, ast.Starred) for size in sizes) else len(sizes)
+
+
+def has_rows(machine: Machine, node: ast.expr, value: Value, indices: int) -> bool:
+    """Whether a name or an attribute holds a tensor as it was made, with more dimensions than some integers take away."""
+    return dimensions(value) > indices and holds_as_made(machine, node, value.made[0].node)
+
+
+def holds_as_made(machine: Machine, node: ast.expr, made: ast.Call) -> bool:
+    """Whether a call makes all that is ever bound to a local name, or to an attribute of the object."""
+    if isinstance(node, ast.Attribute) and is_self_attribute(node):
+        entry = machine.owner.unregistered.get(node.attr) if machine.owner is not None else None
+        return entry is not None and entry.value_node is made and not entry.reassigned
+    own = machine.scan.functions.get(id(machine.function.node)) if machine.function is not None else None
+    if own is None or not isinstance(node, ast.Name) or own.bound.get(node.id) != 1:
+        return False
+    assigns = (a for a in own.assigns if isinstance(a, ast.Assign) and a.value is made)
+    return any(isinstance(target, ast.Name) and target.id == node.id for a in assigns for target in a.targets)
