@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Creation, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
+from devlint.facts.idioms.placed import stored_in
+from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.signatures import default_of
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Value, merge
 from devlint.model import Origin
 
@@ -43,7 +46,10 @@ def make(machine: Operations, node: ast.Call, home: str, arguments: Arguments) -
         return inner[0]
     if not given or arguments.star:
         return Value("distribution", UNKNOWN, type_name=home, because=because)
-    if all(v.kind == "number" and not v.device for v in given):
+    nodes = [*arguments.nodes, *(n for name, (n, _) in arguments.keywords.items() if name not in _OPTIONS)]
+    if all(
+        (v.kind == "number" and not v.device) or by_default(machine, n, v) for n, v in zip(nodes, given, strict=True)
+    ):
         default = machine.state.default
         here = CPU if default is None or default.device == CPU else UNKNOWN
         return Value("distribution", here, True, type_name=home, because=because)
@@ -63,6 +69,28 @@ def make(machine: Operations, node: ast.Call, home: str, arguments: Arguments) -
         )
     device = whole.device if whole.device != CPU else UNKNOWN
     return Value("distribution", device, whole.zero_dim, type_name=home, because=whole.because)
+
+
+def by_default(machine: Operations, node: ast.expr, value: Value) -> bool:
+    """Whether a parameter of a distribution is a number unless a call says otherwise: `std` of `def __init__(self, std=0.3)`.
+
+    Also by way of an attribute that nothing but `__init__` binds.
+    """
+    function = machine.function.node if machine.function is not None else None
+    if value.kind != "unknown" or value.device or value.type_name is not None:
+        return False
+    if is_self_attribute(node) and machine.owner is not None:
+        found = machine.owner.method("__init__")
+        stored = list(stored_in(machine.owner, last_name(node)))
+        if found is None or len(stored) != 1 or not isinstance(stored[0], ast.Name):
+            return False
+        function, node = found[1], stored[0]
+    if function is None or not isinstance(node, ast.Name) or isinstance(function, ast.Lambda):
+        return False
+    own = machine.scan.functions.get(id(function))
+    default = default_of(function.args, node.id)
+    constant = default.value if isinstance(default, ast.Constant) else None
+    return type(constant) in (int, float) and own is not None and node.id not in own.bound
 
 
 def parameters(value: Value) -> Value:

@@ -7,6 +7,7 @@ import ast
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.idioms.devices import parse_device
+from devlint.facts.idioms.kept_by_hooks import kept_by_hooks
 from devlint.facts.idioms.placed import placed_models
 from devlint.facts.idioms.trained_leaves import trained_leaves
 from devlint.facts.interpreter.summaries import Summaries
@@ -135,6 +136,8 @@ class Definitions(Summaries):
         if class_.abroad or class_.is_module or class_.on_host or not self.assume:
             return
         for name, value in placed_models(self, class_):
+            class_.attributes[name] = value
+        for name, value in kept_by_hooks(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
         for name, value in trained_leaves(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
