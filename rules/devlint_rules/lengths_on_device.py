@@ -31,8 +31,10 @@ Use instead:
 Safe: `.cpu()` gives a tensor on the CPU back as it is, and any other is refused today. No fix across a comment.
 
 ## Known limits
-Silent when it is not known that the lengths are a tensor, since a list is taken as well; for an argument that is lengths by
-its name, whose caller knows where they must be; and in code that runs on the host by contract, such as collate functions.
+Silent when it is not known that the lengths are a tensor, since a list is taken as well; in code that runs on the host by
+contract, such as collate functions; and for an argument that is lengths by its name, whose caller knows where they must
+be, unless the function brings it together with its data where torch refuses two devices: `x * mask` with
+`mask = lengths > 0`. An index may be on the CPU.
 """
 
 from __future__ import annotations

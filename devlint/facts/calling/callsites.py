@@ -17,7 +17,7 @@ from functools import cached_property
 from devlint.facts.calling.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
 from devlint.facts.calling.neighbours import CANDIDATES, Looked, Make, Neighbours
 from devlint.facts.calling.who_calls import WhoCalls
-from devlint.facts.events import Event, Meet, Move, Operand, Register, Use
+from devlint.facts.events import Event, Lengths, Meet, Move, Operand, Register, Use
 from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
@@ -67,6 +67,13 @@ def is_of_checkpoint(scope: ast.AST, node: ast.expr, depth: int = 0) -> bool:
     return is_of_checkpoint(scope, bound[0].value, depth + 1)
 
 
+def assumed_of(event: Lengths | Meet | Use) -> Operand:
+    """The operand of an event that is assumed to be on an accelerator."""
+    if isinstance(event, Lengths):
+        return event.lengths
+    return event.other if isinstance(event, Meet) else event.operand
+
+
 class CallSites:
     """Answers for one checked file. `files`: it and the other files of its project; `callers`: the calls in them."""
 
@@ -93,9 +100,9 @@ class CallSites:
         if isinstance(event, Register):
             # modules and parameters that are not registered are not trained or saved either, wherever they are
             return None if event.what in ("tensor", "tensors") and self.stays(event.function) else ()
-        if not isinstance(event, (Meet, Use)) or event.level != "assume":
+        if not isinstance(event, (Lengths, Meet, Use)) or event.level != "assume":
             return ()
-        operand = event.other if isinstance(event, Meet) else event.operand
+        operand = assumed_of(event)
         shown: list[Origin] = []
         given = is_argument = False
         for origin in operand.value.because:

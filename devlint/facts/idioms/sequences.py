@@ -6,17 +6,14 @@ The lengths must be a list or a 1-D int64 tensor on the CPU [torch/nn/utils/rnn.
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Lengths
-from devlint.facts.values import CPU, HOME
+from devlint.facts.idioms import lengths_beside_data
+from devlint.facts.values import CPU
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments, CallArguments
-
-#: The origin of an argument that is lengths by its name.
-_LENGTHS = re.compile(r"`(n|num|nb)_|`\w*(len|size|count|duration)", re.IGNORECASE)
 
 
 def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -> None:
@@ -30,11 +27,11 @@ def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -
     level = machine.conflict(CPU, value.device)
     if value.device == CPU or level is None:
         return
-    if value.device == HOME and any(_LENGTHS.match(origin.text) for origin in value.because):
-        return  # whoever calls with lengths knows where they must be
-    machine.emit(
-        Lengths(
-            machine.span(node), node, given[1].because, machine.guards, machine.scope(), machine.name,
-            machine.operand(*given), level,
-        )
+    event = Lengths(
+        machine.span(node), node, value.because, machine.guards, machine.scope(), machine.name,
+        machine.operand(*given), level,
     )  # fmt: skip
+    if lengths_beside_data.is_lengths(value):
+        lengths_beside_data.note_call(machine, event)  # whoever calls with lengths knows where they must be
+    else:
+        machine.emit(event)

@@ -37,6 +37,7 @@ from devlint.model import Origin, Span
 from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
+    from devlint.facts.idioms.lengths_beside_data import Uses
     from devlint.facts.idioms.restored import Entry
     from devlint.facts.idioms.stopwatches import Step
     from devlint.facts.idioms.turns import Turn
@@ -210,6 +211,7 @@ class Machine:
         # what lists that are kept on the CPU hold, in the same way
         self.host_lists: dict[tuple[str, str], list[Value]] = {}
         self.kept: dict[int, Kept] = {}  # what the methods of classes keep, by the identity of the class
+        self.lengths: dict[Span, Uses] = {}  # what is done with arguments that are lengths by their name, by argument
         self.restored: dict[Span, Entry] = {}  # attributes that come back from a checkpoint, by the place of the entry
         self.fallbacks: set[Span] = set()  # device strings that are one arm of a choice
         self.no_movers: set[tuple[int, str]] = (
@@ -242,6 +244,7 @@ class Machine:
         self.decorating = False  # a decorator is being evaluated
         self.in_default = False  # a default value (of a parameter, an option, a field) is being evaluated
         self.knows_torch = imports.mentions_torch
+        self.packs = "pack_padded_sequence" in source.text
         self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
         self._namespaces: dict[str, Value] = {}
         self._paths: dict[ast.expr, str | None] = {}  # what `path` gave

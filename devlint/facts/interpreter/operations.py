@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import half_moved, restored
+from devlint.facts.idioms import half_moved, lengths_beside_data, restored
 from devlint.facts.idioms.placeholders import is_placeholder
 from devlint.facts.interpreter.machine import Machine
 from devlint.facts.text.classes import KEPT, Unregistered
@@ -149,6 +149,8 @@ class Operations(Machine):
         """
         if mixing in (None, "copy", "none") or len(operands) < 2:
             return None
+        if self.packs:
+            lengths_beside_data.note_meeting(self, node, operands, mixing)
         known = [(i, o) for i, o in enumerate(operands) if o.value.device and o.value.device != META]
         culprits: list[tuple[Operand, Operand, Conflict]] = []
         for a_index, (i, a) in enumerate(known):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.events import ApiCall, Call, Event, Meet, Register, Use
+from devlint.facts.events import ApiCall, Call, Event, Lengths, Meet, Register, Use
 from devlint.facts.objections.branches import (
     asks_for_array,
     is_asked_whether_empty,
@@ -460,7 +460,7 @@ def binds(class_: ast.ClassDef, name: str) -> bool:
 # -- assumptions that need a caller -----------------------------------------------------------------------------------
 
 
-def needs_caller(sites: CallSites, event: Meet | Use, function: Function, name: str) -> bool:
+def needs_caller(sites: CallSites, event: Lengths | Meet | Use, function: Function, name: str) -> bool:
     """Whether what is assumed of an argument is too little for a finding as long as no call is known to bear it out.
 
     An index into a table that the code puts on the CPU in so many words; an argument that no annotation calls a tensor,
