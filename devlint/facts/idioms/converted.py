@@ -5,7 +5,8 @@ if not torch.is_tensor(x):
 scale = torch.tensor([1.0, 2.0])
 return x * scale             # and here, where `x` was a tensor, what the caller has
 
-`x = torch.arange(x) if isinstance(x, int) else x` says the same.
+`x = torch.arange(x) if isinstance(x, int) else x` says the same, and so does a method that tensors alone have on the other
+arm: `y = torch.tensor(x) if isinstance(x, list) else x.clone()`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.text.annotations import is_tensor_annotation
-from devlint.facts.text.nodes import walk
-from devlint.facts.text.parameters import CONVERSIONS
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.parameters import CONVERSIONS, TENSOR_ONLY
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import CPU, HOME, NO_TENSOR, Value
 from devlint.model import Origin
@@ -24,6 +25,9 @@ from devlint.model import Origin
 if TYPE_CHECKING:
     from devlint.facts.idioms.guards import Condition
     from devlint.facts.interpreter.machine import Machine, State
+
+#: Methods that a tensor has, and a list, an array or a number has not.
+_OF_TENSORS = TENSOR_ONLY - {"numpy"} | {"clone", "float", "double", "half"}
 
 
 def settle(machine: Machine, condition: Condition, then: State, otherwise: State) -> None:
@@ -60,6 +64,36 @@ def of_choice(machine: Machine, node: ast.IfExp, condition: Condition, body: Val
         if isinstance(kept, ast.Name) and kept.id in paths and is_new(made):
             return as_tensor(machine, kept.id, known)
     return None
+
+
+def beside_conversion(machine: Machine, node: ast.expr, method: str, value: Value) -> Value | None:
+    """An argument with a method that it has as a tensor alone, on the arm of a condition whose other arm converts it."""
+    if not isinstance(node, ast.Name) or method not in _OF_TENSORS or machine.function is None:
+        return None
+    function = machine.function.node
+    evidence = machine.evidence.get(id(function))
+    if evidence is None or node.id not in evidence.converted:
+        return None
+    for outer in walk(function):
+        if not isinstance(outer, (ast.If, ast.IfExp)):
+            continue
+        arms = [arm if isinstance(arm, list) else [arm] for arm in (outer.body, outer.orelse)]
+        for own, other in (arms, arms[::-1]):
+            if any(holds(part, node) for part in own) and any(converts(machine, part, node.id) for part in other):
+                return as_tensor(machine, node.id, value)
+    return None
+
+
+def converts(machine: Machine, node: ast.AST, name: str) -> bool:
+    """Whether something makes a tensor of a name: `torch.tensor(x)`, `torch.from_numpy(np.asarray(x))`."""
+    for call in walk(node):
+        if isinstance(call, ast.Call) and call.args and machine.qualify(call.func) in CONVERSIONS:
+            first = call.args[0]
+            while isinstance(first, ast.Call) and first.args:
+                first = first.args[0]
+            if isinstance(first, ast.Name) and first.id == name:
+                return True
+    return False
 
 
 def is_new(value: Value | None) -> bool:

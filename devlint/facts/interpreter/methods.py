@@ -7,7 +7,16 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import detached, distributions, guesses, immovable, ordering, randomness, said_elsewhere
+from devlint.facts.idioms import (
+    converted,
+    detached,
+    distributions,
+    guesses,
+    immovable,
+    ordering,
+    randomness,
+    said_elsewhere,
+)
 from devlint.facts.idioms.placeholders import is_void
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.container_methods import ContainerMethods
@@ -68,6 +77,8 @@ class Methods(ContainerMethods):
         if name == "detach" and receiver.kind == "unknown" and self.of_submodule(target):
             origin = self.origin(target, f"`{self.text(target)}` is a part of the module")
             receiver = Value("tensor", HOME, None, because=(origin,))
+        if receiver.kind == "unknown":
+            receiver = converted.beside_conversion(self, target, name, receiver) or receiver
         operand = self.operand(target, receiver)
         if name == "to" and len(node.args) == 1 and isinstance(target, (ast.Name, ast.Attribute)):
             if type(node.args[0]) is type(target) and self.text(node.args[0]) == operand.text:
