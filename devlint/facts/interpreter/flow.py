@@ -9,7 +9,7 @@ from typing import Any
 
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import grown_lists
+from devlint.facts.idioms import grown_lists, returned_by_helpers
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.ordering import OPTIMIZED
@@ -66,6 +66,7 @@ class Flow(Loops):
                     value = replace(value, device=UNKNOWN, made=())  # as below
         if value.is_tensor and value.made and not self.guards.fails.isdisjoint(("cuda", "accelerator")):
             value = replace(value, device=UNKNOWN, made=())  # right for who is on the CPU, and nobody else gets it
+        returned_by_helpers.note(self, node.value)
         self.returns.append(value)
         self.state.dead = True
 

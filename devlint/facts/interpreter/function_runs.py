@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cached_property
+from functools import cached_property, reduce
 
 from devlint.facts.events import Creation, Guards
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import half_moved, shared_modules
+from devlint.facts.idioms import half_moved, returned_by_helpers, shared_modules
 from devlint.facts.idioms.placeholders import is_empty
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.machine import State
@@ -39,7 +39,7 @@ class FunctionRuns(UnreadCalls):
         saved = (
             self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
             self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init, self.nonlocals,
-            self.snapshots, self.event_names, self.loop_names, self.state_of_run,
+            self.snapshots, self.event_names, self.loop_names, self.state_of_run, self.handed_on,
         )  # fmt: skip
         caller = self.state
         if self.function is None and self.module_level:
@@ -49,7 +49,7 @@ class FunctionRuns(UnreadCalls):
         awaited, self.awaited = self.awaited, False  # who else calls the function does not want it to fail
         self.function, self.name, self.owner = function, function.name, function.owner
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
-        self.breaks, self.continues = [], []
+        self.breaks, self.continues, self.handed_on = [], [], {}
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
         unmoved = function.owner is not None and function.owner.is_module and self.under_construction(function)
@@ -71,7 +71,9 @@ class FunctionRuns(UnreadCalls):
             for value in self.returns:
                 result = value if result is None else merge(result, value)
             if result is not None and len(node.name.strip("_")) and not self.yields:
-                self.note_paths(function, result)
+                self.note_paths(function, result, self.returns)
+                if self.handed_on and (parts := returned_by_helpers.handed_on(self)):
+                    self.note_paths(function, reduce(merge, parts), parts)
             if result is None:
                 result = NONE
             if self.yields:
@@ -86,7 +88,7 @@ class FunctionRuns(UnreadCalls):
             (
                 self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
                 self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
-                self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.state_of_run,
+                self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.state_of_run, self.handed_on,
             ) = saved  # fmt: skip
         if bound is not None:
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
@@ -109,7 +111,7 @@ class FunctionRuns(UnreadCalls):
 
     # -- what it returns -------------------------------------------------------------------------------------------------
 
-    def note_paths(self, function: Function, result: Value) -> None:
+    def note_paths(self, function: Function, result: Value, returns: list[Value]) -> None:
         """Emit `Meet` for a tensor made on the CPU that one path returns where others return an accelerator's."""
         if self.host or is_host_name(function.node.name):  # type: ignore[union-attr]
             return
@@ -123,16 +125,16 @@ class FunctionRuns(UnreadCalls):
             if any(isinstance(p, Place) or p == SOMEWHERE for p in elsewhere):
                 continue  # a branch asked for that device
             level = self.conflict(CPU, elsewhere)
-            given = [v for r in self.returns if (v := component(r, position)) is not None]
+            given = [v for r in returns if (v := component(r, position)) is not None]
             rest = [side for v in given for side in by_path(v, elsewhere) if not side.made]
             computed = [
                 v for v in rest if v.is_tensor and v.device == elsewhere and not (v.moved and not is_created(v))
             ]
             if level is None or not computed or len(computed) < len(rest):
                 continue
-            around = self.span(function.node)
+            bodies = [self.span(node) for node in (function.node, *returned_by_helpers.helpers(self, function))]
             for creation in value.made:
-                if not around.start <= creation.span.start < around.end:
+                if not any(body.start <= creation.span.start < body.end for body in bodies):
                     continue  # an item of a table that the object keeps, or what a caller made
                 if not is_literal(creation) or is_empty(creation):
                     continue

@@ -167,6 +167,7 @@ class Machine:
         self.owner: ClassFacts | None = None
         self.loops = 0
         self.returns: list[Value] = []
+        self.handed_on: dict[int, tuple[str, Value]] = {}  # see `returned_by_helpers`, by the index in `returns`
         self.yields = False
         self.stack: list[Function] = []
         self.steps = 0
