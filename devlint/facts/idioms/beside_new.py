@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.events import Operand
+from devlint.facts.idioms import joined
 from devlint.facts.idioms.placed import goes_back, own_name, placements, target_of, unconditional
 from devlint.facts.idioms.said_elsewhere import is_of_host, is_path, where_fetched
 from devlint.facts.interpreter.operations import symbol
@@ -61,6 +62,8 @@ def others(
     exact = record.mixing == "exact"
     if not any(is_new(machine, operand.value, exact) for operand in operands) or arguments.star:
         return
+    if record.sequence_params and arguments.nodes:
+        yield from joined.operands(machine, arguments.nodes[0], arguments.values[0])
     for index, (name, given) in enumerate(zip(record.params, arguments.values, strict=False)):
         if (index in record.tensor_params or name in _OPERANDS) and is_blank(given):
             value = place_of(machine, arguments.nodes[index])
