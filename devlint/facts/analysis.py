@@ -386,6 +386,7 @@ def moved_along(flow: Flow) -> set[str]:
             own = flow.scan.functions.get(id(class_.methods.get(name)))
             if own is not None:
                 found.update(child.attr for child in own.stores)
+                found |= flow.moved_data.attributes(own)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cached_property
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, restored
@@ -14,6 +15,7 @@ from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.operations import symbol
 from devlint.facts.interpreter.registration import is_made_here, reads
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.moved_data import MovedData
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import is_self_attribute, last_name
@@ -46,6 +48,11 @@ class Objects(Entry):
                 if not class_.is_module and any(part.kind == "module" for part in guesses.opened([end])):
                     class_.attributes[name] = end  # `for part in self.parts.values(): part.to(device)`
 
+    @cached_property
+    def moved_data(self) -> MovedData:
+        """The tensors whose data functions of the file take elsewhere."""
+        return MovedData(self.scan, may_move)
+
     def spoil_reassigned(self, class_: ClassFacts) -> None:
         """Attributes that other methods assign are known only inside the method that does.
 
@@ -54,6 +61,7 @@ class Objects(Entry):
         """
         spoiled: set[str] = set()
         kept: set[str] = set()
+        moved: set[str] = set()
         for name, method in class_.methods.items():
             if name == "__init__":
                 continue
@@ -81,6 +89,7 @@ class Objects(Entry):
                     if known is not None and known.kind == "parameter" and id(child) in grown_parameters(method):
                         continue
                     spoiled.add(child.attr)
+            moved |= self.moved_data.attributes(own)
         if kept:
             spoiled |= kept & self.set_from_outside()
         generators = kept_generators(class_, spoiled)
@@ -90,6 +99,7 @@ class Objects(Entry):
             spoiled -= self.always_made_here(class_, spoiled)
             spoiled -= self.moved_with_object(class_, spoiled)
             spoiled |= self.set_by_bases(class_)
+            spoiled |= moved
         for attribute in spoiled:
             known = class_.attributes.get(attribute)
             if known is not None and known.kind != "module":
