@@ -94,16 +94,23 @@ class Facts:
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"
 
     def holds_several(self, path: str) -> bool:
-        """Whether the text reads what is at a path by a key or takes it apart: `batch["images"]` and `for box in boxes` are
-        tensors, `batch` and `boxes` may have no device.
+        """Whether the text reads what is at a path by a key or takes it apart: `batch["images"]`, `inputs[name]` and
+        `for box in boxes` are tensors, `batch`, `inputs` and `boxes` may have no device.
         """
-        return f'{path}["' in self.text or f"{path}['" in self.text or _is_looped_over(self.text, path)
+        by_key = f'{path}["' in self.text or f"{path}['" in self.text or _is_read_by_name(self.text, path)
+        return by_key or _is_looped_over(self.text, path)
 
     def bound_at(self, scope: Scope, at: Span) -> Scope:
         """What of a scope is surely bound when `at` runs first: not what a loop's body binds further down."""
         row = self.text.count("\n", 0, at.start) + 1
         late = _bound_later(self.text, row)
         return {path: value for path, value in scope.items() if path.partition(".")[0] not in late}
+
+
+@lru_cache(maxsize=32)
+def _is_read_by_name(text: str, path: str) -> bool:
+    """Whether a text reads what is at a path by a name, or by its keys: `path[name]`, `path.items()`."""
+    return re.search(rf"(?<![\w.]){re.escape(path)}(?:\[[A-Za-z_]\w*\]|\.(?:items|keys|values)\()", text) is not None
 
 
 @lru_cache(maxsize=32)

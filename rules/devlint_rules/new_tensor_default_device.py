@@ -55,6 +55,7 @@ from devlint.api import (
     Finding,
     Fix,
     Meet,
+    Operand,
     Rule,
     RuleMeta,
     Safety,
@@ -124,7 +125,9 @@ class NewTensorDefaultDevice(Rule[Meet]):
         edits = []
         title = "Create it on the device of " + shared.name(event.other)
         for creation in event.off.value.made:
-            device = shared.device_of(event.other, creation.scope, site.facts, creation.span)
+            device = _of_size(event.other, creation) or shared.device_of(
+                event.other, creation.scope, site.facts, creation.span
+            )
             edit = self._edit(creation, device, site) if device is not None else None
             if edit is None or device is None:
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
@@ -157,6 +160,12 @@ class NewTensorDefaultDevice(Rule[Meet]):
             return False
         targets = {site.code(target.target).strip() for target in statement.targets}
         return name in targets and not re.search(rf"\b{re.escape(name)}\b", site.code(statement.value))
+
+
+def _of_size(other: Operand, creation: Creation) -> str | None:
+    """The device of a tensor that the factory call itself asks for its size: `torch.zeros(layer.weight.shape)`."""
+    asked = creation.span.start < other.span.start and other.span.end < creation.span.end
+    return f"{other.text}.device" if asked and other.value.kind == "tensor" else None
 
 
 def _is_created(creation: Creation) -> bool:

@@ -16,6 +16,7 @@ from devlint.facts.idioms import (
     ordering,
     randomness,
     said_elsewhere,
+    sized_by_module,
 )
 from devlint.facts.idioms.placeholders import is_void
 from devlint.facts.interpreter.arguments import Arguments
@@ -149,6 +150,8 @@ class Methods(ContainerMethods):
                 return on_host
         if name == "add_graph" and receiver.kind in ("unknown", "object"):
             self.note_graph(node, arguments)
+        if name == "forward" and receiver.kind == "unknown" and self.assume:
+            sized_by_module.note(self, node, arguments)
         self.escape(node, arguments)
         if name == "get" and len(arguments.values) == 2 and receiver.kind == "unknown":
             return self.or_default(node, arguments.values[1])

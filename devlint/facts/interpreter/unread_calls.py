@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.objects import Objects
@@ -33,6 +33,7 @@ class UnreadCalls(Objects):
         self.note_loss(node, arguments)
         self.note_inputs(node, arguments)
         self.note_part(node, arguments)
+        sized_by_module.note(self, node, arguments)
 
     def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
         """`criterion(output, target)`: a loss that is not known needs what it compares on one device all the same."""
