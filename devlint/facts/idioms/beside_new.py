@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.idioms import joined
+from devlint.facts.idioms.joined import is_blank
 from devlint.facts.idioms.placed import goes_back, own_name, placements, target_of, unconditional
 from devlint.facts.idioms.said_elsewhere import is_of_host, is_path, where_fetched
 from devlint.facts.interpreter.operations import symbol
@@ -77,11 +78,6 @@ def is_new(machine: CallArguments, value: Value, exact: bool = False) -> bool:
         return False
     around = machine.span(machine.function.node) if machine.function is not None else None
     return around is not None and all(around.start <= creation.span.start < around.end for creation in value.made)
-
-
-def is_blank(value: Value) -> bool:
-    """Whether nothing is known of a value, but perhaps that it is a tensor."""
-    return value.kind in ("unknown", "tensor") and not value.device and not value.type_name and not value.made
 
 
 def place_of(machine: CallArguments, node: ast.expr) -> Value | None:

@@ -54,6 +54,7 @@ def operands(machine: CallArguments, node: ast.expr, value: Value) -> Iterator[O
 
 
 def is_blank(value: Value) -> bool:
+    """Whether nothing is known of a value, but perhaps that it is a tensor."""
     return value.kind in ("unknown", "tensor") and not value.device and not value.type_name and not value.made
 
 

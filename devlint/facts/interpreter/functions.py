@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, named_functions, ordering
@@ -55,9 +54,7 @@ class Functions(OwnMethods):
             self.give_containers(self.functions[callee.type_name], node, arguments)
             keywords = {k: v for k, (_, v) in arguments.keywords.items()}
             ordering.note_helper(self, node, self.functions[callee.type_name].node, arguments, own=False)
-            result = self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
-            self.move_data(self.functions[callee.type_name], node, arguments)
-            return result
+            return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
         if callee.kind == "function" and callee.type_name in self.lambdas and not arguments.star:
             made = self.call_lambda(*self.lambdas[callee.type_name], arguments)
             if made is not None:
@@ -103,17 +100,6 @@ class Functions(OwnMethods):
         if modules and MOVE.search(self.text(function.node)) is not None:
             for module in modules:
                 self.move_in_place(None, replace(module, device=UNKNOWN))
-
-    def move_data(self, function: Function, node: ast.Call, arguments: Arguments) -> None:
-        """The tensors that a function of the file is given, and moves the data of, may be anywhere by every name."""
-        moved = self.moved_data.parameters(function.node)
-        if not moved:
-            return
-        given = {id(argument): value for argument, value in arguments.every()}
-        for name, argument in self.argument_nodes(function, node, False):
-            tensors = [v for v in guesses.opened([given.get(id(argument), NOTHING)]) if v.is_tensor]
-            for path, known in self.state.env.items() if name in moved and tensors else ():
-                self.state.env[path] = elsewhere(known, tensors)
 
     def give_containers(self, function: Function, node: ast.Call, arguments: Arguments) -> None:
         """The lists and dicts that a function of the file gets may be others afterwards, but for those it only reads."""
@@ -196,14 +182,3 @@ class Functions(OwnMethods):
                 return None
             results.append(made)
         return Value("list", type_name=None if several else "comprehension", elements=tuple(results))
-
-
-def elsewhere(value: Value, moved: Sequence[Value]) -> Value:
-    """A value after some tensors moved: one of them, and what holds one, may be anywhere."""
-    if isinstance(value.elements, tuple):
-        parts = tuple(elsewhere(part, moved) for part in value.elements)
-        return (
-            value if all(a is b for a, b in zip(parts, value.elements, strict=True)) else replace(value, elements=parts)
-        )
-    same = any(value is each or (value.is_tensor and not set(value.made).isdisjoint(each.made)) for each in moved)
-    return replace(value, device=UNKNOWN, made=(), split=None) if same else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, handed, spread
@@ -58,6 +59,7 @@ class Summaries(FunctionRuns):
         if summary is None:
             if function in self.stack or len(self.stack) >= DEPTH or len(function.summaries) >= SIGNATURES:
                 self.not_followed(function, bound, node, on_self)
+                self.move_data(function, bound)
                 if node is None or not self.assume:
                     return NOTHING
                 return guesses.result(node.func, arguments, lambda: self.origin(node, COMPUTED))
@@ -68,15 +70,25 @@ class Summaries(FunctionRuns):
                     self.note_given(function, name, bound.get(name, NOTHING))
                 if all(name in bound and (bound[name].device or not tensor_like(bound[name])) for name in wanted):
                     function.called += 1  # nothing is left to assume
-            return self.made_anew(self.follow(function, key, bound, attributes, node, on_self), function, node)
+            result = self.follow(function, key, bound, attributes, node, on_self)
+            self.move_data(function, bound)
+            return self.made_anew(result, function, node)
         if summary.waits:
             self.wait()
             self.state.count += summary.works
         elif summary.works and node is not None:
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
+        self.move_data(function, bound)
         result = self.without_symbols(summary.result, function, node, on_self)
         return self.made_anew(handed.received(self, result, function, node, bound), function, node)
+
+    def move_data(self, function: Function, bound: dict[str, Value]) -> None:
+        """The tensors that a function is given, and moves the data of, may be anywhere by every name."""
+        for name in self.moved_data.parameters(function.node):
+            tensors = [v for v in guesses.opened([bound.get(name, NOTHING)]) if v.is_tensor]
+            for path, known in self.state.env.items() if tensors else ():
+                self.state.env[path] = elsewhere(known, tensors)
 
     def made_anew(self, result: Value, function: Function, node: ast.Call | None) -> Value:
         """A module that a function makes is another one by each of its calls."""
@@ -312,3 +324,14 @@ def brief(value: Value) -> object:
         value.ident,
         value.constant if value.kind == "bool" else None,
     )
+
+
+def elsewhere(value: Value, moved: Sequence[Value]) -> Value:
+    """A value after some tensors moved: one of them, and what holds one, may be anywhere."""
+    if isinstance(value.elements, tuple):
+        parts = tuple(elsewhere(part, moved) for part in value.elements)
+        return (
+            value if all(a is b for a, b in zip(parts, value.elements, strict=True)) else replace(value, elements=parts)
+        )
+    same = any(value is each or (value.is_tensor and not set(value.made).isdisjoint(each.made)) for each in moved)
+    return replace(value, device=UNKNOWN, made=(), split=None) if same else value

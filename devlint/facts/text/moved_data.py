@@ -68,12 +68,6 @@ class MovedData:
 
     def _subjects(self, own: FunctionScan) -> Iterator[ast.expr]:
         """The names and attributes whose data, or that of whose items, a function moves."""
-        loops = [
-            pair
-            for node in walk(own.node)
-            if isinstance(node, (ast.For, ast.comprehension))
-            for pair in loop_pairs(node)
-        ]
         pending: list[ast.expr] = []
         if any(store.attr == "data" for store in own.stores):
             for node in walk(own.node):
@@ -82,6 +76,14 @@ class MovedData:
         for call in own.calls:
             for other in self._by_name.get(last_name(call.func), ()):
                 pending += self._handed(call, other)
+        if not pending:
+            return
+        loops = [
+            pair
+            for node in walk(own.node)
+            if isinstance(node, (ast.For, ast.comprehension))
+            for pair in loop_pairs(node)
+        ]
         for each in pending:  # which grows
             if isinstance(each, (ast.List, ast.Tuple)):
                 pending += each.elts
