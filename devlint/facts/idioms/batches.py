@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.idioms.moved_inside import moved_inside
 from devlint.facts.interpreter.operations import HOST_BATCH
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
@@ -29,6 +30,8 @@ _WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_
 #: Words in the names of loaders and of their batches.
 _DATA = re.compile(r"load|data|batch|iter|sample|item|^dl|dl$|train|test|val|queue|stream")
 _LOADER = re.compile(r"load|^dl|dl$")
+#: Names of functions and methods that give a loader: `data.test_loader()`.
+_LOADS = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _DEVICE = re.compile(r"device|cuda|gpu")
 #: Names of what counts turns or names things, which no loader makes a tensor of.
 _COUNTER = re.compile(
@@ -72,9 +75,12 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
             return None
         given = [f if f is not None else k for f, k in zip(found, known[first:], strict=True)]
         return Value("tuple", elements=(*((NUMBER,) * first), *given))
-    if not (made or isinstance(iterated, (ast.Name, ast.Attribute))) or element.kind != "unknown" or element.device:
+    asked = isinstance(iterated, ast.Call) and _LOADS.search(last_name(iterated.func)) is not None
+    if not (made or asked or isinstance(iterated, (ast.Name, ast.Attribute))) or element.kind != "unknown":
         return None
-    if made and _DEVICE.search(machine.text(iterated)) is not None:
+    if element.device:
+        return None
+    if (made or asked) and _DEVICE.search(machine.text(iterated)) is not None:
         return None
     if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
         return None
@@ -82,7 +88,7 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         return None
     if _MOVES_PARTS.search(machine.source.text) is not None:
         return None
-    batch = _batch(target, {moved for moved, call in _moves(body) if _goes_somewhere(machine, call)})
+    batch = _batch(target, {moved for moved, call in _moves(machine, body) if _goes_somewhere(machine, call)})
     if batch is None:
         return None
     origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {_MOVED_HERE}")
@@ -142,7 +148,7 @@ def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:
         parts = {n.id for n in target.elts if isinstance(n, ast.Name)} if isinstance(target, ast.Tuple) else set()
         if argument.id not in parts or _LOADER.search(last_name(iterated).lower()) is None:
             continue
-        moved = {name for name, call in _moves(node.body) if moves(call)}
+        moved = {name for name, call in _moves_here(node.body) if moves(call)}
         derived = {
             n.id
             for each in walk(node)
@@ -257,7 +263,16 @@ def reads_like_count(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and _COUNT.search(node.id) is not None
 
 
-def _moves(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
+def _moves(machine: Machine, body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
+    """The moves in a loop and in the functions that it calls, with the name that what is moved is read from."""
+    yield from _moves_here(body)
+    for statement in body:
+        for node in walk(statement):
+            if isinstance(node, ast.Call):
+                yield from moved_inside(machine, node)
+
+
+def _moves_here(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
     """The moves in a loop, with the name that what is moved is read from."""
     stack: list[ast.AST] = list(reversed(body))
     while stack:

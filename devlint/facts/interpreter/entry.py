@@ -121,7 +121,8 @@ class Entry(Registration):
                 name in evidence.tensors | evidence.containers
                 and not self.host
                 and not self.callers.is_plausible(
-                    function, name in evidence.annotated | evidence.several | evidence.replaced
+                    function,
+                    name in evidence.annotated | evidence.several | evidence.documented | evidence.replaced,
                 )
             ):
                 self.state.env[name] = NOTHING
