@@ -65,12 +65,30 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
         uses = Items(class_, target.attr)
         if not uses.called or uses.placed or not all(is_module(flow, part, uses) for part in said[1]):
             continue
-        if is_registered_by_callers(flow, class_, kept[0]):
+        if is_registered_by_callers(flow, class_, kept[0]) or binds_items(class_, init, kept[0], target.attr):
             continue
         value = Value(
             container if container in ("tuple", "dict") else "list", because=(flow.origin(argument, "given here"),)
         )
         yield target.attr, Unregistered(node, target, node.value, value, "modules", container, placed=moved)
+
+
+def binds_items(class_: ClassFacts, init: ast.AST, argument: str, name: str) -> bool:
+    """Whether `__init__` binds items of an argument to attributes too, which registers them, and no other is read by its key.
+
+    `self.hyper = codecs["hyper"]` beside `self.codecs = codecs`, and elsewhere `self.codecs["hyper"](x)`.
+    """
+    kept = [(_target(node), node.value) for node in statements(init) if isinstance(node, ast.Assign)]
+    bound = {_key(value, argument) for target, value in kept if target is not None} - {None}
+    read = {_key(node, f"self.{name}") for method in class_.methods.values() for node in walk(method)} - {None}
+    return bool(bound) and read <= bound
+
+
+def _key(node: ast.AST, container: str) -> object:
+    """The constant key by which an expression reads an item of a container; None for anything else."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+        return None
+    return node.slice.value if ast.unparse(node.value) == container else None
 
 
 def _target(node: ast.AST) -> ast.Attribute | None:
