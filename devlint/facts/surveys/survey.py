@@ -16,6 +16,7 @@ from devlint.facts.surveys.early_copies import early_copies
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
+from devlint.facts.surveys.late_moves import late_moves
 from devlint.facts.surveys.lost_leaves import lost_leaves
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.parallel import ranks, workers, wrapped
@@ -68,6 +69,12 @@ def copies_and_moves(tree: ast.Module, flow: Flow, text: str) -> bool:
     return copies and (".to(" in text or ".cuda(" in text) and bool(flow.classes)
 
 
+def restores_and_moves(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """Whether a file with classes loads the state of optimizers, and moves something."""
+    restores = ".load_state_dict(" in text and "optim" in text
+    return restores and (".to(" in text or ".cuda(" in text) and bool(flow.classes)
+
+
 def loads_in_processes(tree: ast.Module, flow: Flow, text: str) -> bool:
     """Whether a file of several processes saves checkpoints and loads them."""
     parallel = "DistributedDataParallel" in text or "init_process_group" in text
@@ -118,6 +125,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (early_copies, copies_and_moves),
     (forgotten_parts, words("def to(self")),
     (placed_copies, copies_and_moves),
+    (late_moves, restores_and_moves),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load")),
     (restored_scores, loads_in_processes),
