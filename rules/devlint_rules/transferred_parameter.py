@@ -99,6 +99,8 @@ class TransferredParameter(Rule[Event]):
             return False
         if not ast.unparse(made.func).rpartition(".")[2].endswith("Parameter"):
             return False
+        if event.target_node is not None and is_where(made.args[0], event.target_node):
+            return False
         return not any(k.arg == "requires_grad" and ast.unparse(k.value) == "False" for k in made.keywords)
 
     def judge(self, event: Event, site: Site) -> Finding | None:
@@ -160,3 +162,12 @@ def _made_there(event: NoLeaf, site: Site) -> Fix:
     safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
     built = with_keyword(made, "device", call.args[0].value).with_changes(lpar=call.lpar, rpar=call.rpar)
     return Fix("Make it on its device", safety, (Edit(call, built),))
+
+
+def is_where(data: ast.expr, target: ast.expr) -> bool:
+    """Whether what a parameter is made of comes from where it is moved: `Parameter(p.data.float()).to(p.device)`."""
+    while isinstance(data, (ast.Attribute, ast.Call)):
+        data = data.func if isinstance(data, ast.Call) else data.value
+        if ast.unparse(target) == f"{ast.unparse(data)}.device":
+            return True
+    return False

@@ -356,10 +356,10 @@ class Callers:
         return bool(calls) and all(map(self.is_moved_at_once, calls))
 
     def is_moved_at_once(self, call: ast.Call) -> bool:
-        """Whether what a call gives is moved where it stands: `weights(n).to(x.device)`."""
+        """Whether what a call gives, or something made of it alone, is moved where it stands: `weights(n).to(x.device)`."""
         if self._receivers is None:
             moving = [site.call.func for name in _MOVES for site in self.scan.calls.get(name, ())]
-            self._receivers = {id(f.value) for f in moving if isinstance(f, ast.Attribute)}
+            self._receivers = {id(made) for f in moving if isinstance(f, ast.Attribute) for made in made_alone(f.value)}
         return id(call) in self._receivers
 
     def is_passed_on(self, argument: ast.expr, site: Site, depth: int) -> bool:
@@ -454,3 +454,14 @@ class Callers:
                 inside = (*inside, id(node))
             yield node, inside
             stack.extend((child, inside) for child in children(node))
+
+
+def made_alone(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, and what it makes itself of by calls that get nothing else but constants."""
+    while True:
+        yield node
+        given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+        left = [part for part in given if not isinstance(part, (ast.Constant, ast.UnaryOp))]
+        if len(left) != 1:
+            return
+        node = left[0]

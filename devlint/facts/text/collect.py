@@ -87,7 +87,7 @@ def settle(classes: Mapping[str, ClassFacts], imports: Imports) -> None:
         for class_ in classes.values()
         if class_.is_module and not class_.abroad and len(class_.bases) == 1 and not class_.followed
     }
-    bases = {base for base in bases if base not in classes and base.partition(".")[0] not in ("abc", "typing", "enum")}
+    bases = {base for base in bases if base not in classes and base.partition(".")[0] not in _STANDARD}
     for class_ in classes.values():
         if class_.family is None and not class_.abroad and not class_.followed:
             alike = len(class_.bases) == 1 and class_.bases[0] in bases
@@ -119,6 +119,8 @@ _PREPARES = frozenset(
 
 #: Packages whose metrics are modules [torchmetrics/metric.py].
 _METRICS = ("torchmetrics.", "pytorch_lightning.metrics.")
+#: Modules of the standard library whose classes are bases that say nothing: `abc.ABC`, `typing.Generic`.
+_STANDARD = frozenset({"abc", "typing", "typing_extensions", "enum", "object", "collections"})
 #: Packages with modules of their own.
 _OTHER_FRAMEWORKS = frozenset(
     {"mlx", "flax", "haiku", "keras", "tensorflow", "paddle", "mindspore", "mxnet", "tinygrad", "equinox"}
@@ -146,6 +148,7 @@ def _family(
             return known.family
         if base.startswith(_METRICS) and ".functional." not in base:
             return "Module"
+    bases = tuple(base for base in bases if base.partition(".")[0] not in _STANDARD)
     last = [b.rsplit(".", 1)[-1] for b in bases]
     if any(name.endswith(("Dataset", "Datasets")) for name in last):
         return "Dataset"
