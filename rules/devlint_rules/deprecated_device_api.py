@@ -32,6 +32,8 @@ Deprecated names that have nothing to do with devices are left to other tools.
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._agnostic import has_replacement
 from devlint_rules._api import is_called, needs_torch, spelled, version
@@ -44,6 +46,7 @@ _FLAGS = {
     "torch.has_mps": "torch.backends.mps.is_built",
     "torch.has_mkldnn": "torch.backends.mkldnn.is_available",
 }
+_VERSION = re.compile(r"(?i)version|torch\w*_(ge|gt|le|lt)\b|at_least")
 _OLDEST = (2, 2)  # what was deprecated there may have been so before
 _OTHERS = frozenset({"torch.nn.parallel.DistributedDataParallelCPU"})
 
@@ -64,6 +67,8 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
         if not facts.covers_torch:
             return False  # the name's successor may be missing from the old torch that the project pins
+        if event.under.catches("ImportError") or any(map(_VERSION.search, event.under.tests)):
+            return False  # for the versions that lack its successor
         if event.qualname in _FLAGS:
             return True
         if event.qualname == "torch.utils.data.DataLoader":
