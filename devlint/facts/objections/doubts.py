@@ -27,6 +27,7 @@ from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
+from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
@@ -96,6 +97,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_made_of_array(sites, event)
             or is_shown_alone(sites, event.function)
             or is_trained_on_host(sites, event)
+            or is_read_before(sites, event)
         ):
             return True
     if isinstance(event, Meet) and is_entry_moved_before(sites, event):

@@ -1,0 +1,47 @@
+"""Whether the host read a tensor before it meets another one: had it been on an accelerator, that would have failed.
+
+values = theta.numpy()                        # on every path, and it is itself what DEV109 is about
+shifted = theta + torch.from_numpy(noise)     # so `theta` is on the CPU here
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import chain
+from devlint.facts.text.signs import TO_HOST, moves
+from devlint.facts.values import HOME
+
+if TYPE_CHECKING:
+    from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.events import Meet
+
+
+def is_read_before(sites: CallSites, event: Meet) -> bool:
+    """Whether a statement of the function's own block, before the operation, calls `numpy()` on the variable as it is."""
+    function = sites.body(event.function)
+    *_, root = chain(event.other.node)
+    if not isinstance(root, ast.Name) or event.other.value.device != HOME or function is None:
+        return False
+    read = False
+    for statement in getattr(function, "body", ()):
+        if holds(statement, event.node):
+            return read
+        if any(isinstance(n, ast.Name) and n.id == root.id and isinstance(n.ctx, ast.Store) for n in walk(statement)):
+            read = False
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
+            read = read or any(is_read(node, root.id) for node in walk(statement))
+    return False
+
+
+def is_read(node: ast.AST, name: str) -> bool:
+    """Whether an expression is `name.numpy()`, or of a view of it, and not of a copy on the host."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "numpy":
+        return False
+    *parts, root = chain(node.func.value)
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    if any(getattr(call.func, "attr", "") in TO_HOST or moves(call) for call in calls):
+        return False
+    return isinstance(root, ast.Name) and root.id == name
