@@ -14,7 +14,7 @@ from devlint.facts.project.adopted import AdoptedClass
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signatures import positional_names
+from devlint.facts.text.signatures import named_parameters, positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
 from devlint.model import Origin
 
@@ -48,7 +48,7 @@ class OwnClasses(Definitions):
                 and (device or not devices)
             ):
                 device = parts.pop()  # what it is made of is one of its parts
-            elif parts:
+            elif parts or gets_unknown_module(class_, arguments):
                 device = UNKNOWN
             if any(value.is_tensor and value.device != CPU for value in given):
                 device = UNKNOWN  # it may be placed where that is
@@ -164,6 +164,17 @@ def keeps_given(class_: ClassFacts, arguments: Arguments) -> bool:
         and any(isinstance(target, ast.Attribute) for target in node.targets)
     }
     return bool(given) and kept.issuperset(given)
+
+
+def gets_unknown_module(class_: ClassFacts, arguments: Arguments) -> bool:
+    """Whether an argument that the constructor annotates as a module is given something of which nothing is known."""
+    found = class_.method("__init__")
+    spec = found[1].args if found is not None else None
+    given = dict(zip(positional_names(spec)[1:], arguments.values, strict=False)) if spec is not None else {}
+    given.update((name, value) for name, (_, value) in arguments.keywords.items())
+    noted = named_parameters(spec) if spec is not None else []
+    modules = {a.arg for a in noted if a.annotation is not None and last_name(a.annotation) == "Module"}
+    return any(value.kind == "unknown" and name in modules for name, value in given.items())
 
 
 def mentions_devices(class_: ClassFacts) -> bool:
