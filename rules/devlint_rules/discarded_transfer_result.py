@@ -42,7 +42,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.api import CPU, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import CPU, HOME, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, Value, cst
 from devlint_rules import _shared as shared
 
 
@@ -66,13 +66,16 @@ class DiscardedTransferResult(Rule[Move]):
         if not event.discarded or event.target is None or event.under.catches("RuntimeError"):
             return False
         if len(value.device) == 1 and value.device == event.target.device != CPU and not event.argument:
-            return False  # it is there already
+            if not is_of_another(value, event.target):
+                return False  # it is there already
         if event.target_node is not None and ast.unparse(event.target_node) == f"{event.receiver.text}.device":
             return False  # it is there by its own word
         lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)
         return lives_on and (value.is_tensor or value.kind == "packed" or event.of_class)
 
     def judge(self, event: Move, site: Site) -> Finding | None:
+        if site.facts.path.endswith(".ipynb") and getattr(site.statement, "value", None) is not site.node:
+            return None  # a cell may show the list
         receiver = shared.name(event.receiver)
         call = shared.short(site.facts.source(event.span))
         message = f"`{call}` returns a moved copy, which is dropped; {receiver} stays where it is"
@@ -85,7 +88,11 @@ class DiscardedTransferResult(Rule[Move]):
         if not shared.is_path(receiver.node) or receiver.value.kind == "parameter" or event.only_step:
             return hint
         statement, node = site.statement, site.node
-        if not isinstance(statement, cst.Expr) or not isinstance(node, cst.BaseExpression):
+        if (
+            not isinstance(statement, cst.Expr)
+            or not isinstance(node, cst.BaseExpression)
+            or statement.value is not node
+        ):
             return hint
         if not shared.is_local(site.facts, event.function, receiver.text):
             return hint
@@ -95,6 +102,15 @@ class DiscardedTransferResult(Rule[Move]):
         crashes = event.used_later is not None and not event.under.catches("RuntimeError")
         assigned = cst.Assign([cst.AssignTarget(target)], node)
         return Fix(title, Safety.SAFE if crashes else Safety.UNSAFE, (Edit(statement, assigned),))
+
+
+def is_of_another(value: Value, target: Value) -> bool:
+    """Whether nothing but an assumption says that a parameter, or a part of an argument, is where the target is: they are
+    of two modules or arguments."""
+    if value.device != HOME or value.moved or value.kind not in ("parameter", "buffer", "tensors"):
+        return False
+    sources = [{origin.span for origin in side.because} for side in (value, target)]
+    return any(sources) and sources[0].isdisjoint(sources[1])
 
 
 #: What follows the last statement of a notebook's cell in the joined text: the rune between cells, or nothing.

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.idioms import batches
+from devlint.facts.idioms import asked_for_tensors, batches
 from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import TENSOR_ONLY, fits_others, shows_tensor
@@ -57,14 +57,16 @@ _MAKES_OTHERS = re.compile(
 _ARITHMETIC = (ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult, ast.FloorDiv)
 
 
-def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr) -> bool:
-    """Whether the code shows that a name whose move is dropped holds a tensor."""
-    if not isinstance(node, ast.Name) or is_model_name(node.id):
-        return False
+def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool) -> bool:
+    """Whether the code shows that what is moved by a dropped move is a tensor. `is_item`: of a comprehension, or mapped."""
     scope = machine.function.node if machine.function is not None else machine.scan.tree
     if scope is None:
         return False
     around, by_name, own = machine.uses_in(scope)
+    if machine.path(node) is not None and asked_for_tensors.is_told(machine, statement, node, around):
+        return True
+    if not isinstance(node, ast.Name) or is_model_name(node.id) or is_item:
+        return False
     uses = by_name.get(node.id, [])
     if any(is_other(use, around) for use in uses):
         return False

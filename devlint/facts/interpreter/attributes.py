@@ -22,6 +22,8 @@ from devlint.model import Origin
 _MEDIA = frozenset({"images", "videos", "frames", "audios", "text", "texts"})
 #: Attributes of a tensor that are tensors where it is; its gradient among them.
 _SAME_TENSOR = SAME_TENSOR | {"grad", "mH"}
+#: One of the groups of an optimizer [torch/optim/optimizer.py, `add_param_group`].
+PARAMETER_GROUP = Value("dict", elements={"params": Value("object", elements=(Value("parameter"),))})
 
 
 class Attributes(Calls):
@@ -56,7 +58,7 @@ class Attributes(Calls):
                     return stated
             return self.at_home(found, base) if found is not None and found.device != HOME else found or NOTHING
         if base.kind == "optimizer" and name == "param_groups":
-            return NOTHING
+            return Value("object", elements=(PARAMETER_GROUP,))
         if (
             name == "grad"
             and base.kind == "unknown"
@@ -64,8 +66,7 @@ class Attributes(Calls):
             and self.knows_torch
             and not self.is_typed(node.value)
         ):
-            device = CPU if self.host else HOME
-            return Value("tensor", device, None, because=(Origin(self.span(node), "a gradient"),))
+            return self.gradient(node)
         if name == "device" and base.kind == "unknown":
             path = self.path(node)
             if path is not None:
@@ -88,9 +89,15 @@ class Attributes(Calls):
         qualname = self.qualify(said) if isinstance(said, (ast.Name, ast.Attribute)) else None
         return qualname is not None and "." in qualname and not qualname.startswith(("torch.", "typing.", "."))
 
+    def gradient(self, node: ast.expr) -> Value:
+        """The gradient of something that may be anywhere."""
+        return Value("tensor", CPU if self.host else HOME, None, because=(Origin(self.span(node), "a gradient"),))
+
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
             return Value("device", base.device, type_name=OF_TENSOR, because=base.because, made=base.made)
+        if name == "grad" and base.kind == "parameter" and not base.device and self.assume and self.knows_torch:
+            return self.gradient(node)
         if name in _SAME_TENSOR:
             return base if base.kind == "tensors" else replace(base, kind="tensor")
         if name == "shape":

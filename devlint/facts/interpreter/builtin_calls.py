@@ -7,7 +7,7 @@ import ast
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import named_functions, rows
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.interpreter.special_calls import SpecialCalls
+from devlint.facts.interpreter.special_calls import SpecialCalls, held_by
 from devlint.facts.values import NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
 
 _BUILTINS_QUIET = frozenset(
@@ -45,6 +45,12 @@ class BuiltinCalls(SpecialCalls):
             if isinstance(first.elements, tuple):
                 return replace(first, kind="list" if name == "list" else "tuple")
             return Value("list" if name == "list" else "tuple")
+        if name == "dict" and len(arguments.every()) == 1:
+            return (
+                first
+                if first.kind == "dict" and isinstance(first.elements, dict) and "*" in first.elements
+                else held_by(self.element(first))
+            )
         if name == "len":
             if first.kind in ("tensor", "parameter", "buffer") and first.device:
                 return extent(first, self.text(arguments.nodes[0]))

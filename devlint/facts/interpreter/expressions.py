@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from devlint.facts.frozen import replace
@@ -114,6 +114,8 @@ class Expressions(Operators):
                 note_api(self, node, qualname, None)
             return self.namespace(qualname)
         sizes = node.attr == "batch_sizes" and self.may_be_packed(base)
+        if base.kind == "unknown" and node.attr == "param_groups":
+            base = Value("optimizer")  # nothing else has such an attribute
         if base.kind == "unknown" and node.attr not in ("device", "grad") and not sizes:
             return self.parameter_within(node) or guesses.part(base, node.attr)
         found = self.read_attribute(node, base)
@@ -159,6 +161,7 @@ class Expressions(Operators):
     def dict_(self, node: ast.Dict) -> Value:
         elements: dict[str, Value] = {}
         known = len(node.keys) <= ELEMENTS
+        spread: list[Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
             found = self.evaluate(value)
             if found.kind == "module":
@@ -167,10 +170,18 @@ class Expressions(Operators):
                 self.note_named(value)
             if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
                 elements[key.value if isinstance(key.value, str) else repr(key.value)] = found
+            elif (
+                key is None and found.kind == "dict" and isinstance(found.elements, dict) and [*found.elements] == ["*"]
+            ):
+                spread.append(found.elements["*"])  # `{**dict(model.named_parameters())}`
             else:
                 known = False
                 if key is not None:
                     self.evaluate(key)
+        if known and spread:
+            return Value(
+                "dict", type_name="comprehension", elements={"*": reduce(merge, (*elements.values(), *spread))}
+            )
         return Value("dict", elements=elements if known else None)
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:

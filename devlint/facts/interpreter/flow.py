@@ -9,7 +9,7 @@ from typing import Any
 
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import grown_lists, returned_by_helpers
+from devlint.facts.idioms import dropped_items, grown_lists, returned_by_helpers
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.ordering import OPTIMIZED
@@ -46,9 +46,10 @@ class Flow(Loops):
         self.guards = saved
 
     def expression(self, node: ast.Expr) -> None:
-        self.statement_value = node.value
+        around = self.dropped_item
+        self.statement_value, self.dropped_item = node.value, dropped_items.of(node.value)
         self.evaluate(node.value)
-        self.statement_value = None
+        self.statement_value, self.dropped_item = None, around
         if isinstance(node.value, ast.Call) and ends_the_run(node.value.func):
             self.state.dead = True
 

@@ -247,6 +247,7 @@ class Machine:
         self.knows_torch = imports.mentions_torch
         self.packs = "pack_padded_sequence" in source.text
         self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
+        self.dropped_item: ast.expr | None = None  # what such a statement makes several of, see `idioms.dropped_items`
         self._namespaces: dict[str, Value] = {}
         self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
 

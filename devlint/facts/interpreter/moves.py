@@ -59,7 +59,9 @@ class Moves(Attributes):
             class_ = self.classes.get(receiver.type_name or "")
             if class_ is not None and class_.method(name) is not None:
                 return NOTHING
-        if kind == "unknown" and self.statement_value is node and dropped.is_tensor(self, node, operand.node):
+        is_item = self.dropped_item is node
+        discarded = is_item or self.statement_value is node
+        if kind == "unknown" and discarded and dropped.is_tensor(self, node, operand.node, is_item):
             receiver = guesses.surely(receiver) if guesses.is_guess(receiver) else Value("tensor", UNKNOWN)
             kind = "tensor"
             operand = replace(operand, value=receiver)
@@ -74,7 +76,6 @@ class Moves(Attributes):
             if kind == "module" or not receiver.is_tensor:
                 return receiver if kind == "module" else NOTHING
             return receiver if only else self.unknown_move(receiver)
-        discarded = self.statement_value is node
         if target is None:
             if receiver.is_tensor or kind == "module":
                 return receiver if only else self.unknown_move(receiver)
@@ -143,10 +144,10 @@ class Moves(Attributes):
         )
 
     def is_only_step(self, node: ast.Call) -> bool:
-        """Whether a `for` loop of the function under analysis has nothing in it but this call."""
+        """Whether a `for` loop of the function under analysis has nothing in it but this call, or does it on a condition."""
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         loops = [a for a in own.assigns if isinstance(a, ast.For)] if own is not None else []
-        return any(len(loop.body) == 1 and getattr(loop.body[0], "value", None) is node for loop in loops)
+        return any(getattr(only_step(loop.body), "value", None) is node for loop in loops)
 
     def is_called(self, path: str) -> bool:
         """Whether the function under analysis, or the file at its module level, calls what stands at an access path."""
@@ -293,6 +294,8 @@ def with_moved_part(container: Value, moved: Value) -> Value:
     def after(part: Value) -> Value:
         if part.kind in ("list", "tuple", "dict") and part.elements is not None:
             return with_moved_part(part, moved)
+        if part.kind == "parameter" and part.device != moved.device:
+            return replace(part, device=UNKNOWN)  # it may be one of the module's
         if part.kind != "module" or part.device == moved.device:
             return part
         if part.ident is not None and part.ident == moved.ident:
@@ -337,6 +340,12 @@ def looks_like_dtype(node: ast.expr) -> bool:
     """Whether an argument of `.to` whose value is not known says by its name that it is a dtype: `self.dtype`."""
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return name.lower().endswith("dtype")
+
+
+def only_step(body: list[ast.stmt]) -> ast.stmt | None:
+    """The one statement of a loop, or of an `if` without `else` that is its one statement."""
+    step = body[0] if len(body) == 1 else None
+    return only_step(step.body) if isinstance(step, ast.If) and not step.orelse else step
 
 
 def is_construction(node: ast.expr) -> bool:

@@ -149,6 +149,23 @@ class SpecialCalls(TorchClasses):
         first = arguments.values[0] if arguments.values else NOTHING
         return replace(first, device=UNKNOWN, ident=None, shared=True) if first.kind == "module" else first
 
+    def call_chain(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`itertools.chain(model.parameters(), model.buffers())`: the items of each."""
+        parts = tuple(map(self.element, arguments.values))
+        if parts and not arguments.star and all(part.is_tensor for part in parts):
+            return Value("object", elements=parts)
+        self.escape(node, arguments)
+        return NOTHING
+
+    def call_pairs(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`OrderedDict(model.named_parameters())`: a dict of what the pairs hold."""
+        held = (
+            held_by(self.element(arguments.values[0])) if len(arguments.every()) == 1 and arguments.values else NOTHING
+        )
+        if held is NOTHING:
+            self.escape(node, arguments)
+        return held
+
     def call_cast(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`cast(nn.Linear, self.head)` gives its second argument, of the type that the first one says."""
         type_, given = arguments.get("typ", 0), arguments.get("val", 1)
@@ -201,6 +218,14 @@ class SpecialCalls(TorchClasses):
         return Value("list", type_name="comprehension", elements=(part,))
 
 
+def held_by(pair: Value) -> Value:
+    """The dict that is made of many pairs like one: `dict(model.named_parameters())`."""
+    parts = pair.elements
+    if not isinstance(parts, tuple) or len(parts) != 2 or not parts[1].is_tensor:
+        return NOTHING
+    return Value("dict", type_name="comprehension", elements={"*": parts[1]})
+
+
 Special = Callable[[SpecialCalls, ast.Call, str, Arguments], Value]
 
 
@@ -234,6 +259,9 @@ SPECIAL: dict[str, Special] = {
     "functools.partial": SpecialCalls.call_partial,
     "typing.cast": SpecialCalls.call_cast,
     "typing_extensions.cast": SpecialCalls.call_cast,
+    "itertools.chain": SpecialCalls.call_chain,
+    "collections.OrderedDict": SpecialCalls.call_pairs,
+    "typing.OrderedDict": SpecialCalls.call_pairs,
     "math.prod": SpecialCalls.call_product,
     "torch.utils.data.random_split": SpecialCalls.call_random_split,
     "torchaudio.load": SpecialCalls.call_audio,

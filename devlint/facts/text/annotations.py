@@ -10,7 +10,8 @@ from types import MappingProxyType
 _TYPES = ("", "Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Bool")
 _CLASSES = frozenset({*(f"{name}Tensor" for name in _TYPES), "OptTensor"})
 _ALIAS = re.compile(r"^Tensor(s$|Or|Type|Like)|OrTensors?$")
-_SEVERAL = frozenset({"List", "list", "Tuple", "tuple", "Sequence", "Iterable", "Dict", "dict", "Mapping", "Iterator"})
+_DICTS = frozenset({"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict"})
+_SEVERAL = _DICTS | {"List", "list", "Tuple", "tuple", "Sequence", "Iterable", "Iterator"}
 _ANNOTATIONS = _CLASSES | {f"torch.{name}" for name in _CLASSES}
 #: Annotations of arrays with a shape [jaxtyping's documentation, `Float[Tensor, "batch channel"]`].
 _SHAPED = frozenset(
@@ -85,7 +86,7 @@ def holds_tensors(node: ast.expr | None, names: Mapping[str, str]) -> bool:
     if name not in _SEVERAL:
         return False
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if name in ("Dict", "dict", "Mapping"):
+    if name in _DICTS:
         parts = parts[1:]
     parts = [p for p in parts if not (isinstance(p, ast.Constant) and p.value is ...)]
     return bool(parts) and all(is_tensor_annotation(p, names) or holds_tensors(p, names) for p in parts)

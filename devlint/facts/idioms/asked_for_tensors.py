@@ -1,0 +1,54 @@
+"""Whether a place is only reached where something is a tensor: `if torch.is_tensor(v):`, `[... if isinstance(v, Tensor)]`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from devlint.facts.text.nodes import walk
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.machine import Machine
+
+_CLASSES = frozenset({"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+
+
+def is_told(machine: Machine, place: ast.AST, node: ast.expr, around: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether a condition around a place says that an expression, whose names it does not bind again, is a tensor.
+
+    `around`: what is around each node of the function.
+    """
+    wanted = ast.unparse(node)
+    names = {child.id for child in walk(node) if isinstance(child, ast.Name)}
+    inner, outer = place, around.get(place)
+    while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(outer, (ast.For, ast.AsyncFor)) and not names.isdisjoint(stored(outer.target)):
+            return False
+        if isinstance(outer, ast.If) and inner in outer.body and says(machine, outer.test, wanted):
+            return names.isdisjoint(name for statement in outer.body for name in stored(statement))
+        if isinstance(outer, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            return any(says(machine, test, wanted) for part in outer.generators for test in part.ifs)
+        inner, outer = outer, around.get(outer)
+    return False
+
+
+def stored(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds."""
+    return (n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def says(machine: Machine, test: ast.expr, wanted: str) -> bool:
+    """Whether a condition that holds says that the expression with this text is a tensor, and of no other class."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(says(machine, part, wanted) for part in test.values)
+    if not isinstance(test, ast.Call) or not test.args or ast.unparse(test.args[0]) != wanted:
+        return False
+    name = machine.qualify(test.func)
+    if name == "torch.is_tensor":
+        return True
+    if name != "builtins.isinstance" or len(test.args) != 2:
+        return False
+    types = test.args[1]
+    named = {machine.qualify(part) for part in (types.elts if isinstance(types, ast.Tuple) else [types])}
+    return bool(named) and named <= _CLASSES
