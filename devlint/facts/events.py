@@ -277,11 +277,13 @@ class DeviceLiteral(Event):
 class NoDevice(Event):
     """A text that names no device where `call` wants one: `torch.device("gpu:0")`, `x.to(f"gpu:{i}")`.
 
-    `text`: what it says, or starts with; None where the node is a call that takes no argument `device`.
+    `text`: what it says, or starts with; None where the node is a call that takes no argument `device`. `is_class`: it is
+    no text but the class `torch.device` itself.
     """
 
     call: str  # qualified name
     text: str | None
+    is_class: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ module that only a vendor's plug-in brings (`torch.npu`). Quiet under a guard (`
 `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches errors, in functions, classes and files
 that carry the accelerator in their name, and in files that load kernels. `torch.cuda.set_device` is quiet in
 a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that do nothing without the
-accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding.
+accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding. Where the code has found that the
+accelerator is not there, so does keeping such a function for later: `sync = torch.cuda.synchronize` beside
+`if torch.cuda.is_available():`.
 
 ## Why it matters
 The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
@@ -74,10 +76,12 @@ class CudaApiUnguarded(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
+        if not event.is_call:  # what a file is for does not count where it says itself that there is no accelerator
+            return _raises_without(event) and not is_replaced(event, facts)
         return _raises_without(event) and self.left_alone(event, facts) is None
 
     def left_alone(self, event: ApiCall, facts: Facts) -> LeftAlone | None:
-        if not _raises_without(event):
+        if not _raises_without(event) or not event.is_call:
             return None
         if "CUDAGraph" in facts.text:
             return LeftAlone("the file captures CUDA graphs", _place(facts, "CUDAGraph"))
@@ -88,6 +92,13 @@ class CudaApiUnguarded(Rule[ApiCall]):
         return service_of(event, facts)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
+        if not event.is_call:
+            if not is_kept(site):
+                return None
+            message = (
+                f"`{spelled(event, site)}` is kept where {NAMES[event.type]} is not there: it raises when it is called"
+            )
+            return Finding(event.span, message, Fix("Keep the function of what is there", Safety.HINT), event.because)
         if not is_written_out(event, site):
             return None
         message = f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and nothing here asks for it"
@@ -109,7 +120,7 @@ class CudaApiUnguarded(Rule[ApiCall]):
 def _raises_without(event: ApiCall) -> bool:
     """Whether the call raises without the accelerator, and no other rule reports it."""
     if (
-        not (event.raises and event.is_call)
+        not (event.raises and (event.is_call or is_absent(event)))
         or event.type in ("", "accelerator")
         or event.under.catches("RuntimeError", "AssertionError", "AttributeError", "ImportError")
     ):
@@ -117,6 +128,24 @@ def _raises_without(event: ApiCall) -> bool:
     if is_legacy_type(event.qualname) or event.deprecated is not None:
         return False
     return not (event.qualname in _TAKE_DEVICE and (event.discarded or not _names_card(event)))
+
+
+def is_absent(event: ApiCall) -> bool:
+    """Whether the place is only reached where torch says that the accelerator is not there."""
+    test = re.compile(rf"not (?:torch\.)?(?:backends\.)?{event.type}\.is_available\(\)\Z")
+    return not event.under.allow(event.type) and any(map(test.match, event.under.tests))
+
+
+def is_kept(site: Site) -> bool:
+    """Whether a statement only binds a function to a name, or returns it: `self.sync = torch.cuda.synchronize`."""
+    statement = site.statement
+    return isinstance(statement, cst.Assign | cst.AnnAssign | cst.Return) and statement.value is site.node
+
+
+def is_replaced(event: ApiCall, facts: Facts) -> bool:
+    """Whether the file puts something of its own in the place of the function, which it keeps to put back."""
+    name = event.qualname.rpartition(".")[2]
+    return re.search(rf"\.{name}\s*=[^=]", facts.text) is not None
 
 
 def _place(facts: Facts, word: str) -> Span:

@@ -5,7 +5,8 @@
 generators, distributions, lists, tuples, dicts and arrays, on tokenizers and processors of transformers, noise
 schedulers, transforms of torchvision that are no modules, data frames, pictures, estimators and numbers, and
 `module.device`, which `nn.Module` does not have. Only where the object is proved to be one of these, and its class in the file
-defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`).
+defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`), and `x.device()`, which calls
+the device of a tensor, or of a module that has one.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call:
@@ -107,7 +108,7 @@ class NoSuchMethod(Rule[Call]):
         if event.exists is not False or event.receiver is None or event.under.catches("AttributeError"):
             return False
         family, _, member = event.qualname.rpartition(".")
-        if family == "method":
+        if family in ("method", "attribute"):
             return True
         if not event.is_call and re.search(rf"\.{member}\s*=[^=]", facts.text) is not None:
             return False  # the file sets it on some object
@@ -115,7 +116,7 @@ class NoSuchMethod(Rule[Call]):
             return False
         value = event.receiver.value
         known = family in _OF_LIBRARIES or value.kind in _NOTHING_MOVES or value.kind in _OTHERS
-        return known and value.type_name not in _BASES
+        return known and (value.type_name not in _BASES or (event.is_call and member == "device"))
 
     def judge(self, event: Call, site: Site) -> Finding | None:
         assert event.receiver is not None
@@ -123,6 +124,8 @@ class NoSuchMethod(Rule[Call]):
         kind = event.receiver.value.kind
         if family == "method":
             return self._uncalled(event, site, member)
+        if family == "attribute":
+            return self._called(event, site, member)
         if family in _OF_LIBRARIES:
             name, instead, droppable = _OF_LIBRARIES[family]
         else:
@@ -145,6 +148,19 @@ class NoSuchMethod(Rule[Call]):
             return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
         called = node.with_changes(lpar=(), rpar=())
         fix = Fix(title, Safety.SAFE, (Edit(node, cst.Call(called, lpar=node.lpar, rpar=node.rpar)),))
+        return Finding(event.span, message, fix, event.because)
+
+    def _called(self, event: Call, site: Site, member: str) -> Finding | None:
+        """`x.device()`: what is called is a device."""
+        assert event.receiver is not None
+        call = site.node
+        if not isinstance(call, cst.Call):
+            return None
+        message = f"`{event.receiver.text}.{member}` is a `torch.device`, which is no function"
+        new = call.func.with_changes(lpar=[*call.lpar, *call.func.lpar], rpar=[*call.func.rpar, *call.rpar])
+        fix = Fix("Read it without a call", Safety.SAFE, (Edit(call, new),))
+        if site.has_comment(call):
+            fix = Fix("Read it without a call", Safety.HINT)
         return Finding(event.span, message, fix, event.because)
 
     def _fix(self, event: Call, site: Site, nothing_moves: bool, member: str, instead: str) -> Fix:

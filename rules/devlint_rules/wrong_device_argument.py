@@ -8,6 +8,7 @@
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.get_device()` without a tensor
 - `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`: texts that name no device
+- `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
 - `torch.from_numpy(x, device=d)`, `torch.stack(xs, device=d)`: functions that take no device
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
@@ -105,7 +106,8 @@ class WrongDeviceArgument(Rule[Event]):
         if isinstance(event, CudaMethod):
             return _flag(event) is not None
         if isinstance(event, NoDevice):
-            return not event.under.catches("RuntimeError" if event.text is not None else "TypeError")
+            of_text = event.text is not None and not event.is_class
+            return not event.under.catches("RuntimeError" if of_text else "TypeError")
         if isinstance(event, Call):
             return is_move_to_itself(event)
         if not isinstance(event, ApiCall) or not event.is_call or event.under.catches("RuntimeError", "TypeError"):
@@ -135,6 +137,9 @@ class WrongDeviceArgument(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, CudaMethod):
             return self._flagged(event, site)
+        if isinstance(event, NoDevice) and event.is_class:
+            message = f"`{site.code(site.node)}` is the class of devices, not a device"
+            return Finding(event.span, message, Fix("Name the device", Safety.HINT))
         if isinstance(event, NoDevice):
             return _said(event, event.text, site) if event.text is not None else _not_taken(event, site)
         if isinstance(event, Call):

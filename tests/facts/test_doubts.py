@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 
 import pytest
@@ -113,6 +114,39 @@ BASE = """
 def test_attribute_that_a_subclass_sets_is_there(checked: Checked, child: str, expected: list[str]) -> None:
     files = {"base.py": BASE, "child.py": f"import torch\nfrom base import Base\n{child}"}
     assert codes(checked(files, "base.py")) == expected
+
+
+RUN = """
+    import torch
+    def run(model, x):
+        model.eval()
+        return model(x.to(model.device()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("def device(self): return self.layer.weight.device", []),
+        ("@property\n    def device(self): return self.layer.weight.device", ["DEV301"]),
+        ("def place(self): return self.layer.weight.device", ["DEV301"]),
+    ],
+)
+def test_method_of_a_class_of_the_project_may_be_that_of_an_argument(
+    checked: Checked, method: str, expected: list[str]
+) -> None:
+    net = f"from torch import nn\nclass Net(nn.Module):\n    {method}\n"
+    assert codes(checked({"run.py": RUN, "net.py": net}, "run.py")) == expected
+    assert codes(checked({"run.py": net + textwrap.dedent(RUN)}, "run.py")) == expected
+
+
+def test_method_of_a_subclass_is_there(checked: Checked) -> None:
+    base = (
+        "import torch\nfrom torch import nn\nclass Base(nn.Module):\n    def put(self, x): return x.to(self.device())\n"
+    )
+    child = "from base import Base\nclass Child(Base):\n    def device(self): return 0\n"
+    assert codes(checked({"base.py": base, "child.py": child}, "base.py")) == []
+    assert codes(checked({"base.py": base, "child.py": child.replace("device", "place")}, "base.py")) == ["DEV301"]
 
 
 HELPER = """

@@ -117,6 +117,8 @@ class Devices(Operations):
             return
         if call is not None and argument != "type" and call != "Tensor.to":
             unknown_devices.note(self, node, call)
+            if call.startswith(("torch.", "Tensor.")):
+                unknown_devices.note_class(self, node, value, call)
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
                 self._emit_literal(node, parse_device(node.value), role, call, argument)

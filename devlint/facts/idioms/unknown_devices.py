@@ -1,4 +1,5 @@
-"""Devices that torch refuses: `torch.device("gpu:0")`, `device=f"gpu:{i}"`, and `device=` where a function takes none.
+"""Devices that torch refuses: `torch.device("gpu:0")`, `device=f"gpu:{i}"`, the class `torch.device` itself, and `device=`
+where a function takes none.
 
 A text is `type` or `type:index` [c10/core/Device.cpp, `parse_device_type`]. The back end of another vendor may give its
 type any name [torch.utils.rename_privateuse1_backend], so that only words count that nobody would give to one.
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import NoDevice
 from devlint.facts.text.signatures import parameter_of
+from devlint.facts.values import Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments
@@ -24,6 +26,7 @@ _KNOWN = frozenset({"cpu", "cuda", "xpu", "mps", "meta", "xla", "hpu", "mtia", "
 _NO_TYPE = frozenset({"gpu", "gpus", "nvidia", "rocm", "auto"})
 _FORM = re.compile(r"([A-Za-z_]+)(?::(?:0|[1-9]\d*))?\Z")
 _CLOSE_TO_ONE = re.compile(r"(?:cpu|cuda|gpu|xpu|mps|hpu)(?:\d+|:-\d+|:|\s*:\s*\d+)\Z", re.IGNORECASE)
+CLASS = "torch.device"
 _RENAMES = "rename_privateuse1_backend"
 
 
@@ -51,6 +54,15 @@ def note(machine: Machine, node: ast.expr, call: str) -> None:
             continue
         if names_no_device(text) if whole else ":" in text and is_no_type(text.partition(":")[0]):
             machine.emit(NoDevice(machine.span(said), said, (), machine.guards, {}, machine.name, call, text))
+
+
+def note_class(machine: Machine, node: ast.expr, value: Value, call: str) -> None:
+    """Emit `NoDevice` where the class `torch.device` itself is given as a device: `x.to(torch.device)`."""
+    if value.kind != "namespace" or value.type_name != CLASS or not isinstance(node, (ast.Name, ast.Attribute)):
+        return
+    if isinstance(node, ast.Name) and (node.id in machine.imports.tried or node.id in machine.imports.several):
+        return
+    machine.emit(NoDevice(machine.span(node), node, (), machine.guards, {}, machine.name, call, CLASS, True))
 
 
 def note_argument(machine: Machine, node: ast.Call, record: Record, arguments: Arguments) -> None:

@@ -8,6 +8,7 @@ from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
+    called_devices,
     converted,
     detached,
     distributions,
@@ -17,15 +18,18 @@ from devlint.facts.idioms import (
     randomness,
     said_elsewhere,
     sized_by_module,
+    unknown_devices,
 )
 from devlint.facts.idioms.placeholders import is_void
 from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.attributes import sets
 from devlint.facts.interpreter.container_methods import ContainerMethods
 from devlint.facts.interpreter.host_reads import drawn
 from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.operations import symbol
 from devlint.facts.interpreter.tensor_methods import SYNCING
-from devlint.facts.text.parameters import reads_like_device
+from devlint.facts.text.defined import Function
+from devlint.facts.text.parameters import Evidence, reads_like_device
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, HOME, NONE, NOTHING, NUMBER, Value
 
@@ -84,6 +88,11 @@ class Methods(ContainerMethods):
         if name == "to" and len(node.args) == 1 and isinstance(target, (ast.Name, ast.Attribute)):
             if type(node.args[0]) is type(target) and self.text(node.args[0]) == operand.text:
                 self.emit_call(node, "Tensor.to", operand, arguments)  # it moves to where it is
+        if name == "to" and not self.is_own_method(receiver, name):
+            given = arguments.get("device", 0)
+            made_by = last_name(target.func) if isinstance(target, ast.Call) else ""
+            if given is not None and made_by != "bind":  # `binder.bind(...).to(torch.device)`
+                unknown_devices.note_class(self, *given, "Tensor.to")
         if name in _DEVICE_METHODS:
             family = immovable.family(target, receiver)
             if family is not None:
@@ -95,6 +104,8 @@ class Methods(ContainerMethods):
                 return moved
         if receiver.kind in LACKING and name in _DEVICE_METHODS:
             return self.call_lacking(node, operand, name, arguments)
+        if name == "device" and self.note_called_device(node, operand, arguments):
+            return NOTHING
         if receiver.kind == "tensors" and self.statement_value is node and name not in MOVES:
             path = self.path(target)
             if path is not None and any(
@@ -158,6 +169,33 @@ class Methods(ContainerMethods):
         if guesses.is_guess(receiver):
             return receiver if name in ("get", "pop") else NOTHING
         return self.guessed(node, arguments) if receiver.kind in ("unknown", "object") else NOTHING
+
+    def is_own_method(self, receiver: Value, name: str) -> bool:
+        """Whether a method of an object is one that this file defines."""
+        class_ = self.classes.get(receiver.type_name or "")
+        return class_ is not None and class_.method(name) is not None
+
+    def is_used_as_module(self, node: ast.expr) -> bool:
+        """Whether an expression is an argument of the function under analysis that it uses as a module: `model.eval()`."""
+        if not isinstance(node, ast.Name) or self.function is None:
+            return False
+        return node.id in self.evidence_of(self.function).modules
+
+    def evidence_of(self, function: Function) -> Evidence:
+        raise NotImplementedError
+
+    def note_called_device(self, node: ast.Call, operand: Operand, arguments: Arguments) -> bool:
+        """Emit `Call` where `x.device()` calls what is no function; whether it is that."""
+        if not isinstance(node.func, ast.Attribute) or node.func.attr != "device" or arguments.every():
+            return False
+        if operand.value.kind == "unknown" and self.is_used_as_module(operand.node):
+            given = Value("module", HOME, type_name=f"argument {operand.text}")
+            operand = self.operand(operand.node, given)
+        class_ = self.classes.get(operand.value.type_name or "")
+        found = called_devices.family(self, operand, class_ is not None and sets(class_, "device"))
+        if found is not None:
+            self.emit_call(node, f"{found}.device", operand, arguments, exists=False)
+        return found is not None
 
     def predicted(self, node: ast.Call) -> Value | None:
         """`trainer.predict(model, loader)`: Lightning keeps predictions in host memory; None for any other call.

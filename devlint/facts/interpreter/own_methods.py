@@ -40,6 +40,7 @@ class OwnMethods(OwnClasses):
                 return self.call_add_state(arguments)
             found = self.owner.method(name)
             if found is not None and name in found[0].properties:
+                self.note_called_device(node, self.operand(function.value, receiver), arguments)
                 return self.call_value(node, self.evaluate(function), arguments)  # what the property gives is called
             if found is not None:
                 static = is_static(found[1])

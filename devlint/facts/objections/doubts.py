@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import ApiCall, Call, Event, Lengths, Meet, Register, Use
+from devlint.facts.idioms import called_devices
 from devlint.facts.objections.branches import (
     asks_for_array,
     is_asked_whether_empty,
@@ -123,6 +124,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return is_tried_by_predicate(sites, event)
     if isinstance(event, ApiCall) and event.since is not None:
         return is_under_version(sites, event)
+    if isinstance(event, Call) and event.qualname == f"{called_devices.LACKING}.device" and event.is_call:
+        return may_have_method(sites, event)
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
         return is_set_by_subclass(sites, event.node, event.function)
     return False
@@ -444,6 +447,25 @@ def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> 
         for class_ in (n for n in walk(looked.loaded.tree) if isinstance(n, ast.ClassDef)):
             if sites.derives(looked, class_, class_name) and binds(class_, node.attr):
                 return True
+    return False
+
+
+def may_have_method(sites: CallSites, event: Call) -> bool:
+    """Whether a module of which `device()` is called may be of a class of the project that has such a method: a subclass of
+    the one whose method calls it, or any where the module is an argument.
+    """
+    if event.receiver is None or not event.receiver.value.is_assumed:
+        return False
+    if (
+        event.receiver.text == "self"
+        and isinstance(event.node, ast.Call)
+        and isinstance(event.node.func, ast.Attribute)
+    ):
+        return is_set_by_subclass(sites, event.node.func, event.function)
+    for path in sites.files.mentioned_in("def device(self"):
+        looked = sites.files.look(path)
+        if looked is None or called_devices.defines(looked.loaded.tree):
+            return True  # there are too many to read them all, or one has it
     return False
 
 
