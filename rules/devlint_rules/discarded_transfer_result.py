@@ -2,7 +2,8 @@
 
 ## What it flags
 `x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor, a `PackedSequence`,
-or of a class of the file whose `to` gives another object.
+or of a class of the file whose `to` gives another object. Also lists of them that nobody takes:
+`[x.to(d) for x in tensors]`.
 
 ## Why it matters
 `Module.to` moves the module in place, `Tensor.to` returns a copy and leaves the tensor where it was. The statement

@@ -45,6 +45,9 @@ import ast
 from devlint.api import Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
 from devlint_rules import _shared as shared
 
+#: Methods that give the same elements in another form, and are given nothing but numbers.
+_VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous"})
+
 
 class HostConversion(Rule[Use]):
     meta = RuleMeta(
@@ -86,8 +89,12 @@ class HostConversion(Rule[Use]):
 
 
 def ends_with_detach(node: ast.expr) -> bool:
-    """Whether an expression is `x.detach()`."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    """Whether an expression is `x.detach()`, or a view of it: `x.detach().view(-1)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in _VIEWS:
+        return ends_with_detach(node.func.value)
+    return node.func.attr == "detach"
 
 
 def is_one_tensor(event: Use) -> bool:

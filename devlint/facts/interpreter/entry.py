@@ -137,7 +137,7 @@ class Entry(Registration):
                 self.assumed[origin.span] = (function, name)
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, self.span(node).start), type_name="argument")
-            elif name in evidence.modules and self.assume:
+            elif name in evidence.modules | evidence.annotated_modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
                 self.assumed_modules[origin.span] = function, name
             elif argument.annotation is None and _LOADER.search(name) and self.assume and self.gets_host_batches:

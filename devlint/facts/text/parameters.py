@@ -57,6 +57,7 @@ _ELEMENTWISE = frozenset({"exp", "sqrt", "log1p", "expm1", "tanh", "sin", "cos",
 _CALLED_ONLY = frozenset({"size", "softmax", "clamp", "topk", "t", "type_as", "cumsum_", "sigmoid_", "relu"})
 _STORED = re.compile(r"state|check_?point|ckpt|weights|saved")  # a checkpoint, which is on the host for the most part
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.stack", "torch.hstack", "torch.vstack", "torch.dstack"})
+_OF_MODULES_ALONE = frozenset({"named_parameters", "named_buffers"})
 _BASIC = frozenset({"int", "float", "bool", "str"})
 _NONE: frozenset[str] = frozenset()
 
@@ -78,6 +79,7 @@ class Evidence:
         self.tensors: set[str] = set()
         self.devices: set[str] = set()
         self.modules: set[str] = set()
+        self.annotated_modules: set[str] = set()  # with an annotation, and used as nothing but a module can be
         self.asked = _NONE  # those of `narrowed` without what numpy is given
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
         self.arrays: set[str] = set()  # given to numpy
@@ -135,6 +137,8 @@ class Evidence:
                         self.weak.add(base.id)
                     elif attribute in ("parameters", "state_dict", "eval", "named_parameters"):
                         self.modules.add(base.id)
+                elif base.id in annotated and attribute in _OF_MODULES_ALONE:
+                    self.annotated_modules.add(base.id)
             elif attribute in TENSOR_ONLY:
                 self._used(tensor_root(base), open_)
         for name in placed & sized:
