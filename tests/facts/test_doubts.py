@@ -504,3 +504,35 @@ def test_loop_that_goes_on_at_an_entry_leaves_it_out(checked: Checked) -> None:
                     self.debug(batch, model(batch))
     """
     assert len(codes(checked({"base.py": base, "trainer.py": DEBUG}, "trainer.py"))) == 1
+
+
+CURVES = """
+    import torch
+    def to_list(values: torch.Tensor):
+        return values.numpy().tolist()
+    def to_list_from_card(values: torch.Tensor, device=None):
+        return values.numpy().tolist()
+"""
+
+
+def test_host_reads_an_argument_in_a_package_where_the_function_handles_devices(checked: Checked) -> None:
+    result = checked({"pack/__init__.py": "", "pack/curves.py": CURVES}, "pack/curves.py")
+    assert [(each.code, each.start.row) for each in result.diagnostics if each.code == "DEV109"] == [("DEV109", 6)]
+
+
+def test_host_reads_an_argument_in_a_package_where_a_call_hands_over_what_was_moved(checked: Checked) -> None:
+    script = """
+        import torch
+        from pack.curves import to_list
+        def main(model, x, device):
+            x = x.to(device)
+            return to_list(x)
+    """
+    files = {"pack/__init__.py": "", "pack/curves.py": CURVES, "main.py": script}
+    found = [each.start.row for each in checked(files, "pack/curves.py").diagnostics if each.code == "DEV109"]
+    assert found == [4, 6]
+
+
+def test_host_reads_an_argument_in_a_file_by_itself(checked: Checked) -> None:
+    found = [each.start.row for each in checked({"curves.py": CURVES}, "curves.py").diagnostics if each.code == "DEV109"]
+    assert found == [4, 6]

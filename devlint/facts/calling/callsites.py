@@ -253,6 +253,20 @@ class CallSites:
         """Whether the checked file is an example, and runs something."""
         return is_example(self.files.way) and runs_itself(self._own.source, self._own.scan)
 
+    @cached_property
+    def is_in_package(self) -> bool:
+        """Whether the checked file is part of a package, whose other files could call its functions."""
+        return os.path.exists(os.path.join(os.path.dirname(self.path), "__init__.py"))
+
+    def handles_devices(self, function: Function) -> bool:
+        """Whether a function of the checked file, or a method of its class, handles devices, or its class is a module."""
+        owner = function.owner
+        if owner is not None and owner.is_module:
+            return True
+        own, _ = self._checked.callers.signs
+        methods = owner.methods.values() if owner is not None else ()
+        return not own.isdisjoint(map(id, (function.node, *methods)))
+
     def is_registered(self, function: str) -> bool:
         """Whether the checked file hands a function of its own to what keeps it: `Modality.set_processor(processor=f)`."""
         for name, sites in self._own.scan.calls.items():
