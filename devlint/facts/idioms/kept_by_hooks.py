@@ -9,7 +9,8 @@
     def weights(self, scores):
         return self.activation * scores       # another method reads it
 
-Known where hooks alone bind the attribute, but for None, to a tensor of theirs as it is, or a copy of it.
+Known where hooks alone bind the attribute, but for None, to a tensor of theirs as it is, or a copy of it, and the method
+that registers them brings nothing to the CPU, the model for the most part.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.idioms.placed import stored_in
+from devlint.facts.idioms.placed import goes_back, stored_in
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.signatures import positional_names
@@ -59,10 +60,13 @@ def kept_by_hooks(machine: Machine, class_: ClassFacts, outside: set[str]) -> It
 
 
 def hooks_of(machine: Machine, class_: ClassFacts) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The methods of a class that one of its methods registers as hooks of a module."""
-    sites = [site for name in _REGISTER for site in machine.scan.calls.get(name, ())]
-    given = (s.call.args[0] for s in sites if s.call.args and s.caller is not None and s.caller.owner is class_.node)
-    names = {last_name(node) for node in given if is_self_attribute(node)}
+    """The methods of a class that one of its methods, which brings nothing to the CPU, registers as hooks of a module."""
+    names: set[str] = set()
+    for site in (site for name in _REGISTER for site in machine.scan.calls.get(name, ())):
+        if not site.call.args or site.caller is None or site.caller.owner is not class_.node:
+            continue
+        if is_self_attribute(site.call.args[0]) and not any(map(goes_back, site.caller.calls)):
+            names.add(last_name(site.call.args[0]))
     return [method for name, method in class_.methods.items() if name in names]
 
 
