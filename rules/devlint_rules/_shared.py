@@ -6,6 +6,7 @@ import ast
 import re
 import symtable
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 from devlint.api import (
@@ -238,14 +239,21 @@ def is_local(facts: Facts, function: str, path: str) -> bool:
     """
     if not function or "." in path:
         return True
-    tables = [symtable.symtable(facts.text, facts.path, "exec")]
-    for part in function.split("."):
-        if part in ("<locals>",):
-            continue
-        tables = [child for table in tables for child in table.get_children() if child.get_name() == part]
-    if not tables:
-        return False
-    return all(path in table.get_identifiers() and table.lookup(path).is_local() for table in tables)
+    tables = _tables(facts.text, facts.path).get(function.replace(".<locals>", ""), ())
+    return bool(tables) and all(path in table.get_identifiers() and table.lookup(path).is_local() for table in tables)
+
+
+@lru_cache(maxsize=1)
+def _tables(text: str, path: str) -> dict[str, list[symtable.SymbolTable]]:
+    """The symbol tables of a file by the dotted names of their functions and classes."""
+    found: dict[str, list[symtable.SymbolTable]] = {}
+    pending = [("", symtable.symtable(text, path, "exec"))]
+    for prefix, table in pending:  # which grows
+        for child in table.get_children():
+            name = prefix + child.get_name()
+            found.setdefault(name, []).append(child)
+            pending.append((f"{name}.", child))
+    return found
 
 
 def assign_moved(target: ast.expr, device: str, site: Site) -> cst.Assign:

@@ -46,7 +46,7 @@ _FLAGS = {
     "torch.has_mps": "torch.backends.mps.is_built",
     "torch.has_mkldnn": "torch.backends.mkldnn.is_available",
 }
-_VERSION = re.compile(r"(?i)version|torch\w*_(ge|gt|le|lt)\b|at_least")
+_VERSION = re.compile(r"(?i)(?<!con)(?<!in)version|torch\w*_(ge|gt|le|lt)\b|at_least")
 _OLDEST = (2, 2)  # what was deprecated there may have been so before
 _OTHERS = frozenset({"torch.nn.parallel.DistributedDataParallelCPU"})
 

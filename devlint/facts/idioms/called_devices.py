@@ -6,6 +6,7 @@ Sparse tensors of torch_sparse and arrays of jax have a method of that name, and
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
@@ -55,6 +56,7 @@ def of_class(class_: ClassFacts, sets: bool) -> str | None:
     return LACKING if class_.bases == ("torch.nn.Module",) and kept is None and not sets else None
 
 
+@lru_cache(maxsize=4)
 def defines(tree: ast.AST) -> bool:
     """Whether a file has a class with a method `device()` that a module may have: it has a base, or is one to mix in."""
     classes = (c for c in walk(tree) if isinstance(c, ast.ClassDef) and (c.bases or "mixin" in c.name.lower()))
