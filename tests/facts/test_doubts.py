@@ -534,5 +534,7 @@ def test_host_reads_an_argument_in_a_package_where_a_call_hands_over_what_was_mo
 
 
 def test_host_reads_an_argument_in_a_file_by_itself(checked: Checked) -> None:
-    found = [each.start.row for each in checked({"curves.py": CURVES}, "curves.py").diagnostics if each.code == "DEV109"]
+    found = [
+        each.start.row for each in checked({"curves.py": CURVES}, "curves.py").diagnostics if each.code == "DEV109"
+    ]
     assert found == [4, 6]

@@ -10,6 +10,7 @@ from devlint.facts.idioms import guesses, spread
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
+from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import CPU, UNKNOWN, Kind, Value, may_be_accelerator
 from devlint.model import Origin
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
 FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
+#: Those that keep a tensor's device.
+COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
 
@@ -52,7 +55,9 @@ class Factories(HostReads):
             given: Value | None = device[1] if device[1].kind == "index" else target
         elif any(v.kind == "device" for v in arguments.values):
             return Value(kind, UNKNOWN, zero_dim)  # a device among the sizes: the call fails
-        elif takes_device and (arguments.double_star or self.draws_from(arguments) or writes_elsewhere(arguments)):
+        elif self.is_copy_of_input(qualname, arguments) or (
+            takes_device and (arguments.double_star or self.draws_from(arguments) or writes_elsewhere(arguments))
+        ):
             result = Value(kind, UNKNOWN, zero_dim)
             given = None
         else:
@@ -67,6 +72,24 @@ class Factories(HostReads):
                 self.note_size(made[0], arguments)
         self.emit(Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result))
         return result
+
+    def is_copy_of_input(self, qualname: str, arguments: Arguments) -> bool:
+        """Whether `torch.tensor(x)` gets an input of `forward` of which nothing is known: a tensor is copied where it is.
+
+        [torch.tensor: "If None and data is a tensor then the device of data is used"]
+        """
+        node = arguments.nodes[0] if qualname in COPIES and len(arguments.nodes) == 1 else None
+        if not isinstance(node, ast.Name) or arguments.values[0].kind != "unknown":
+            return False
+        if (
+            self.function is None
+            or self.owner is None
+            or not self.owner.is_module
+            or self.function.node.name != "forward"
+        ):
+            return False
+        found = parameter_of(self.function.node.args, node.id)
+        return found is not None and found.annotation is None
 
     def draws_from(self, arguments: Arguments) -> bool:
         """Whether a `generator=` is given: the tensor must be on the generator's device, which is not known here."""
