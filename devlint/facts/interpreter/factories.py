@@ -81,12 +81,9 @@ class Factories(HostReads):
         node = arguments.nodes[0] if qualname in COPIES and len(arguments.nodes) == 1 else None
         if not isinstance(node, ast.Name) or arguments.values[0].kind != "unknown":
             return False
-        if (
-            self.function is None
-            or self.owner is None
-            or not self.owner.is_module
-            or self.function.node.name != "forward"
-        ):
+        if self.function is None or self.owner is None or not self.owner.is_module:
+            return False
+        if self.function.name.rpartition(".")[2] != "forward":
             return False
         found = parameter_of(self.function.node.args, node.id)
         return found is not None and found.annotation is None
