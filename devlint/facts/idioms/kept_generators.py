@@ -60,8 +60,8 @@ def taken(method: ast.AST) -> list[ast.Assign]:
     for node in walk(method):
         test = node.test if isinstance(node, ast.If) else None
         if isinstance(node, ast.If) and isinstance(test, ast.Call) and last_name(test.func) == "isinstance":
-            asked, *types = test.args
-            if isinstance(asked, ast.Name) and [last_name(type) for type in types] == ["Generator"]:
+            asked = test.args[0] if len(test.args) == 2 else None
+            if isinstance(asked, ast.Name) and last_name(test.args[1]) == "Generator":
                 assigned = (n for n in node.body if isinstance(n, ast.Assign))
                 found += [n for n in assigned if isinstance(n.value, ast.Name) and n.value.id == asked.id]
     return found
