@@ -7,6 +7,7 @@ shifted = theta + torch.from_numpy(noise)     # so `theta` is on the CPU here
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import holds, walk
@@ -22,18 +23,29 @@ if TYPE_CHECKING:
 def is_read_before(sites: CallSites, event: Meet) -> bool:
     """Whether a statement of the function's own block, before the operation, calls `numpy()` on the variable as it is."""
     function = sites.body(event.function)
-    *_, root = chain(event.other.node)
-    if not isinstance(root, ast.Name) or event.other.value.device != HOME or function is None:
+    names = set(operands(event.other.node)) if event.other.value.device == HOME else set()
+    if not names or function is None:
         return False
-    read = False
+    read: set[str] = set()
     for statement in getattr(function, "body", ()):
         if holds(statement, event.node):
-            return read
-        if any(isinstance(n, ast.Name) and n.id == root.id and isinstance(n.ctx, ast.Store) for n in walk(statement)):
-            read = False
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
-            read = read or any(is_read(node, root.id) for node in walk(statement))
+            return bool(read)
+        bound = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        read -= bound
+        if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
+            read |= {name for name in names - bound for node in walk(statement) if is_read(node, name)}
     return False
+
+
+def operands(node: ast.expr) -> Iterator[str]:
+    """The variables that an expression is computed from by arithmetic, each as it is or by a chain: they are together."""
+    if isinstance(node, ast.BinOp):
+        yield from operands(node.left)
+        yield from operands(node.right)
+    else:
+        *_, root = chain(node)
+        if isinstance(root, ast.Name):
+            yield root.id
 
 
 def is_read(node: ast.AST, name: str) -> bool:
