@@ -12,6 +12,7 @@ arm: `y = torch.tensor(x) if isinstance(x, list) else x.clone()`.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
@@ -74,14 +75,22 @@ def beside_conversion(machine: Machine, node: ast.expr, method: str, value: Valu
     evidence = machine.evidence.get(id(function))
     if evidence is None or node.id not in evidence.converted:
         return None
-    for outer in walk(function):
-        if not isinstance(outer, (ast.If, ast.IfExp)):
-            continue
-        arms = [arm if isinstance(arm, list) else [arm] for arm in (outer.body, outer.orelse)]
-        for own, other in (arms, arms[::-1]):
-            if any(holds(part, node) for part in own) and any(converts(machine, part, node.id) for part in other):
-                return as_tensor(machine, node.id, value)
+    key = (id(function), node.id)
+    if key not in machine.beside_conversions:
+        machine.beside_conversions[key] = [*arms_beside(machine, function, node.id)]
+    if any(holds(part, node) for arm in machine.beside_conversions[key] for part in arm):
+        return as_tensor(machine, node.id, value)
     return None
+
+
+def arms_beside(machine: Machine, function: ast.AST, name: str) -> Iterator[list[ast.AST]]:
+    """The arms of the conditions of a function whose other arm makes a tensor of a name."""
+    for outer in walk(function):
+        if isinstance(outer, (ast.If, ast.IfExp)):
+            arms = [arm if isinstance(arm, list) else [arm] for arm in (outer.body, outer.orelse)]
+            for own, other in (arms, arms[::-1]):
+                if own and any(converts(machine, part, name) for part in other):
+                    yield [*own]
 
 
 def converts(machine: Machine, node: ast.AST, name: str) -> bool:

@@ -211,6 +211,8 @@ class Machine:
         self.attribute_parts: dict[tuple[str, str], dict[Span, Value]] = {}
         # what lists that are kept on the CPU hold, in the same way
         self.host_lists: dict[tuple[str, str], list[Value]] = {}
+        # the arms beside conversions of a name, by the identity of the function, see `converted`
+        self.beside_conversions: dict[tuple[int, str], list[list[ast.AST]]] = {}
         self.kept: dict[int, Kept] = {}  # what the methods of classes keep, by the identity of the class
         self.lengths: dict[Span, Uses] = {}  # what is done with arguments that are lengths by their name, by argument
         self.restored: dict[Span, Entry] = {}  # attributes that come back from a checkpoint, by the place of the entry
