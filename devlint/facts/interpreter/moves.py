@@ -95,9 +95,10 @@ class Moves(Attributes):
             if self.is_called(path) or is_model_name(path.rsplit(".", 1)[-1]):  # a module, which moves in place
                 self.state.env[path] = replace(result, kind="module")
         told = receiver.type_name == TOLD and path is not None
-        if discarded and told and (self.is_called(path or "") or is_model_name(last_name(operand.node))):
-            self.state.env[path or ""] = result
-            return result
+        if discarded and told and path is not None:
+            if self.is_called(path) or is_model_name(last_name(operand.node)) or self.is_of_class(path):
+                self.state.env[path] = replace(result, type_name="moved")
+                return result
         if receiver.type_name == "moved" and discarded:
             # it moved before and may be a module, which moves in place
             if path is not None:
@@ -148,6 +149,16 @@ class Moves(Attributes):
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         loops = [a for a in own.assigns if isinstance(a, ast.For)] if own is not None else []
         return any(getattr(only_step(loop.body), "value", None) is node for loop in loops)
+
+    def is_of_class(self, name: str) -> bool:
+        """Whether the function under analysis makes an object of a class for a name: `states = GridStates(x)`."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        values = [
+            a.value
+            for a in (own.assigns if own is not None else ())
+            if isinstance(a, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in a.targets)
+        ]
+        return any(isinstance(value, ast.Call) and last_name(value.func)[:1].isupper() for value in values)
 
     def is_called(self, path: str) -> bool:
         """Whether the function under analysis, or the file at its module level, calls what stands at an access path."""

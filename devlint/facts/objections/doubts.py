@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 #: What is asked where a flag says that no card is used.
 _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
+#: What is asked where a model is exported, which is done on the host for the most part.
+_EXPORTS = re.compile(r"[\w.]*is_in_onnx_export\(\)\Z")
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
 HOPS = 4  # imports from a script to the checked file
@@ -99,6 +101,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_shown_alone(sites, event.function)
             or is_trained_on_host(sites, event)
             or is_read_before(sites, event)
+            or any(map(_EXPORTS.match, event.under.tests))
         ):
             return True
     if isinstance(event, Meet) and is_entry_moved_before(sites, event):
