@@ -538,3 +538,37 @@ def test_host_reads_an_argument_in_a_file_by_itself(checked: Checked) -> None:
         each.start.row for each in checked({"curves.py": CURVES}, "curves.py").diagnostics if each.code == "DEV109"
     ]
     assert found == [4, 6]
+
+
+def test_what_a_test_does_with_its_projects_own_classes_is_known_to_pass(checked: Checked) -> None:
+    test = """
+        import torch
+        from pack.layers import Offloaded
+        def test_offloaded():
+            module = Offloaded()
+            x = torch.zeros(2, 2).cuda()
+            assert module(x).shape == (2, 2)
+    """
+    layers = """
+        from torch import nn
+        class Offloaded(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(2, 2)
+            def forward(self, x):
+                return self.lin(x)
+    """
+    files = {"pack/__init__.py": "", "pack/layers.py": layers, "tests/test_layers.py": test, "main.py": test}
+    assert codes(checked(files, "tests/test_layers.py")) == []
+    assert set(codes(checked(files, "main.py"))) >= {"DEV103"}
+
+
+def test_what_a_test_does_with_torch_alone_is_reported(checked: Checked) -> None:
+    test = """
+        import torch
+        def test_sum():
+            a = torch.zeros(3).cuda()
+            b = torch.ones(3).cpu()
+            assert (a + b).sum() == 3
+    """
+    assert "DEV101" in codes(checked({"tests/test_sum.py": test}, "tests/test_sum.py"))

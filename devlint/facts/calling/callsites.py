@@ -253,6 +253,11 @@ class CallSites:
         """Whether the checked file is an example, and runs something."""
         return is_example(self.files.way) and runs_itself(self._own.source, self._own.scan)
 
+    @property
+    def is_test(self) -> bool:
+        """Whether the checked file is a test."""
+        return self._checked.facts.is_test
+
     @cached_property
     def is_in_package(self) -> bool:
         """Whether the checked file is part of a package, whose other files could call its functions."""

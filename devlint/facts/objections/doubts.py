@@ -29,6 +29,7 @@ from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
+from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
@@ -72,6 +73,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         and event.off.value.kind == "module"
         and (is_prepared(sites, event) or is_hooked(sites, event))
     ):
+        return True
+    if isinstance(event, Meet) and sites.is_test and is_tried(sites, event):
         return True
     if isinstance(event, Meet) and event.how == "module":
         if is_scattered(sites, event) or is_moved_by_holder(sites, event):
