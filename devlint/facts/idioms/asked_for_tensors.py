@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import stored_names
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -23,19 +24,14 @@ def is_told(machine: Machine, place: ast.AST, node: ast.expr, around: Mapping[as
     names = {child.id for child in walk(node) if isinstance(child, ast.Name)}
     inner, outer = place, around.get(place)
     while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        if isinstance(outer, (ast.For, ast.AsyncFor)) and not names.isdisjoint(stored(outer.target)):
+        if isinstance(outer, (ast.For, ast.AsyncFor)) and not names.isdisjoint(stored_names(outer.target)):
             return False
         if isinstance(outer, ast.If) and inner in outer.body and says(machine, outer.test, wanted):
-            return names.isdisjoint(name for statement in outer.body for name in stored(statement))
+            return all(map(names.isdisjoint, map(stored_names, outer.body)))
         if isinstance(outer, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             return any(says(machine, test, wanted) for part in outer.generators for test in part.ifs)
         inner, outer = outer, around.get(outer)
     return False
-
-
-def stored(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds."""
-    return (n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
 
 
 def says(machine: Machine, test: ast.expr, wanted: str) -> bool:

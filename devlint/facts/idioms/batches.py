@@ -17,7 +17,7 @@ from devlint.facts.interpreter.operations import HOST_BATCH
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signs import moves
+from devlint.facts.text.signs import is_loader_name, moves
 from devlint.facts.values import ACCELERATORS, BATCH, CPU, NOTHING, NUMBER, Value
 from devlint.model import Origin
 
@@ -30,8 +30,6 @@ _WRAPPERS = frozenset({"tqdm", "track", "islice", "iter", "progress_bar", "auto_
 #: Words in the names of loaders and of their batches.
 _DATA = re.compile(r"load|data|batch|iter|sample|item|^dl|dl$|train|test|val|queue|stream")
 _LOADER = re.compile(r"load|^dl|dl$")
-#: Names of functions and methods that give a loader: `data.test_loader()`.
-_LOADS = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _DEVICE = re.compile(r"device|cuda|gpu")
 #: Names of what counts turns or names things, which no loader makes a tensor of.
 _COUNTER = re.compile(
@@ -75,7 +73,7 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
             return None
         given = [f if f is not None else k for f, k in zip(found, known[first:], strict=True)]
         return Value("tuple", elements=(*((NUMBER,) * first), *given))
-    asked = isinstance(iterated, ast.Call) and _LOADS.search(last_name(iterated.func)) is not None
+    asked = isinstance(iterated, ast.Call) and is_loader_name(last_name(iterated.func))
     if not (made or asked or isinstance(iterated, (ast.Name, ast.Attribute))) or element.kind != "unknown":
         return None
     if element.device:

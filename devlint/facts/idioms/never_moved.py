@@ -16,7 +16,7 @@ from devlint.facts.idioms.unseen_modules import looks_like_network
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
-from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.references import is_self_attribute, last_name, stored_names
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -67,7 +67,7 @@ def given_elsewhere(
     """A tensor that a method moves, and then gives to its module's own layers, or to `self.forward`."""
     placed: dict[str, Operand] = {}
     own = {a.arg for a in walk(method) if isinstance(a, ast.arg)}
-    own |= {n.id for n in walk(method) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= stored_names(method)
     for statement in in_order(method.body):
         if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)):
             return None  # not under a condition, which may ask for the device

@@ -88,9 +88,7 @@ def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, argumen
     loaders = [c.func.value for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "load_state_dict"]
     if not loaders or any(c.func.attr in _MOVES for c in calls if isinstance(c.func, ast.Attribute)):
         return
-    names = parameter_names(helper)[own:]
-    given = dict(zip(names, arguments.values, strict=False))
-    given.update((name, value) for name, (_, value) in arguments.keywords.items())
+    given = arguments.by_name(parameter_names(helper)[own:])
     for loader in loaders:
         if isinstance(loader, ast.Name):
             value = given.get(loader.id)

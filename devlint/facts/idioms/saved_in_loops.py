@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import stored_names
 from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
 from devlint.model import Span
 
@@ -67,7 +68,7 @@ def may_be_moved_again(machine: ModuleCalls, call: ast.Call, module: ast.expr, m
                 if any(is_one_turn(test) for test in walk(node.test)):
                     return True
             if isinstance(loop, ast.While) and isinstance(node, ast.If) and contains(machine, node, moved):
-                bound = {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+                bound = stored_names(node)
                 if any(isinstance(n, ast.Name) and n.id in bound for n in walk(loop.test)):
                     return True
     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from devlint.facts.events import Call, Operand
 from devlint.facts.idioms import spread
@@ -26,6 +27,12 @@ class Arguments:
         found = self.keywords.get(name)
         if found is None and position is not None and position < len(self.values) and not self.star:
             return self.nodes[position], self.values[position]
+        return found
+
+    def by_name(self, names: Sequence[str]) -> dict[str, Value]:
+        """What is given by keyword, or by position for the parameters of these names."""
+        found = dict(zip(names, self.values, strict=False))
+        found.update((name, value) for name, (_, value) in self.keywords.items())
         return found
 
     def every(self) -> list[tuple[ast.expr, Value]]:

@@ -20,6 +20,7 @@ from devlint.facts.text.parameters import Evidence
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import named_parameters
+from devlint.facts.text.signs import is_loader_name
 from devlint.facts.values import (
     BATCH,
     CPU,
@@ -32,7 +33,6 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-_LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^()]|\([^()]*\))*\bdevice\b")
 #: Names of methods of modules that try them as they were built, or ask for the shape of what they give.
 _SELF_TEST = re.compile(
@@ -140,7 +140,7 @@ class Entry(Registration):
             elif name in evidence.modules | evidence.annotated_modules and self.assume:
                 self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
                 self.assumed_modules[origin.span] = function, name
-            elif argument.annotation is None and _LOADER.search(name) and self.assume and self.gets_host_batches:
+            elif argument.annotation is None and is_loader_name(name) and self.assume and self.gets_host_batches:
                 text = Origin(origin.span, HOST_BATCH)
                 self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
             elif self.is_batch(function, argument, evidence):

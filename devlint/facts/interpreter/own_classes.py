@@ -170,8 +170,7 @@ def gets_unknown_module(class_: ClassFacts, arguments: Arguments) -> bool:
     """Whether an argument that the constructor annotates as a module is given something of which nothing is known."""
     found = class_.method("__init__")
     spec = found[1].args if found is not None else None
-    given = dict(zip(positional_names(spec)[1:], arguments.values, strict=False)) if spec is not None else {}
-    given.update((name, value) for name, (_, value) in arguments.keywords.items())
+    given = arguments.by_name(positional_names(spec)[1:]) if spec is not None else {}
     noted = named_parameters(spec) if spec is not None else []
     modules = {a.arg for a in noted if a.annotation is not None and last_name(a.annotation) == "Module"}
     return any(value.kind == "unknown" and name in modules for name, value in given.items())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import chain
+from devlint.facts.text.references import chain, stored_names
 from devlint.facts.text.signs import TO_HOST, moves
 from devlint.facts.values import HOME
 
@@ -30,7 +30,7 @@ def is_read_before(sites: CallSites, event: Meet) -> bool:
     for statement in getattr(function, "body", ()):
         if holds(statement, event.node):
             return bool(read)
-        bound = {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound = stored_names(statement)
         read -= bound
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
             read |= {name for name in names - bound for node in walk(statement) if is_read(node, name)}

@@ -11,7 +11,7 @@ from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import collect_class, definitions
 from devlint.facts.text.names import Imports
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import stored_names
 from devlint.facts.text.returned import Returned, may_return_host_data
 from devlint.source import Source
 
@@ -116,5 +116,5 @@ def bound(tree: ast.Module) -> set[str]:
             for child in getattr(statement, name, ()):
                 stack += [child] if isinstance(child, ast.stmt) else child.body
         if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With, ast.AsyncWith)):
-            names |= {n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            names |= stored_names(statement)
     return names

@@ -13,6 +13,7 @@ from devlint.facts.text.references import (
 
 _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
 _CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
+_LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
 #: Methods that give host data, whatever they are called on.
 TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 #: Attributes of a tensor that are tensors where it is.
@@ -88,6 +89,11 @@ def uses_cards(text: str) -> bool:
         or (("cuda" in text or "use_gpu" in text) and re.search(r"\b(cuda|use_gpu)\b", text) is not None)
         or re.search(r"\.to\((?:\w+\.)*device\b", text) is not None
     )
+
+
+def is_loader_name(name: str) -> bool:
+    """Whether a name reads like that of a loader of batches: `test_loader`, `DataLoader`."""
+    return _LOADER.search(name) is not None
 
 
 def is_model_name(name: str) -> bool:
