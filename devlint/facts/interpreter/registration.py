@@ -9,6 +9,7 @@ from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import aliases
 from devlint.facts.idioms.devices import OF_TENSOR
+from devlint.facts.idioms.moved_at_once import is_moved_at_once
 from devlint.facts.idioms.optional_moves import is_optional_move
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.expressions import Expressions
@@ -166,6 +167,8 @@ class Registration(Expressions):
             return
         if any(creation.function == "torch.from_numpy" for creation in value.made):
             return  # what is packed with numpy is packed on the host, before the module moves
+        if self.function is not None and is_moved_at_once(self.function.node, node, name):
+            return
         level = self.conflict(CPU, HOME)
         if level is None:
             return
