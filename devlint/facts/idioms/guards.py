@@ -38,6 +38,8 @@ _ASKS = re.compile(r"\bis_(?:torch_)?(\w+)_available$")
 _LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor\Z")
 #: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
 _NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
+#: The class of all modules: what is no instance of it has no parameters, and nothing moves it.
+_MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"})
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available, see `flag_of`.
@@ -53,7 +55,8 @@ class Condition:
     """What is known where a test holds (`when`) and where it does not (`unless`): device types available or not.
 
     `on_cpu`, `else_on_cpu`: access paths of what is on the CPU where it holds, and where it does not; `no_tensor` and
-    `else_no_tensor` of what is no tensor there. `key`: the test's text, for equal tests later.
+    `else_no_tensor` of what is no tensor there, `no_module` and `else_no_module` of what is no module. `key`: the test's
+    text, for equal tests later.
     """
 
     key: str
@@ -65,6 +68,8 @@ class Condition:
     else_on_cpu: set[str] = field(default_factory=set)
     no_tensor: set[str] = field(default_factory=set)
     else_no_tensor: set[str] = field(default_factory=set)
+    no_module: set[str] = field(default_factory=set)
+    else_no_module: set[str] = field(default_factory=set)
     has_device: set[str] = field(default_factory=set)  # paths of what is asked for its device
 
     def negated(self) -> Condition:
@@ -72,7 +77,7 @@ class Condition:
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
         return Condition(
             key, self.unless, self.when, self.unless_not, self.when_not, self.else_on_cpu, self.on_cpu,
-            self.else_no_tensor, self.no_tensor, self.has_device,
+            self.else_no_tensor, self.no_tensor, self.else_no_module, self.no_module, self.has_device,
         )  # fmt: skip
 
 
@@ -91,12 +96,14 @@ def read(
                 condition.when_not |= part.when_not
                 condition.on_cpu |= part.on_cpu
                 condition.no_tensor |= part.no_tensor
+                condition.no_module |= part.no_module
         else:
             for part in parts:
                 condition.unless |= part.unless
                 condition.unless_not |= part.unless_not
                 condition.else_on_cpu |= part.else_on_cpu
                 condition.else_no_tensor |= part.else_no_tensor
+                condition.else_no_module |= part.else_no_module
         return condition
     if isinstance(test, ast.Call):
         name = qualify(test.func)
@@ -108,6 +115,8 @@ def read(
             path = source(test.args[0])
             types = test.args[1] if len(test.args) > 1 else None
             named = {qualify(t) for t in (types.elts if isinstance(types, ast.Tuple) else [types]) if t is not None}
+            if not named.isdisjoint(_MODULE):
+                condition.else_no_module.add(path)
             if not named or named <= {"torch.Tensor", "torch.autograd.Variable"}:
                 condition.else_no_tensor.add(path)
             elif all(n is not None and _LEGACY.match(n) is not None for n in named):

@@ -50,6 +50,7 @@ class Conditionals(Assignments):
         self.refine(condition.key)
         self.none_here(node.test, True)
         on_cpu = self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
+        on_cpu |= self.no_modules(condition.no_module)
         self.tensors_here(condition.else_no_tensor)
         converted.ahead(self, condition.else_no_tensor, node.orelse)
         returned = len(self.returns)
@@ -66,6 +67,7 @@ class Conditionals(Assignments):
         self.refine(negated.key)
         self.none_here(node.test, False)
         off_card = self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
+        off_card |= self.no_modules(condition.else_no_module)
         self.tensors_here(condition.no_tensor)
         converted.ahead(self, condition.no_tensor, node.body if node.orelse else [])
         if condition.unless_not or (only_calls(node.body) and then.work is None):
@@ -305,5 +307,5 @@ def moves_by(node: ast.AST, path: str) -> bool:
 def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) -> None:
     """After a condition told where a tensor is: where both branches left it alone it is what it was before."""
     for path, (before, after) in told.items():
-        if state.env.get(path) is after and other.env.get(path) is before:
+        if not other.dead and state.env.get(path) is after and other.env.get(path) is before:
             state.env[path] = before

@@ -93,6 +93,7 @@ class Flow(Loops):
         self.guards = self.under(condition)
         self.place(condition.on_cpu, condition.has_device)
         self.no_tensors(condition.no_tensor)
+        self.no_modules(condition.no_module)
         self.tensors_here(condition.else_no_tensor)
         self.none_here(node.test, True)
 

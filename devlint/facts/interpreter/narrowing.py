@@ -49,11 +49,13 @@ class Narrowing(Subscripts):
         state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
         self.guards = self.under(condition)
         told = condition.on_cpu or condition.else_on_cpu or condition.no_tensor or condition.else_no_tensor
+        told = told or condition.no_module or condition.else_no_module
         if splits or told:
             self.state = state.copy()
             self.refine(condition.key)
             self.place(condition.on_cpu, condition.has_device)
             self.no_tensors(condition.no_tensor)
+            self.no_modules(condition.no_module)
         body = self.evaluate(node.body)
         self.guards = saved
         self.guards = self.under(negated)
@@ -62,6 +64,7 @@ class Narrowing(Subscripts):
             self.refine(negated.key)
             self.place(condition.else_on_cpu, condition.has_device)
             self.no_tensors(condition.else_no_tensor)
+            self.no_modules(condition.else_no_module)
         orelse = self.evaluate(node.orelse)
         self.guards, self.state = saved, state
         if test.constant is True and test.kind == "bool":
@@ -153,6 +156,17 @@ class Narrowing(Subscripts):
             value = self.lookup(path)
             if value is not None and (value.is_tensor or guesses.is_guess(value)):
                 told = Value("unknown", type_name=NO_TENSOR)
+                self.state.env[path] = told
+                changed[path] = (value, told)
+        return changed
+
+    def no_modules(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
+        """Values that a condition tells to be no modules here: nothing is known of them, and of what a call of them gives."""
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path in paths:
+            value = self.lookup(path)
+            if value is not None and (value.kind == "module" or value.type_name == "moved"):
+                told = Value("unknown")
                 self.state.env[path] = told
                 changed[path] = (value, told)
         return changed
