@@ -166,6 +166,10 @@ class Move(Event):
     argument: bool = False
 
 
+#: How a tensor that stays on the CPU leaves its function, without an operation that would fail there.
+_LEAVES = frozenset({"size", "copy", "paths"})
+
+
 @dataclass(frozen=True, slots=True)
 class Meet(Event):
     """An operation whose tensor operands are on devices that torch refuses together, scalars and copies accounted for.
@@ -196,7 +200,8 @@ class Meet(Event):
 
     @property
     def certainty(self) -> Certainty:
-        unsure = self.unread or self.guessed
+        """Where a tensor that only leaves the function is needed is assumed: nothing fails in the code that is seen."""
+        unsure = self.unread or self.guessed or self.how in _LEAVES
         return "assume" if unsure else _certainty(self.level, self.off.value, self.other.value)
 
     @property

@@ -540,6 +540,29 @@ def test_host_reads_an_argument_in_a_file_by_itself(checked: Checked) -> None:
     assert found == [4, 6]
 
 
+PACKED = """
+    import torch
+    class Packed(torch.nn.Module):
+        def pack(self, weight{annotation}):
+            return weight.detach().numpy(){rest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "rest", "found"),
+    [
+        ("", "", []),
+        (": torch.Tensor", "", ["DEV109"]),
+        ("", "\n        def out(self, weight):\n            return weight.cuda()", ["DEV109"]),
+    ],
+)
+def test_host_reads_an_argument_of_a_module_in_a_package_that_says_it_is_a_tensor_or_handles_devices(
+    checked: Checked, annotation: str, rest: str, found: list[str]
+) -> None:
+    text = PACKED.format(annotation=annotation, rest=rest)
+    assert codes(checked({"pack/__init__.py": "", "pack/packed.py": text}, "pack/packed.py")) == found
+
+
 def test_what_a_test_does_with_its_projects_own_classes_is_known_to_pass(checked: Checked) -> None:
     test = """
         import torch

@@ -264,12 +264,18 @@ class CallSites:
         return os.path.exists(os.path.join(os.path.dirname(self.path), "__init__.py"))
 
     def handles_devices(self, function: Function) -> bool:
-        """Whether a function of the checked file, or a method of its class, handles devices, or its class is a module."""
+        """Whether a function of the checked file, or a method of its class or of a base of it there, handles devices.
+
+        A method of a module also does when it calls an argument a tensor: modules are what is moved.
+        """
         owner = function.owner
         if owner is not None and owner.is_module:
-            return True
+            evidence = self.evidence(function)
+            if evidence is not None and (evidence.annotated or evidence.several or evidence.documented):
+                return True
         own, _ = self._checked.callers.signs
-        methods = owner.methods.values() if owner is not None else ()
+        classes = () if owner is None else lineage(owner) if owner.is_module else (owner,)
+        methods = (method for class_ in classes for method in class_.methods.values())
         return not own.isdisjoint(map(id, (function.node, *methods)))
 
     def is_registered(self, function: str) -> bool:

@@ -494,8 +494,8 @@ def needs_caller(sites: CallSites, event: Lengths | Meet | Use, function: Functi
     """Whether what is assumed of an argument is too little for a finding as long as no call is known to bear it out.
 
     An index into a table that the code puts on the CPU in so many words; what the host reads of an argument, in a package,
-    where neither the function nor its class handles devices; an argument that no annotation calls a tensor, of a function
-    that nobody calls though the project uses its file.
+    where neither the function nor its class handles devices (a module's method that calls an argument a tensor does); an
+    argument that no annotation calls a tensor, of a function that nobody calls though the project uses its file.
     """
     if isinstance(event, Use) and sites.is_in_package and not sites.handles_devices(function):
         return True
