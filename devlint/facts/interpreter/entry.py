@@ -20,7 +20,7 @@ from devlint.facts.text.parameters import Evidence
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import named_parameters
-from devlint.facts.text.signs import is_loader_name
+from devlint.facts.text.signs import is_loader_name, is_loss_name
 from devlint.facts.values import (
     BATCH,
     CPU,
@@ -114,6 +114,8 @@ class Entry(Registration):
             origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
             annotated = self.annotated_value(node, argument, home, origin) if argument.annotation is not None else None
             if annotated is not None:
+                if annotated.kind == "module" and is_loss_name(name):
+                    annotated = replace(annotated, device=UNKNOWN)  # a loss rarely holds tensors, and is then nowhere
                 self.state.env[name] = annotated
                 if annotated.kind == "module":
                     self.assumed_modules[origin.span] = function, name
@@ -138,7 +140,8 @@ class Entry(Registration):
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, self.span(node).start), type_name="argument")
             elif name in evidence.modules | evidence.annotated_modules and self.assume:
-                self.state.env[name] = Value("module", home, type_name=f"argument {name}", because=(origin,))
+                place = UNKNOWN if is_loss_name(name) else home
+                self.state.env[name] = Value("module", place, type_name=f"argument {name}", because=(origin,))
                 self.assumed_modules[origin.span] = function, name
             elif argument.annotation is None and is_loader_name(name) and self.assume and self.gets_host_batches:
                 text = Origin(origin.span, HOST_BATCH)

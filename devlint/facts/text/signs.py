@@ -40,7 +40,7 @@ _DATA = frozenset(
 
 
 #: The end of a name of a function or module that gives a loss.
-_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f))?$")
+_LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f|module))?$")
 
 
 @lru_cache(64)
