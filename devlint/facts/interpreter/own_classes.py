@@ -13,7 +13,8 @@ from devlint.facts.interpreter.expressions import literal
 from devlint.facts.project.adopted import AdoptedClass
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.references import last_name
+from devlint.facts.text.parameters import root_name
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import named_parameters, positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
 from devlint.model import Origin
@@ -167,13 +168,37 @@ def keeps_given(class_: ClassFacts, arguments: Arguments) -> bool:
 
 
 def gets_unknown_module(class_: ClassFacts, arguments: Arguments) -> bool:
-    """Whether an argument that the constructor annotates as a module is given something of which nothing is known."""
+    """Whether an argument of the constructor that is a module is given something of which nothing is known.
+
+    One that is annotated as a module, or of which the class calls what it keeps of it.
+    """
     found = class_.method("__init__")
     spec = found[1].args if found is not None else None
     given = arguments.by_name(positional_names(spec)[1:]) if spec is not None else {}
     noted = named_parameters(spec) if spec is not None else []
-    modules = {a.arg for a in noted if a.annotation is not None and last_name(a.annotation) == "Module"}
-    return any(value.kind == "unknown" and name in modules for name, value in given.items())
+    unknown = {a.arg for a in noted if a.arg in given and given[a.arg].kind == "unknown"}
+    if any(a.arg in unknown and a.annotation is not None and last_name(a.annotation) == "Module" for a in noted):
+        return True
+    return found is not None and bool(unknown) and calls_kept(class_, found[1], unknown)
+
+
+def calls_kept(class_: ClassFacts, init: ast.AST, names: set[str]) -> bool:
+    """Whether a class calls an attribute that its constructor takes from an argument: `self.head = net.decoder.head`."""
+    roots = set(names)  # what stands for the arguments or their parts
+    attributes: set[str] = set()
+    for node in statements(init):
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            if root_name(node.value) in roots:
+                roots |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+                attributes |= {t.attr for t in node.targets if isinstance(t, ast.Attribute) and is_self_attribute(t)}
+    return bool(attributes) and any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and is_self_attribute(call.func)
+        and call.func.attr in attributes
+        for each in lineage(class_)
+        for call in walk(each.node)
+    )
 
 
 def mentions_devices(class_: ClassFacts) -> bool:
