@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import aliases
+from devlint.facts.idioms import aliases, given_scalars
 from devlint.facts.idioms.devices import OF_TENSOR
 from devlint.facts.idioms.moved_at_once import is_moved_at_once
 from devlint.facts.idioms.optional_moves import is_optional_move
@@ -107,7 +107,10 @@ class Registration(Expressions):
             return  # where the device is not given it is what it was
         what = holds(value)
         if value.is_tensor or (value.kind == "distribution" and value.made):
-            if (is_made_here(value) or self.is_given(value, source)) and statement is not None and source is not None:
+            kept_plain = is_made_here(value) or (
+                self.is_given(value, source) and not self.is_given_number(owner, name, source)
+            )
+            if kept_plain and statement is not None and source is not None:
                 origin = Origin(self.span(target), KEPT)
                 dimensions = (
                     self.is_made_whole(value, source) if value.made else self.has_dimensions(owner, name, source)
@@ -189,8 +192,8 @@ class Registration(Expressions):
         """Whether a value is a tensor that `__init__` is given, by its annotation, or is computed from such tensors alone."""
         if source is None or value.kind != "tensor" or value.device != CPU or value.moved:
             return False
-        spec = self.function.node.args if self.function is not None else None
-        arguments = (*spec.args, *spec.kwonlyargs) if spec is not None else ()
+        init = self.function.node if self.function is not None else None
+        arguments = (*init.args.args, *init.args.kwonlyargs) if init is not None else ()
         given = {a.arg for a in arguments if is_plain_tensor(a.annotation)}
         if isinstance(source, ast.Name):
             return source.id in given
@@ -202,6 +205,14 @@ class Registration(Expressions):
             and "self" not in read
             and not any(isinstance(n, ast.Call) and "device" in {k.arg for k in n.keywords} for n in walk(source))
         )
+
+    def is_given_number(self, owner: ClassFacts, name: str, source: ast.expr | None) -> bool:
+        """Whether what `__init__` is given is a number by its default, and no method takes it apart like one of several."""
+        init = self.function.node if self.function is not None else None
+        if source is None or init is None or isinstance(init, ast.Lambda):
+            return False
+        is_number = given_scalars.is_made_of_numbers(init, source, self.imports.names)
+        return is_number and not self.has_dimensions(owner, name, source)
 
     def has_dimensions(self, owner: ClassFacts, name: str, source: ast.expr) -> bool:
         """Whether the methods of a class take apart the tensor that `__init__` is given and keeps as `self.name`."""
