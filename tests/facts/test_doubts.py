@@ -595,3 +595,58 @@ def test_what_a_test_does_with_torch_alone_is_reported(checked: Checked) -> None
             assert (a + b).sum() == 3
     """
     assert "DEV101" in codes(checked({"tests/test_sum.py": test}, "tests/test_sum.py"))
+
+
+HEAD = """
+    import torch
+    from torch import nn
+    class Head(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.grid = [torch.zeros(1)] * 3
+        def forward(self, x):
+            return x.sigmoid() + self.grid[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "statement", "expected"),
+    [
+        ("_apply", "self.head.grid = list(map(fn, self.head.grid))", []),
+        ("_apply", "self.head.grid[0] = fn(self.head.grid[0])", []),
+        ("_apply", "self.grid = list(map(fn, self.grid))", ["DEV106"]),  # of its own
+        ("_apply", "self.head.grid = []", ["DEV106"]),
+        ("reset", "self.head.grid = list(map(fn, self.head.grid))", ["DEV106"]),
+    ],
+)
+def test_plain_tensors_that_the_holder_moves_along(
+    checked: Checked, method: str, statement: str, expected: list[str]
+) -> None:
+    model = f"""
+        from torch import nn
+        from .head import Head
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = Head()
+            def {method}(self, fn):
+                self = super()._apply(fn)
+                {statement}
+                return self
+    """
+    files = {"pack/__init__.py": "", "pack/head.py": HEAD, "pack/model.py": model}
+    assert codes(checked(files, "pack/head.py")) == expected
+
+
+def test_plain_tensors_that_a_subclass_elsewhere_moves_along(checked: Checked) -> None:
+    model = """
+        from .head import Head
+        class Moving(Head):
+            def _apply(self, fn):
+                self = super()._apply(fn)
+                self.grid = list(map(fn, self.grid))
+                return self
+    """
+    files = {"pack/__init__.py": "", "pack/head.py": HEAD, "pack/model.py": model}
+    assert codes(checked(files, "pack/head.py")) == []
+    assert codes(checked({**files, "pack/model.py": model.replace("(Head)", "")}, "pack/head.py")) == ["DEV106"]

@@ -26,6 +26,7 @@ from devlint.facts.objections.flags import is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
+from devlint.facts.objections.moved_along import is_moved_along
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
@@ -120,7 +121,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
-        if event.what in ("tensor", "tensors") and sites.is_host_script:
+        if event.what in ("tensor", "tensors") and (sites.is_host_script or is_moved_along(sites, event)):
             return True
         made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]
         return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
