@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Meet
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.returned import own_nodes
+from devlint.facts.text.signs import TO_HOST, moves
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
@@ -22,51 +24,111 @@ def is_copied_to_host(sites: CallSites, event: Meet) -> bool:
     """Whether a new tensor in the size of another one is there to be filled with its values: `kept.copy_(state)`, or to gather
     what is brought to the host: `total[:, i].add_(part)` after `part = model(x).cpu()`.
 
-    `copy_` is for tensors on two devices; who wants a tensor beside the other one clones it.
+    `copy_` is for tensors on two devices; who wants a tensor beside the other one clones it. The function that makes the
+    tensor may hand it to the one that it leaves.
     """
-    function = sites.body(event.function) if event.how in ("size", "copy") else None
-    made = [creation.place for creation in event.off.value.made]
-    if function is None or not made:
-        return False
+    made = event.off.value.made if event.how in ("size", "copy") else ()
+    own = sites.body(event.function)
+    around = [each.node for creation in made for each in sites.functions_around(creation.span.start)]
+    found = False
+    for function in {id(each): each for each in (own, *around) if each is not None and made}.values():
+        names = bound_to(function, [creation.place for creation in made])
+        if not names <= filled(function) | gathered(sites, function):
+            return False
+        found = found or bool(names)
+    return found
+
+
+def bound_to(function: ast.AST, made: list[ast.Call]) -> set[str]:
+    """The names that a function binds to what some calls make."""
     bound = [n for n in walk(function) if isinstance(n, ast.Assign) and any(n.value is place for place in made)]
-    names = {t.id for n in bound for t in n.targets if isinstance(t, ast.Name)}
-    copied = {
+    return {t.id for n in bound for t in n.targets if isinstance(t, ast.Name)}
+
+
+def filled(function: ast.AST) -> set[str]:
+    """The names of what a function copies something into: `kept.copy_(state)`."""
+    return {
         last_name(node.func.value)
         for node in walk(function)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_"
     }
-    return bool(names) and names <= copied | gathered(function)
 
 
-def gathered(function: ast.AST) -> set[str]:
-    """The names of what a function adds values to in place that it brought to the host: `x = model(x).cpu(); total.add_(x)`."""
+def gathered(sites: CallSites, function: ast.AST) -> set[str]:
+    """The names of what a function fills with values that it brought to the host: `x = model(x).cpu(); total.add_(x)`,
+    `total += x`, `total[i] = x`.
+
+    Also with what a function of the project gives that does so on one path at least.
+    """
     on_host = {
         target.id
         for node in walk(function)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
-        and getattr(node.value.func, "attr", "") == "cpu"
+        if isinstance(node, ast.Assign) and is_of_host(sites, node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    found: set[str] = set()
+    return {
+        target.id
+        for whole, value in written(function)
+        if isinstance(target := whole_of(whole), ast.Name)
+        if (value.id in on_host if isinstance(value, ast.Name) else is_of_host(sites, value))
+    }
+
+
+def written(function: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a function writes into in place, each with what is written or added: items, and whole tensors that it adds to."""
     for node in walk(function):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "add_"
-            and node.args
-        ):
-            target, added = node.func.value, node.args[0]
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "add_" and node.args:
+                yield node.func.value, node.args[0]
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-            target, added = node.target, node.value
-        else:
-            continue
-        while isinstance(target, ast.Subscript):
-            target = target.value
-        if isinstance(target, ast.Name) and isinstance(added, ast.Name) and added.id in on_host:
-            found.add(target.id)
-    return found
+            yield node.target, node.value
+        elif isinstance(node, ast.Assign):
+            yield from ((target, node.value) for target in node.targets if isinstance(target, ast.Subscript))
+
+
+def whole_of(node: ast.expr) -> ast.expr:
+    """What an expression takes items of: `total` of `total[0][:, i]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def is_of_host(sites: CallSites, node: ast.expr) -> bool:
+    """Whether an expression brings something to the CPU, or calls a function of the project that does and returns it."""
+    if is_brought(node):
+        return True
+    name = ast.unparse(node.func) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return any(map(gives_back_brought, sites.named(name))) if name else False
+
+
+def gives_back_brought(function: ast.AST) -> bool:
+    """Whether a function returns, on one path at least, what it brought to the CPU, or a part of that."""
+    brought = {
+        target.id
+        for node in walk(function)
+        if isinstance(node, ast.Assign) and is_brought(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    results = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
+    return any(
+        is_brought(each) or (isinstance(root := whole_of(each), ast.Name) and root.id in brought) for each in results
+    )
+
+
+def is_brought(node: ast.expr) -> bool:
+    """Whether a chain of calls brings its object to the CPU, and nowhere else after that: `model(x).cpu().float()`."""
+    for part in chain(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            if moves(part):
+                return False
+            named = [a.value for a in part.args if isinstance(a, ast.Constant)]
+            if part.func.attr == "cpu" or (part.func.attr == "to" and named[:1] == ["cpu"]):
+                return True
+            if part.func.attr in TO_HOST:
+                return False  # no tensor any more
+    return False
 
 
 def is_rehomed(sites: CallSites, event: Meet) -> bool:
