@@ -15,6 +15,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import grown_lists, shared_modules, unregistered_leaves
 from devlint.facts.idioms.given_modules import given_modules
 from devlint.facts.idioms.given_parameters import is_given_parameter
+from devlint.facts.idioms.put_into_others import is_put_into_another
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.machine import OutOfBudget, SourceLike, State
@@ -413,6 +414,8 @@ def _registers(flow: Flow) -> None:
             if is_given_to_base(flow, class_, name) or is_given_parameter(flow, class_, entry.value_node):
                 continue
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):
+                continue
+            if entry.what == "modules" and is_put_into_another(flow, class_, name):
                 continue
             if entry.what == "modules" and (are_moved_in_turn(class_, name) or grown_lists.gives_out(class_, name)):
                 continue

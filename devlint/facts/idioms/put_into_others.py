@@ -1,0 +1,103 @@
+"""Modules that a class keeps in a plain container for itself, and that a call puts into another module, which registers them.
+
+adapter = Adapter(net.get_submodule(path))
+net.set_submodule(path, adapter)   # or a function that ends in `setattr(parent, name, adapter)`
+self.adapters[path] = adapter
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.nodes import blocks, walk
+from devlint.facts.text.references import is_own_attribute, is_self_attribute, last_name
+from devlint.facts.text.signatures import named_parameters, positional_names
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.flow import Flow
+
+_GROWS = frozenset({"append", "add", "setdefault", "insert"})
+#: What registers a module under a computed name.
+_REGISTERS = frozenset({"setattr", "__setattr__", "add_module", "register_module", "set_submodule"})
+#: Names of functions that cannot be read which do so: `set_module_by_name(net, name, layer)`, `replace_layer(net, i, layer)`.
+_LIKELY = re.compile(r"(?:^|_)(?:set|add|register|replace|swap)_(?:\w+_)?(?:sub)?(?:module|layer|attr)s?(?:_|\Z)")
+
+
+def is_put_into_another(flow: Flow, class_: ClassFacts, name: str) -> bool:
+    """Whether a call puts all that the class stores in the container `self.name` into another module, in the same block."""
+    found = False
+    for method in class_.methods.values():
+        for block in blocks(method):
+            for statement in block:
+                for item in stored(statement, name):
+                    if not isinstance(item, ast.Name) or not any(puts(flow, each, item.id) for each in block):
+                        return False
+                    found = True
+    return found
+
+
+def stored(statement: ast.stmt, name: str) -> Iterator[ast.expr]:
+    """What a statement stores in `self.name`: `self.name[key] = item`, `self.name.append(item)`."""
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Subscript) and is_own_attribute(target.value, name):
+                yield statement.value
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _GROWS:
+        if is_own_attribute(call.func.value, name) and call.args:
+            yield call.args[-1]
+
+
+def puts(flow: Flow, statement: ast.stmt, name: str) -> bool:
+    """Whether a statement is a call that puts what has a name into something else that it is given, or is a method of."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return False
+    given: dict[int | str, ast.expr] = {**dict(enumerate(call.args)), **{k.arg or "": k.value for k in call.keywords}}
+    place = next((key for key, value in given.items() if isinstance(value, ast.Name) and value.id == name), None)
+    if place is None or len(given) < 2:
+        return False
+    called = last_name(call.func)
+    if called in _REGISTERS:
+        return True
+    function = function_of(flow, call.func)
+    if function is None:
+        return _LIKELY.search(called) is not None
+    plain = positional_names(function.args)
+    if isinstance(place, int):
+        return place < len(plain) and keeps(function, plain[place])
+    return any(a.arg == place for a in named_parameters(function.args)) and keeps(function, place)
+
+
+def function_of(flow: Flow, called: ast.expr) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function of the project, no method, that a call runs, where it can be read."""
+    if isinstance(called, ast.Name) and called.id in flow.functions:
+        node: ast.AST | None = flow.functions[called.id].node
+    else:
+        start = called.value if isinstance(called, ast.Attribute) else called
+        target = flow.imports.names.get(last_name(start)) if isinstance(start, ast.Name) else None
+        qualname = f"{target}.{called.attr}" if isinstance(called, ast.Attribute) else target
+        found = flow.find(qualname) if target is not None and qualname is not None else None
+        function = found.function if found is not None and found.kind == "function" else None
+        node = function.node if function is not None else None
+    return node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+
+def keeps(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a function makes a parameter an attribute or an item of something: `setattr(parent, last, module)`."""
+    for node in walk(function):
+        if isinstance(node, ast.Call) and last_name(node.func) in _REGISTERS:
+            if any(isinstance(a, ast.Name) and a.id == name for a in node.args):
+                return True
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:
+            if any(isinstance(t, ast.Subscript) or is_attribute_of_other(t) for t in node.targets):
+                return True
+    return False
+
+
+def is_attribute_of_other(target: ast.expr) -> bool:
+    return isinstance(target, ast.Attribute) and not is_self_attribute(target)
