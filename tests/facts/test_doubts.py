@@ -638,6 +638,31 @@ def test_plain_tensors_that_the_holder_moves_along(
     assert codes(checked(files, "pack/head.py")) == expected
 
 
+@pytest.mark.parametrize(
+    ("way", "expected"), [("from .heads import build", []), ("from .others import build", ["DEV106"])]
+)
+def test_plain_tensors_that_a_holder_of_other_modules_moves_along(
+    checked: Checked, way: str, expected: list[str]
+) -> None:
+    model = f"""
+        from torch import nn
+        {way}
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = build()  # a Head, or one of that name from elsewhere
+            def _apply(self, fn):
+                self = super()._apply(fn)
+                self.head.grid = list(map(fn, self.head.grid))
+                return self
+    """
+    files = {
+        "pack/__init__.py": "", "pack/head.py": HEAD, "pack/others.py": HEAD + "    def build(): return Head()\n",
+        "pack/heads.py": "from .head import Head\ndef build():\n    return Head()\n", "pack/model.py": model,
+    }  # fmt: skip
+    assert codes(checked(files, "pack/head.py")) == expected
+
+
 def test_plain_tensors_that_a_subclass_elsewhere_moves_along(checked: Checked) -> None:
     model = """
         from .head import Head

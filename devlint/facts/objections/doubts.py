@@ -32,6 +32,7 @@ from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
+from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import blocks, holds, walk
@@ -53,9 +54,7 @@ _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 _EXPORTS = re.compile(r"[\w.]*is_in_onnx_export\(\)\Z")
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
-HOPS = 4  # imports from a script to the checked file
 BESIDE = 6  # imported files of the same folder that are read
-READ = 80  # files whose imports are read to find the way
 #: Words of which a project has one that puts anything anywhere.
 _DEVICES = (
     "device", "devices", "device_map", "to_device", "cuda", "use_cuda", "no_cuda", "gpu", "gpus", "use_gpu", "n_gpu",
@@ -415,31 +414,6 @@ def sets_default(looked: Looked, word: str) -> bool:
             if ("cuda" in text) if word == _TYPE else ("cpu" not in text and text != "none"):
                 return True
     return False
-
-
-def leads_to(sites: CallSites, start: str, goal: str) -> bool:
-    """Whether a file imports another one, or something that does."""
-    seen = {start}
-    edge = [start]
-    for _ in range(HOPS):
-        following: list[str] = []
-        for path in edge:
-            for found in sorted(imported_files(sites, path)):
-                if found == goal:
-                    return True
-                if found not in seen and len(seen) < READ:
-                    seen.add(found)
-                    following.append(found)
-        edge = following
-    return False
-
-
-def imported_files(sites: CallSites, path: str) -> Iterator[str]:
-    offered = sites.files.reach.exports(path)
-    for qualname in (*offered.imports.values(), *offered.stars) if offered is not None else ():
-        found = sites.files.reach.file_of(path, qualname)
-        if found is not None:
-            yield found
 
 
 # -- attributes of subclasses -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.objections.ways import leads_to
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_self_attribute
 
@@ -29,11 +30,9 @@ _MOVING = ("_apply", "to", "cuda")
 
 
 def is_moved_along(sites: CallSites, event: Register) -> bool:
-    """Whether a class in another file that knows the module's class moves an attribute of that name in its `_apply`."""
+    """Whether a class moves an attribute of that name in its `_apply`, in a file that leads to the module's by its imports."""
     name = event.attribute
-    paths = set(sites.files.mentioned_in("_apply")).intersection(
-        sites.files.mentioned_in(name), sites.files.mentioned_in(event.class_name)
-    )
+    paths = set(sites.files.mentioned_in("_apply")).intersection(sites.files.mentioned_in(name))
     near = os.path.dirname(sites.path)
     ordered = sorted(paths, key=lambda path: (-len(os.path.commonpath([os.path.dirname(path), near])), path))
     for path in ordered[:_FILES]:
@@ -41,7 +40,9 @@ def is_moved_along(sites: CallSites, event: Register) -> bool:
         for class_ in classes(looked.loaded.tree) if looked is not None else ():
             is_own = looked is not None and sites.derives(looked, class_, event.class_name)
             if any(moves(method, name, is_own) for method in class_.body if is_mover(method)):
-                return True
+                if leads_to(sites, path, sites.path):
+                    return True
+                break
     return False
 
 
