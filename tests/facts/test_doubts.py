@@ -675,3 +675,28 @@ def test_plain_tensors_that_a_subclass_elsewhere_moves_along(checked: Checked) -
     files = {"pack/__init__.py": "", "pack/head.py": HEAD, "pack/model.py": model}
     assert codes(checked(files, "pack/head.py")) == []
     assert codes(checked({**files, "pack/model.py": model.replace("(Head)", "")}, "pack/head.py")) == ["DEV106"]
+
+
+def test_what_a_test_records_of_its_projects_own_classes_is_known_to_pass(checked: Checked) -> None:
+    test = """
+        import torch
+        from pack.layers import Adapter
+        def test_recorded():
+            adapter = Adapter()
+            x = torch.zeros(2, 2).cpu()
+            recorded = torch.jit.trace(adapter, x)
+            recorded = torch.jit.load("recorded.pt")
+            assert recorded.to("cuda")(x).shape == (2, 2)
+    """
+    layers = """
+        from torch import nn
+        class Adapter(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(2, 2)
+            def forward(self, x):
+                return self.lin(x)
+    """
+    files = {"pack/__init__.py": "", "pack/layers.py": layers, "tests/test_layers.py": test, "main.py": test}
+    assert "DEV103" not in codes(checked(files, "tests/test_layers.py"))
+    assert "DEV103" in codes(checked(files, "main.py"))

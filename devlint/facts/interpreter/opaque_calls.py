@@ -87,15 +87,21 @@ class OpaqueCalls(CallArguments):
         elif value.elements is not None and (value.kind in ("list", "dict") or isinstance(value.elements, dict)):
             self.bind(path, replace(value, elements=None))
 
-    def may_move(self, node: ast.expr) -> None:
-        """Something unknown has got hold of what an expression names: a module may be anywhere from now on."""
+    def may_move(self, node: ast.expr, offloads: bool = False) -> None:
+        """Something unknown has got hold of what an expression names: a module may be anywhere from now on.
+
+        `offloads`: a module that is kept on the CPU on purpose may get hooks that bring what it is given to it as well.
+        """
         path = self.path(node)
         value = self.state.env.get(path) if path is not None else None
-        if path is not None and value is not None and value.kind == "module" and value.device and not value.moved:
+        if path is None or value is None or value.kind != "module" or not value.device:
+            return
+        if not value.moved or (offloads and value.device == CPU):
             self.state.env[path] = replace(value, device=UNKNOWN)
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
+        given = [value for _, value in arguments.every()]
         for argument, value in arguments.every():
             self.give(argument, value)
             for part in held(argument):
@@ -105,7 +111,8 @@ class OpaqueCalls(CallArguments):
                 if path is not None and path in self.state.env:
                     self.bind(path, NOTHING)  # `to_device(batch, device)`: it may move what is in it
             if value.kind == "module":
-                self.may_move(argument)
+                # `offload(embedding, head, device)` is told where the module's results belong
+                self.may_move(argument, any(v.kind in ("device", "module") for v in given if v is not value))
             elif value.kind == "event":
                 path = self.path(argument)
                 if path is not None:

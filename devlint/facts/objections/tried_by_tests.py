@@ -12,11 +12,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain
+from devlint.facts.text.references import chain, last_name
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.events import Meet
+
+#: What gives the module that it is given, recorded, compiled or copied.
+_KEEPS = frozenset({"trace", "script", "compile", "deepcopy"})
 
 
 def is_tried(sites: CallSites, event: Meet) -> bool:
@@ -30,6 +33,9 @@ def is_made(sites: CallSites, function: ast.AST, node: ast.AST, depth: int) -> b
     *parts, root = chain(node) if isinstance(node, ast.expr) else (node,)
     if not isinstance(root, ast.Name):
         return False
+    made = next((part for part in reversed(parts) if isinstance(part, ast.Call)), None)
+    if made is not None and made.args and last_name(made.func) in _KEEPS and root.id in sites.imports:
+        return is_made(sites, function, made.args[0], depth + 1)  # `torch.jit.trace(net, x)`
     if parts and isinstance(parts[-1], ast.Call):
         return is_of_others(sites, root.id)  # `Net(x)`
     target = sites.imports.get(root.id)
