@@ -15,6 +15,7 @@ from devlint.facts.idioms import (
     library_modules,
     never_moved,
     no_movers,
+    pipelines,
     renewed_parts,
     saved_in_loops,
 )
@@ -26,7 +27,7 @@ from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, is_static
+from devlint.facts.text.references import is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
@@ -65,6 +66,8 @@ class ModuleCalls(Moves):
         if given is not None:
             return given
         home = value.type_name or ""
+        if home in ("", "moved") and (pipelines.is_named(node.func) or last_name(node.func) in self.pipelines):
+            return NOTHING
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             arguments.values = [guesses.tensor(given) for given in arguments.values]
         if arguments.values and value.device:
@@ -165,6 +168,11 @@ class ModuleCalls(Moves):
                     left = replace(self.operand(node.func, part), text=name)
                     for given in inputs:
                         self.meet(node, [left, given], "module", "module", "exact")
+
+    @cached_property
+    def pipelines(self) -> frozenset[str]:
+        """The names of the file that are bound to pipelines."""
+        return pipelines.bound(self.scan.tree)
 
     @cached_property
     def attribute_uses(self) -> dict[str, list[kept_modules.Around]]:
