@@ -16,6 +16,9 @@ _ONE_DIMENSION = frozenset(
     {"torch.arange", "torch.randperm", "torch.range", "torch.linspace", "torch.logspace", "torch.hann_window"}
 )
 
+#: How calls of methods of a base begin, and of the one that gives tensors, or structures of them.
+_OF_BASE, _FORWARD = "super().", "super().forward("
+
 
 class Iteration(Devices):
     """Adds `element` and `turns`."""
@@ -25,7 +28,11 @@ class Iteration(Devices):
         return element_of(value)
 
     def turns(self, node: ast.expr, iterated: Value) -> Value:
-        """What a loop over an expression gives."""
+        """What a loop over an expression gives. What a base that cannot be read gives one by one may be objects of its own."""
+        if guesses.is_guess(iterated) and iterated.because and iterated.because[0].path is None:
+            start = iterated.because[0].span.start
+            if self.source.text.startswith(_OF_BASE, start) and not self.source.text.startswith(_FORWARD, start):
+                return NOTHING
         element = self.element(iterated)
         if element.is_tensor and isinstance(node, ast.Call) and self.qualify(node.func) in _ONE_DIMENSION:
             return replace(element, zero_dim=True)
