@@ -87,7 +87,7 @@ def read(
     """Understand a condition. What it does not understand says nothing. `is_part`: nobody asks for the key."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return read(test.operand, qualify, evaluate, source, is_part).negated()
-    condition = Condition("" if is_part else source(test))
+    condition = Condition("" if is_part else key_of(test, source))
     if isinstance(test, ast.BoolOp):
         parts = [read(value, qualify, evaluate, source, True) for value in test.values]
         if isinstance(test.op, ast.And):
@@ -160,6 +160,12 @@ def read(
         return _comparison(test, condition, qualify, evaluate, source)
     _flag(condition, evaluate(test))
     return condition
+
+
+def key_of(test: ast.expr, source: Callable[[ast.AST], str]) -> str:
+    """The text of a test, in one line however it is written."""
+    text = source(test)
+    return ast.unparse(test) if "\n" in text else text
 
 
 def _flag(condition: Condition, value: Value) -> None:

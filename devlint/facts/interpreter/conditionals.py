@@ -47,9 +47,9 @@ class Conditionals(Assignments):
         then = entry.copy()
         self.state = then
         self.guards = self.under(condition)
-        self.refine(condition.key)
+        on_cpu = self.refine(condition.key)
         self.none_here(node.test, True)
-        on_cpu = self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
+        on_cpu |= self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
         on_cpu |= self.no_modules(condition.no_module)
         self.tensors_here(condition.else_no_tensor)
         converted.ahead(self, condition.else_no_tensor, node.orelse)
@@ -64,9 +64,9 @@ class Conditionals(Assignments):
         negated = condition.negated()
         self.guards = guards
         self.guards = self.under(negated)
-        self.refine(negated.key)
+        off_card = self.refine(negated.key)
         self.none_here(node.test, False)
-        off_card = self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
+        off_card |= self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
         off_card |= self.no_modules(condition.else_no_module)
         self.tensors_here(condition.no_tensor)
         converted.ahead(self, condition.no_tensor, node.body if node.orelse else [])

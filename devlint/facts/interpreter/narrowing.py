@@ -19,6 +19,7 @@ from devlint.facts.values import (
     NOTHING,
     TOLD,
     UNKNOWN,
+    Device,
     Place,
     Symbol,
     Value,
@@ -80,13 +81,23 @@ class Narrowing(Subscripts):
         taken = chosen.is_tensor and body.device != orelse.device and (body.moved or orelse.moved)
         if taken and self.remember(condition.key, node.test):  # `x.cuda() if use_cuda else x`
             chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
+        place = chosen.kind in ("device", "string") and CPU in (body.device, orelse.device)
+        if (
+            place
+            and chosen.device
+            and body.device != orelse.device
+            and told
+            and self.remember(condition.key, node.test)
+        ):
+            # `x.device if torch.is_tensor(x) else "cpu"`
+            chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
         return self.along(chosen, body, orelse, condition)
 
     def remember(self, key: str, test: ast.expr) -> bool:
         """Whether an equal condition later has the same answer as long as its names are not rebound."""
         for child in walk(test):
             if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
-                ("is_available", "isinstance")
+                ("is_available", "isinstance", "is_tensor")
             ):
                 return False
             if isinstance(child, ast.Name):
@@ -105,21 +116,33 @@ class Narrowing(Subscripts):
             return replace(joined, device=UNKNOWN)
         return replace(joined, device=known.device, because=known.because)
 
-    def refine(self, key: str) -> None:
-        """Values that an earlier equal condition told apart are told apart again."""
+    def refine(self, key: str) -> dict[str, tuple[Value, Value]]:
+        """Values that an earlier equal condition told apart are told apart again.
+
+        Gives what is on the CPU here since it was moved to a device that is that: before and after.
+        """
         base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
         if not self.muted and base not in self.split_keys and f"not {base}" not in self.split_keys:
-            return  # in another file the module level may have told values apart, by an interpreter of its own
+            return {}  # in another file the module level may have told values apart, by an interpreter of its own
+        on_cpu: set[Device] = set()
         for path, value in self.state.env.items():
             if value.split is not None and value.split[0] in (base, f"not {base}"):
                 first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
                 self.state.env[path] = first
+                if value.kind in ("device", "string") and first.device == CPU and is_symbol(value.device):
+                    on_cpu.add(value.device)  # and so is what was moved there
+        changed: dict[str, tuple[Value, Value]] = {}
+        for path, value in self.state.env.items() if on_cpu else ():
+            if value.device in on_cpu:
+                self.state.env[path] = told = replace(value, device=CPU, made=(), split=None)
+                changed[path] = value, told
         if self.function is not None:
             for scope in (self.globals, self.function.closure):
                 for path, value in scope.items():
                     if value.split is not None and value.split[0] in (base, f"not {base}"):
                         first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
                         self.state.env.setdefault(path, first)
+        return changed
 
     def place(self, on_cpu: set[str], has_device: set[str]) -> dict[str, tuple[Value, Value]]:
         """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along.
@@ -204,6 +227,11 @@ class Narrowing(Subscripts):
         guards = self.guards
         holds, fails = guards.holds | condition.when, guards.fails | condition.when_not
         return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.caught)
+
+
+def is_symbol(device: Device) -> bool:
+    """Whether a device is that of one variable."""
+    return len(device) == 1 and all(isinstance(place, Symbol) for place in device)
 
 
 def _only_availability(condition: conditions.Condition) -> bool:
