@@ -1,9 +1,11 @@
 """How many repairs of device bugs in other repositories devlint foresees: their labels are in labelled_fixes.json.
 
-Usage: python benchmarks/labelled_fixes.py CLONES [--misses]
+Usage: python benchmarks/labelled_fixes.py CLONES [--whole] [--misses]
 
 CLONES holds a clone with its history for each repository, in a folder `owner+name` (or below it). Each label is the version
 before a repair, the lines at which a reader would point, and why; `read` says whether the misses were looked at since.
+Each file is checked by itself, or with --whole where it stands, among all files of its project at that commit and with the
+settings of the project: what calls say of arguments, and which torch is asked for, counts there.
 """
 
 from __future__ import annotations
@@ -14,66 +16,113 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 LABELS = Path(__file__).with_name("labelled_fixes.json")
+#: The files of a project that a check of one of them may read.
+KEPT = (".py", ".ipynb", ".toml", ".cfg", ".txt", ".yml", ".yaml")
 
 
-def text_of(clones: Path, label: dict[str, Any]) -> bytes | None:
-    """The labelled version of a file; None where the clone or the commit is not there."""
-    folder = clones / label["repo"].replace("/", "+")
+def git_of(clones: Path, repository: str) -> Path | None:
+    """The git directory of a clone."""
+    folder = clones / repository.replace("/", "+")
     inside = [folder, *(folder.iterdir() if folder.is_dir() else ())]
-    for candidate in (part for each in inside for part in (each, each / ".git")):
-        if (candidate / "objects").is_dir():
-            command = ["git", "--git-dir", str(candidate), "show", f"{label['commit']}:{label['path']}"]
-            shown = subprocess.run(command, capture_output=True, check=False)
-            return shown.stdout if shown.returncode == 0 else None
-    return None
+    candidates = (part for each in inside for part in (each, each / ".git"))
+    return next((each for each in candidates if (each / "objects").is_dir()), None)
 
 
-def rows_found(folder: Path) -> dict[str, set[int]]:
-    """The rows at which devlint reports a problem by its default rules, by the folder that a file was put into."""
-    command = [
-        sys.executable,
-        "-m",
-        "devlint",
-        "check",
-        str(folder),
-        "--isolated",
-        "--no-cache",
-        "--output-format",
-        "json",
-    ]
-    report = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found: dict[str, set[int]] = {}
+def text_of(git: Path, label: dict[str, Any]) -> bytes | None:
+    """The labelled version of a file; None where the commit is not there."""
+    command = ["git", "--git-dir", str(git), "show", f"{label['commit']}:{label['path']}"]
+    shown = subprocess.run(command, capture_output=True, check=False)
+    return shown.stdout if shown.returncode == 0 else None
+
+
+def files_of(git: Path, commit: str) -> Iterator[tuple[str, bytes]]:
+    """The path and content of every file of a commit that a check may read. What a partial clone lacks is left out."""
+    listed = subprocess.run(
+        ["git", "--git-dir", str(git), "ls-tree", "-r", "-z", commit], capture_output=True, check=True
+    )
+    entries = [entry.split("\t", 1) for entry in listed.stdout.decode("utf-8", "surrogateescape").split("\0") if entry]
+    wanted = [(path, head.split()[2]) for head, path in entries if path.endswith(KEPT) and head.startswith("100")]
+    names = "".join(f"{name}\n" for _, name in wanted)
+    batch = ["git", "--git-dir", str(git), "cat-file", "--batch"]
+    content = subprocess.run(batch, input=names.encode(), capture_output=True, check=True).stdout
+    start = 0
+    for path, _ in wanted:
+        end = content.index(b"\n", start)
+        head = content[start:end].split()
+        start = end + 1
+        if head[-1] != b"missing":
+            size = int(head[2])
+            yield path, content[start : start + size]
+            start += size + 1
+
+
+def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
+    """The file, as a path from a folder, and row of every problem that devlint reports there by its default rules."""
+    command = [sys.executable, "-m", "devlint", "check", *arguments, "--no-cache", "--output-format", "json"]
+    report = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
     for finding in json.loads(report):
-        number = Path(finding["filename"]).resolve().relative_to(folder.resolve()).parts[0]
-        found.setdefault(number, set()).add(finding["location"]["row"])
+        yield Path(folder, finding["filename"]).resolve().relative_to(folder.resolve()), finding["location"]["row"]
+
+
+def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[int]]:
+    """The rows of problems in each labelled file by itself, by the label's number."""
+    found: dict[str, set[int]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number, label in labels.items():
+            git = git_of(clones, label["repo"])
+            text = text_of(git, label) if git is not None else None
+            if text is None:
+                continue
+            found[number] = set()
+            path = folder / number / Path(label["path"]).name
+            path.parent.mkdir()
+            path.write_bytes(text)
+        for path, row in rows_in(folder, ".", "--isolated"):
+            found[path.parts[0]].add(row)
+    return found
+
+
+def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[int]]:
+    """The same with each file among those of its project, a commit at a time."""
+    found: dict[str, set[int]] = {}
+    commits: dict[tuple[str, str], list[str]] = {}
+    for number, label in labels.items():
+        commits.setdefault((label["repo"], label["commit"]), []).append(number)
+    for (repository, commit), numbers in commits.items():
+        git = git_of(clones, repository)
+        numbers = [number for number in numbers if git is not None and text_of(git, labels[number]) is not None]
+        if git is None or not numbers:
+            continue
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / ".git").mkdir()  # the root of the project
+            for way, content in files_of(git, commit):
+                path = folder / way
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            for number in numbers:
+                found[number] = {row for _, row in rows_in(folder, labels[number]["path"])}
     return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("clones", type=Path)
+    parser.add_argument("--whole", action="store_true", help="check each file among those of its project")
     parser.add_argument("--misses", action="store_true", help="name what is not found")
     options = parser.parse_args()
-    labels: dict[str, dict[str, Any]] = {}
-    absent = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number, label in enumerate(json.loads(LABELS.read_text(encoding="utf-8"))):
-            text = text_of(options.clones, label)
-            if text is None:
-                absent += 1
-                continue
-            labels[str(number)] = label
-            path = Path(folder) / str(number) / Path(label["path"]).name
-            path.parent.mkdir()
-            path.write_bytes(text)
-        rows = rows_found(Path(folder))
+    labels = {str(number): label for number, label in enumerate(json.loads(LABELS.read_text(encoding="utf-8")))}
+    rows = (in_project if options.whole else alone)(options.clones, labels)
     found, every = Counter[str](), Counter[str]()
-    for name, label in labels.items():
-        hit = not rows.get(name, set()).isdisjoint(label["lines"])
+    for number, seen in rows.items():
+        label = labels[number]
+        hit = not seen.isdisjoint(label["lines"])
         for key in (label["kind"], "read" if label["read"] else "unread", "all"):
             every[key] += 1
             found[key] += hit
@@ -81,8 +130,8 @@ def main() -> int:
             print(f"missed {label['repo']}@{label['commit'][:10]} {label['path']}:{label['lines']} {label['kind']}")
     for key in sorted(every):
         print(f"{key:28} {found[key]:3} of {every[key]}")
-    if absent:
-        print(f"{absent} labels without a clone")
+    if len(rows) < len(labels):
+        print(f"{len(labels) - len(rows)} labels without a clone")
     return 0
 
 
