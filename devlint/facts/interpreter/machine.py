@@ -110,7 +110,7 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
     """What is known after either. Paths known on one side only stay as they are when they are bound there alone.
 
     With `guard` (a condition that held in `a` and not in `b`), values that differ remember both, so that the same
-    condition later tells them apart again.
+    condition later tells them apart again; also after a join of two that it told apart, as at the end of a loop's turn.
     """
     if a.dead:
         return b
@@ -128,6 +128,9 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
             merged = either(value, mate)
             if guard is not None and value.device != mate.device:
                 merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))
+            elif value.split is not None and mate.split is not None and value.split[0] == mate.split[0]:
+                key, first, second = value.split  # both sides still know what the same condition told apart
+                merged = replace(merged, split=(key, either(first, mate.split[1]), either(second, mate.split[2])))
             env[path] = merged
     for path, value in other.items():
         if path not in env:

@@ -261,8 +261,13 @@ class Summaries(FunctionRuns):
         return {name: handed_over(value) for name, value in bound.items()}
 
     def default_value(self, node: ast.expr) -> Value:
-        """A default was evaluated at the `def`: only what cannot change since is known at the call."""
+        """A default was evaluated at the `def`: only what cannot change since is known at the call.
+
+        A device that is written out, `torch.device("cpu")`, is one of these.
+        """
         value = self.evaluate(node)
+        if value.kind == "device" and value.device and all(isinstance(place, Place) for place in value.device):
+            return value
         return value if isinstance(node, ast.Constant) or value.kind in ("namespace", "function", "class") else NOTHING
 
 

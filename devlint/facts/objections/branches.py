@@ -16,7 +16,7 @@ from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import asks_none, given, is_private
+from devlint.facts.text.references import asks_none, chain, given, is_private
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import default_of, parameter_names, parameter_of
 
@@ -81,15 +81,32 @@ def is_made_for_host(sites: CallSites, event: Meet) -> bool:
 def is_asked_whether_empty(sites: CallSites, event: Meet) -> bool:
     """Whether what meets an accelerator's is made without elements, and the function asks whether it has some.
 
-    `out = torch.Tensor([])`, then `x if out.numel() == 0 else torch.cat((out, x))`: it meets nothing before it is filled.
+    `out = torch.Tensor([])`, then `x if out.numel() == 0 else torch.cat((out, x))`, or `if out.numel():`: it meets nothing
+    before it is filled.
     """
     function = sites.body(event.function)
     made = event.off.value.made
     if function is None or not made or not all(is_without_elements(m.node, m.function) for m in made):
         return False
-    asked = {f"{event.off.text}.numel()", f"len({event.off.text})", f"{event.off.text}.nelement()"}
-    compared = (node for node in walk(function) if isinstance(node, ast.Compare) and len(node.ops) == 1)
-    return any(ast.unparse(n.left) in asked and is_zero(n.comparators[0]) for n in compared)
+    *_, start = chain(event.off.node)
+    names = {event.off.text, start.id if isinstance(start, ast.Name) else event.off.text}
+    asked = {text for name in names for text in (f"{name}.numel()", f"len({name})", f"{name}.nelement()")}
+    for node in walk(function):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            if ast.unparse(node.left) in asked and is_zero(node.comparators[0]):
+                return True
+        elif isinstance(node, (ast.If, ast.IfExp)) and any(
+            isinstance(part, ast.Call) and ast.unparse(part) in asked for part in conjuncts(node.test)
+        ):
+            return True
+    return False
+
+
+def conjuncts(test: ast.expr) -> list[ast.expr]:
+    """The parts of a condition that `and`, `or` and `not` put together."""
+    if isinstance(test, ast.BoolOp):
+        return [part for value in test.values for part in conjuncts(value)]
+    return conjuncts(test.operand) if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else [test]
 
 
 def is_without_elements(call: ast.Call, function: str) -> bool:

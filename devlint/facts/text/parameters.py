@@ -60,6 +60,8 @@ _JOINS = frozenset({"torch.cat", "torch.concat", "torch.stack", "torch.hstack", 
 _OF_MODULES_ALONE = frozenset({"named_parameters", "named_buffers"})
 _BASIC = frozenset({"int", "float", "bool", "str"})
 _NONE: frozenset[str] = frozenset()
+#: Names of what is always on the CPU: that field of a `PackedSequence` [torch.nn.utils.rnn.PackedSequence, "Note"].
+_ON_HOST = frozenset({"batch_sizes"})
 
 
 class Evidence:
@@ -160,7 +162,7 @@ class Evidence:
                 self.tensors.add(parameter)
         self.weak -= self.tensors
         self.tensors |= self.weak
-        self.tensors -= self.modules | (self.converted & open_)
+        self.tensors -= self.modules | (self.converted & open_) | _ON_HOST
         self.asked = frozenset(self.narrowed)
         self.narrowed |= self.arrays & open_  # given to numpy: host data, in one branch at least
 
