@@ -305,7 +305,14 @@ def moves_by(node: ast.AST, path: str) -> bool:
 
 
 def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) -> None:
-    """After a condition told where a tensor is: where both branches left it alone it is what it was before."""
+    """After a condition told where a tensor is: where both branches left it alone it is what it was before.
+
+    What the other branch has no entry for is known by a scope around the function, or by the object that keeps it.
+    """
     for path, (before, after) in told.items():
-        if not other.dead and state.env.get(path) is after and other.env.get(path) is before:
+        if other.dead or state.env.get(path) is not after:
+            continue
+        if path not in other.env:
+            del state.env[path]
+        elif other.env[path] is before:
             state.env[path] = before
