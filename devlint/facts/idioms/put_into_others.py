@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import blocks, walk
-from devlint.facts.text.references import is_own_attribute, is_self_attribute, last_name
+from devlint.facts.text.references import is_own_attribute, is_self_attribute, is_static, last_name
 from devlint.facts.text.signatures import named_parameters, positional_names
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def is_put_into_another(flow: Flow, class_: ClassFacts, name: str) -> bool:
         for block in blocks(method):
             for statement in block:
                 for item in stored(statement, name):
-                    if not isinstance(item, ast.Name) or not any(puts(flow, each, item.id) for each in block):
+                    if not isinstance(item, ast.Name) or not any(puts(flow, class_, each, item.id) for each in block):
                         return False
                     found = True
     return found
@@ -52,7 +52,7 @@ def stored(statement: ast.stmt, name: str) -> Iterator[ast.expr]:
             yield call.args[-1]
 
 
-def puts(flow: Flow, statement: ast.stmt, name: str) -> bool:
+def puts(flow: Flow, class_: ClassFacts, statement: ast.stmt, name: str) -> bool:
     """Whether a statement is a call that puts what has a name into something else that it is given, or is a method of."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call):
@@ -64,19 +64,23 @@ def puts(flow: Flow, statement: ast.stmt, name: str) -> bool:
     called = last_name(call.func)
     if called in _REGISTERS:
         return True
-    function = function_of(flow, call.func)
+    function = function_of(flow, class_, call.func)
     if function is None:
         return _LIKELY.search(called) is not None
     plain = positional_names(function.args)
     if isinstance(place, int):
+        place += is_self_attribute(call.func) and not is_static(function)
         return place < len(plain) and keeps(function, plain[place])
     return any(a.arg == place for a in named_parameters(function.args)) and keeps(function, place)
 
 
-def function_of(flow: Flow, called: ast.expr) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The function of the project, no method, that a call runs, where it can be read."""
-    if isinstance(called, ast.Name) and called.id in flow.functions:
-        node: ast.AST | None = flow.functions[called.id].node
+def function_of(flow: Flow, class_: ClassFacts, called: ast.expr) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function of the project, or the method of the same object, that a call runs, where it can be read."""
+    if isinstance(called, ast.Attribute) and is_self_attribute(called):
+        method = class_.method(called.attr)
+        node: ast.AST | None = method[1] if method is not None else None
+    elif isinstance(called, ast.Name) and called.id in flow.functions:
+        node = flow.functions[called.id].node
     else:
         start = called.value if isinstance(called, ast.Attribute) else called
         target = flow.imports.names.get(last_name(start)) if isinstance(start, ast.Name) else None
