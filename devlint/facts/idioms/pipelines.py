@@ -20,12 +20,12 @@ _CLASS = re.compile(r"[A-Z]\w*Pipeline([A-Z]\w*)?|pipeline")
 
 
 def bound(tree: ast.AST | None) -> frozenset[str]:
-    """The last names that a file binds to what a class of pipelines makes, by the name of the class."""
+    """The names and attributes, as written, that a file binds to what a class of pipelines makes, by the name of the class."""
     found: set[str] = set()
     for node in statements(tree) if tree is not None else ():
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and is_made(node.value):
-            found.update(last_name(target) for target in node.targets)
-    return frozenset(found - {""})
+            found.update(ast.unparse(target) for target in node.targets)
+    return frozenset(found)
 
 
 def is_made(call: ast.Call) -> bool:

@@ -27,7 +27,7 @@ from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, is_static, last_name
+from devlint.facts.text.references import is_self_attribute, is_static
 from devlint.facts.text.returned import as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
@@ -66,7 +66,7 @@ class ModuleCalls(Moves):
         if given is not None:
             return given
         home = value.type_name or ""
-        if home in ("", "moved") and (pipelines.is_named(node.func) or last_name(node.func) in self.pipelines):
+        if home in ("", "moved") and (pipelines.is_named(node.func) or self.text(node.func) in self.pipelines):
             return NOTHING
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             arguments.values = [guesses.tensor(given) for given in arguments.values]
@@ -171,7 +171,7 @@ class ModuleCalls(Moves):
 
     @cached_property
     def pipelines(self) -> frozenset[str]:
-        """The names of the file that are bound to pipelines."""
+        """What the file binds to pipelines: names and attributes, as written."""
         return pipelines.bound(self.scan.tree)
 
     @cached_property
