@@ -19,11 +19,18 @@ _OF_SHAPES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand"
 def is_made_of_numbers(init: Plain, source: ast.expr, names: Mapping[str, str]) -> bool:
     """Whether the default of every parameter that an expression reads, and there is one, is a number or a tensor of one.
 
-    `names`: what the names of the file are imported as.
+    No other call gives it dimensions: `share * torch.ones(3)`. `names`: what the names of the file are imported as.
     """
     parameters = {argument.arg for argument in named_parameters(init.args)}
     read = {node.id for node in walk(source) if isinstance(node, ast.Name)} & parameters
+    if any(isinstance(node, ast.Call) and reads_none(node, read) for node in walk(source)):
+        return False
     return bool(read) and all(is_number(default_of(init.args, name), names) for name in read)
+
+
+def reads_none(call: ast.Call, names: set[str]) -> bool:
+    """Whether a call makes something of none of some names,"""
+    return not any(isinstance(node, ast.Name) and node.id in names for node in walk(call))
 
 
 def is_number(node: ast.expr | None, names: Mapping[str, str]) -> bool:

@@ -1,7 +1,7 @@
 """Values that the code takes apart item by item: tensors of them have a dimension at least.
 
-`pads[i]` in a loop over `i`, `pads[0]`, `pads[2:]`, `len(pads)`, `for pad in pads`, `pads.shape[0]`. A tensor without
-dimensions refuses all of them.
+`pads[i]` in a loop over `i`, `pads[0]`, `pads[2:]`, `len(pads)`, `for pad in pads`, `pads.shape[0]`, `x @ pads`. A tensor
+without dimensions refuses all of them.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def _takes_apart(node: ast.AST, attribute: str, name: str | None, turns: set[str
         return _is(node.iter, attribute, name)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ITERATES:
         return any(_is(given, attribute, name) for given in node.args)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return _is(node.left, attribute, name) or _is(node.right, attribute, name)
     if not isinstance(node, ast.Subscript):
         return False
     of_shape = isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
