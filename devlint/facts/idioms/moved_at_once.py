@@ -12,15 +12,24 @@ from devlint.facts.text.nodes import blocks, holds
 from devlint.facts.text.references import chain, is_own_attribute
 from devlint.facts.values import ACCELERATORS
 
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _MOVING = frozenset({"to", "type_as"}) | ACCELERATORS
 
 
 def is_moved_at_once(function: ast.AST, place: ast.AST, name: str) -> bool:
     """Whether a statement below a place in a function, reached whenever the place is, moves `self.name` or all of `self`."""
-    for block in blocks(function):
+    for block in reversed(list(blocks(function))):  # those inside others first
         at = next((i for i, statement in enumerate(block) if holds(statement, place)), None)
-        if at is not None and any(moves_it(statement, name) for statement in block[at + 1 :]):
-            return True
+        if at is None:
+            continue
+        if isinstance(block[at], _DEFINES):
+            return False
+        for statement in block[at + 1 :]:
+            if moves_it(statement, name):
+                return True
+            if isinstance(statement, _LEAVES):
+                return False
     return False
 
 
