@@ -6,34 +6,37 @@ A tensor without dimensions meets those of any device in operations of elements,
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import Plain, default_of, named_parameters
+
+if TYPE_CHECKING:
+    from devlint.facts.text.names import Imports
 
 _OF_NUMBERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor"})
 _OF_SHAPES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn", "torch.full"})
 
 
-def is_made_of_numbers(init: Plain, source: ast.expr, names: Mapping[str, str]) -> bool:
+def is_made_of_numbers(init: Plain, source: ast.expr, imports: Imports) -> bool:
     """Whether the default of every parameter that an expression reads, and there is one, is a number or a tensor of one.
 
-    No other call gives it dimensions: `share * torch.ones(3)`. `names`: what the names of the file are imported as.
+    No other call gives it dimensions: `share * torch.ones(3)`.
     """
     parameters = {argument.arg for argument in named_parameters(init.args)}
     read = {node.id for node in walk(source) if isinstance(node, ast.Name)} & parameters
     if any(isinstance(node, ast.Call) and reads_none(node, read) for node in walk(source)):
         return False
-    return bool(read) and all(is_number(default_of(init.args, name), names) for name in read)
+    return bool(read) and all(is_number(default_of(init.args, name), imports) for name in read)
 
 
 def reads_none(call: ast.Call, names: set[str]) -> bool:
-    """Whether a call makes something of none of some names,"""
+    """Whether a call reads none of some names."""
     return not any(isinstance(node, ast.Name) and node.id in names for node in walk(call))
 
 
-def is_number(node: ast.expr | None, names: Mapping[str, str]) -> bool:
+def is_number(node: ast.expr | None, imports: Imports) -> bool:
     """Whether an expression is a number as it stands, or a new tensor without dimensions."""
     if isinstance(node, ast.UnaryOp):
         node = node.operand
@@ -41,14 +44,7 @@ def is_number(node: ast.expr | None, names: Mapping[str, str]) -> bool:
         return isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
     if not isinstance(node, ast.Call) or not node.args:
         return False
-    called, first = qualified(node.func, names), node.args[0]
+    called, first = qualified(node.func, imports), node.args[0]
     if called in _OF_NUMBERS:
-        return is_number(first, names)
+        return is_number(first, imports)
     return called in _OF_SHAPES and isinstance(first, (ast.Tuple, ast.List)) and not first.elts
-
-
-def qualified(node: ast.expr, names: Mapping[str, str]) -> str:
-    """The name that an import gives to what is called: `torch.tensor` of `torch.tensor` and of `tensor`."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        return f"{names.get(node.value.id, '')}.{last_name(node)}"
-    return names.get(last_name(node), "") if isinstance(node, ast.Name) else ""

@@ -211,7 +211,7 @@ class Registration(Expressions):
         init = self.function.node if self.function is not None else None
         if source is None or init is None or isinstance(init, ast.Lambda):
             return False
-        is_number = given_scalars.is_made_of_numbers(init, source, self.imports.names)
+        is_number = given_scalars.is_made_of_numbers(init, source, self.imports)
         return is_number and not self.has_dimensions(owner, name, source)
 
     def has_dimensions(self, owner: ClassFacts, name: str, source: ast.expr) -> bool:

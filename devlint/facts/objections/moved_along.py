@@ -38,8 +38,9 @@ def is_moved_along(sites: CallSites, event: Register) -> bool:
     for path in ordered[:_FILES]:
         looked = sites.files.look(path)
         for class_ in classes(looked.loaded.tree) if looked is not None else ():
-            is_own = looked is not None and sites.derives(looked, class_, event.class_name)
-            if any(moves(method, name, is_own) for method in class_.body if is_mover(method)):
+            movers = [method for method in class_.body if is_mover(method) and moves(method, name, True)]
+            is_own = bool(movers) and looked is not None and sites.derives(looked, class_, event.class_name)
+            if any(is_own or moves(method, name, False) for method in movers):
                 if leads_to(sites, path, sites.path):
                     return True
                 break
@@ -61,10 +62,10 @@ def moves(method: ast.AST, name: str, is_own: bool) -> bool:
     `is_own`: whether that may be an attribute of `self` as well, as it is for a class that derives from the module's.
     """
     for node in statements(method):
-        if isinstance(node, ast.Assign) and any(reads(part, name) for part in walk(node.value)):
-            for target in map(whole, node.targets):
-                if reads(target, name) and (is_own or not is_self_attribute(target)):
-                    return True
+        targets = [*map(whole, node.targets)] if isinstance(node, ast.Assign) else []
+        if any(reads(target, name) and (is_own or not is_self_attribute(target)) for target in targets):
+            if isinstance(node, ast.Assign) and any(reads(part, name) for part in walk(node.value)):
+                return True
     return False
 
 
