@@ -95,11 +95,20 @@ def is_asked_whether_empty(sites: CallSites, event: Meet) -> bool:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             if ast.unparse(node.left) in asked and is_zero(node.comparators[0]):
                 return True
-        elif isinstance(node, (ast.If, ast.IfExp)) and any(
-            isinstance(part, ast.Call) and ast.unparse(part) in asked for part in conjuncts(node.test)
-        ):
-            return True
+        elif isinstance(node, (ast.If, ast.IfExp)):
+            counted = [part for part in conjuncts(node.test) if isinstance(part, ast.Call) and counts_elements(part)]
+            body = node.body if isinstance(node.body, list) else [node.body]
+            if any(ast.unparse(part) in asked for part in counted):
+                return True
+            if counted and any(holds(part, event.node) for part in body):
+                return True  # what was made of it, under a condition that asks for its elements
     return False
+
+
+def counts_elements(call: ast.Call) -> bool:
+    """Whether a call counts the elements of something: `x.numel()`, `len(x)`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in ("numel", "nelement", "len")
 
 
 def conjuncts(test: ast.expr) -> list[ast.expr]:
