@@ -27,7 +27,8 @@ Safe where the new name does the same. Unsafe for `pin_memory_device`, which tor
 where there is no equal name, or where the lowest torch of the project lacks it.
 
 ## Known limits
-Deprecated names that have nothing to do with devices are left to other tools.
+Deprecated names that have nothing to do with devices are left to other tools. Silent where the code asks for the
+version, or whether torch lacks a name.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _FLAGS = {
     "torch.has_mkldnn": "torch.backends.mkldnn.is_available",
 }
 _VERSION = re.compile(r"(?i)(?<!con)(?<!in)version|torch\w*_(ge|gt|le|lt)\b|at_least")
+_LACKS = re.compile(r"not \(?hasattr\(")
 _OLDEST = (2, 2)  # what was deprecated there may have been so before
 _OTHERS = frozenset({"torch.nn.parallel.DistributedDataParallelCPU"})
 
@@ -69,6 +71,8 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
             return False  # the name's successor may be missing from the old torch that the project pins
         if event.under.catches("ImportError") or any(map(_VERSION.search, event.under.tests)):
             return False  # for the versions that lack its successor
+        if any(map(_LACKS.match, event.under.tests)):
+            return False  # for a torch that lacks a name, its successor for the most part
         if event.qualname in _FLAGS:
             return True
         if event.qualname == "torch.utils.data.DataLoader":

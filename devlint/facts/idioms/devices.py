@@ -98,9 +98,13 @@ class Devices(Operations):
         return Value("device", CPU)
 
     def index_of(self, node: ast.Call, tensor: Value) -> Value:
-        """What `get_device()` gives: the index of a card, on that card, where the tensor surely is on one."""
+        """What `get_device()` gives: the index of a card, on that card, where the tensor surely is on one.
+
+        Also under a condition that says so: `if x.is_cuda: device = x.get_device()`.
+        """
         device = tensor.device
-        on_card = is_surely_accelerator(device) or (bool(device) and device <= self.card_symbols)
+        told = device <= self.card_symbols or self.guards.allow("cuda")
+        on_card = is_surely_accelerator(device) or (bool(device) and told)
         because = (Origin(self.span(node), "an index, -1 on the CPU"),)
         return Value("index", device if on_card else UNKNOWN, because=because)
 
