@@ -72,6 +72,8 @@ class Functions(OwnMethods):
         if callee.kind == "class" and callee.type_name in self.classes:
             return self.construct_own(node, self.classes[callee.type_name], arguments)
         if callee.kind == "module":
+            if self.assume and not callee.device and callee.type_name not in self.classes:
+                self.note_loss(node, arguments)
             return self.call_module(node, self.operand(node.func, callee), arguments)
         if callee.kind == "tensors" and callee.moved and "output_type" in arguments.keywords:
             return NOTHING  # a pipeline, which gives arrays, images or tensors as it is asked

@@ -27,11 +27,10 @@ from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, is_static, last_name
+from devlint.facts.text.references import is_self_attribute, is_static
 from devlint.facts.text.returned import as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
-from devlint.facts.text.signs import is_loss_name
 from devlint.facts.values import CPU, HOME, NOTHING, TENSOR_KINDS, UNKNOWN, Device, Symbol, Value, may_be_accelerator
 
 #: Methods that give back the module they are called on.
@@ -120,8 +119,6 @@ class ModuleCalls(Moves):
                                 continue  # a further argument may be for the host: lengths, places
                         if value.device:
                             self.meet(node, [module, operand], "module", name, "exact")
-                        elif lead is not None and class_ is None and is_loss_name(last_name(node.func)):
-                            self.meet(node, [lead, operand], "module", name, "exact")  # it compares them
                 else:
                     self.meet(node, participants, "module", name, "exact")
         device: Device = value.device
