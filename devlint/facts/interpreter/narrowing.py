@@ -78,18 +78,10 @@ class Narrowing(Subscripts):
                 return merge(kept, body if converted.is_new(body) else orelse)
         filled = NOTHING in (body, orelse) and fills_in(node)
         chosen = either(body, orelse) if filled else self.choose(body, orelse, condition)
-        taken = chosen.is_tensor and body.device != orelse.device and (body.moved or orelse.moved)
-        if taken and self.remember(condition.key, node.test):  # `x.cuda() if use_cuda else x`
-            chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
-        place = chosen.kind in ("device", "string") and CPU in (body.device, orelse.device)
-        if (
-            place
-            and chosen.device
-            and body.device != orelse.device
-            and told
-            and self.remember(condition.key, node.test)
-        ):
-            # `x.device if torch.is_tensor(x) else "cpu"`
+        # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`
+        moved = chosen.is_tensor and (body.moved or orelse.moved)
+        place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told
+        if (moved or place) and body.device != orelse.device and self.remember(condition.key, node.test):
             chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
         return self.along(chosen, body, orelse, condition)
 

@@ -96,7 +96,7 @@ def is_asked_whether_empty(sites: CallSites, event: Meet) -> bool:
             if ast.unparse(node.left) in asked and is_zero(node.comparators[0]):
                 return True
         elif isinstance(node, (ast.If, ast.IfExp)):
-            counted = [part for part in conjuncts(node.test) if isinstance(part, ast.Call) and counts_elements(part)]
+            counted = [part for part in parts_of(node.test) if isinstance(part, ast.Call) and counts_elements(part)]
             body = node.body if isinstance(node.body, list) else [node.body]
             if any(ast.unparse(part) in asked for part in counted):
                 return True
@@ -111,11 +111,11 @@ def counts_elements(call: ast.Call) -> bool:
     return name in ("numel", "nelement", "len")
 
 
-def conjuncts(test: ast.expr) -> list[ast.expr]:
+def parts_of(test: ast.expr) -> list[ast.expr]:
     """The parts of a condition that `and`, `or` and `not` put together."""
     if isinstance(test, ast.BoolOp):
-        return [part for value in test.values for part in conjuncts(value)]
-    return conjuncts(test.operand) if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else [test]
+        return [part for value in test.values for part in parts_of(value)]
+    return parts_of(test.operand) if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else [test]
 
 
 def is_without_elements(call: ast.Call, function: str) -> bool:

@@ -17,7 +17,7 @@ from devlint.facts.project.project import is_imported
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import children, holds, walk
+from devlint.facts.text.nodes import children, classes, holds, walk
 from devlint.facts.text.references import given, is_own_attribute, is_private, last_name
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import Plain, default_of, parameter_of
@@ -290,10 +290,6 @@ def is_kept_parameter(function: Plain, name: str) -> bool:
 
 def mentions(sites: CallSites, name: str) -> Iterator[Looked]:
     return sites.files.mentioning(name)
-
-
-def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
-    return (node for node in walk(tree) if isinstance(node, ast.ClassDef))
 
 
 def is_quoted(looked: Looked, name: str) -> bool:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.objections.ways import leads_to
-from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.nodes import classes, statements, walk
 from devlint.facts.text.references import is_self_attribute
 
 if TYPE_CHECKING:
@@ -45,10 +44,6 @@ def is_moved_along(sites: CallSites, event: Register) -> bool:
                     return True
                 break
     return False
-
-
-def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
-    return (node for node in statements(tree) if isinstance(node, ast.ClassDef))
 
 
 def is_mover(node: ast.stmt) -> bool:

@@ -6,7 +6,8 @@ Asked before a finding is reported.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Meet
@@ -41,7 +42,12 @@ def is_copied_to_host(sites: CallSites, event: Meet) -> bool:
 
 def bound_to(function: ast.AST, made: list[ast.Call]) -> set[str]:
     """The names that a function binds to what some calls make."""
-    bound = [n for n in walk(function) if isinstance(n, ast.Assign) and any(n.value is place for place in made)]
+    return named_where(function, lambda value: any(value is place for place in made))
+
+
+def named_where(function: ast.AST, holds: Callable[[ast.expr], bool]) -> set[str]:
+    """The names that a function binds to values of which something holds."""
+    bound = [n for n in walk(function) if isinstance(n, ast.Assign) and holds(n.value)]
     return {t.id for n in bound for t in n.targets if isinstance(t, ast.Name)}
 
 
@@ -60,13 +66,7 @@ def gathered(sites: CallSites, function: ast.AST) -> set[str]:
 
     Also with what a function of the project gives that does so on one path at least.
     """
-    on_host = {
-        target.id
-        for node in walk(function)
-        if isinstance(node, ast.Assign) and is_of_host(sites, node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    on_host = named_where(function, partial(is_of_host, sites))
     return {
         target.id
         for whole, value in written(function)
@@ -104,13 +104,7 @@ def is_of_host(sites: CallSites, node: ast.expr) -> bool:
 
 def gives_back_brought(function: ast.AST) -> bool:
     """Whether a function returns, on one path at least, what it brought to the CPU, or a part of that."""
-    brought = {
-        target.id
-        for node in walk(function)
-        if isinstance(node, ast.Assign) and is_brought(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    brought = named_where(function, is_brought)
     results = [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value is not None]
     return any(
         is_brought(each) or (isinstance(root := whole_of(each), ast.Name) and root.id in brought) for each in results
@@ -165,8 +159,6 @@ def bound_in(body: list[ast.stmt]) -> Iterator[str]:
     """The attributes of `self` that statements bind, as a whole or in part."""
     for statement in body:
         for node in walk(statement):
-            for target in node.targets if isinstance(node, ast.Assign) else ():
-                while isinstance(target, ast.Subscript):
-                    target = target.value
+            for target in map(whole_of, node.targets) if isinstance(node, ast.Assign) else ():
                 if is_self_attribute(target):
                     yield last_name(target)

@@ -61,6 +61,11 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
             pending += getattr(each, name)
 
 
+def classes(node: ast.AST) -> Iterator[ast.ClassDef]:
+    """The classes that are defined below a node, those inside functions and other classes included."""
+    return (each for each in statements(node) if isinstance(each, ast.ClassDef))
+
+
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """A node and all nodes below it, the nearer ones first, as `ast.walk` gives them."""
     pending = [node]
