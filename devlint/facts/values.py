@@ -37,6 +37,8 @@ Kind = Literal[
 GUESS: Final = "computed"
 #: The text of the origin of such a value.
 COMPUTED: Final = "computed from tensors here"
+#: How the origin of an operand begins that must be a tensor and that nothing places, see `devlint.facts.idioms.unplaced`.
+UNPLACED: Final = "nothing says where"
 #: Type name of what a loader yields that is an argument.
 BATCH: Final = "batch of an argument"
 #: Type name of what a condition asks for its device, and of which nothing else is known: most likely a tensor.
@@ -88,6 +90,11 @@ HOME: Final[Device] = frozenset({Symbol("home", 0)})
 def on(type: str, card: int | None = None) -> Device:
     """The device that a literal names."""
     return frozenset({Place(type, card)})
+
+
+def symbol(name: str, scope: int) -> Device:
+    """The device that a variable of a scope holds."""
+    return frozenset({Symbol(name, scope)})
 
 
 def join(a: Device, b: Device) -> Device:
@@ -211,6 +218,11 @@ class Value:
         """Whether its device rests on an assumption: that of `is_assumed`, that an unknown loader's batches are in host
         memory, or that an unknown function computes where its arguments are."""
         return is_assumed(self.device) or self.type_name in (BATCH, GUESS)
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Whether it is a tensor by the operation that takes it, and nothing says where it is."""
+        return bool(self.because) and self.because[0].text.startswith(UNPLACED)
 
     @property
     def parts(self) -> tuple[Value, ...]:

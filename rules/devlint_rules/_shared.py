@@ -199,6 +199,8 @@ def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts, at: Span
     A device variable, else the tensor that `other` was taken from, else another tensor that is known to be there.
     """
     scope = facts.bound_at(scope, at)
+    if other.value.is_unplaced:
+        return own_device(other.node, scope)
     found = facts.device_expression(scope, other.value.device)
     if found is not None and not found.endswith(".device"):
         return found  # a device variable
@@ -210,6 +212,14 @@ def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts, at: Span
         if known.kind == "module" and found is None:
             return f"next({path}.parameters()).device"
     return found
+
+
+def own_device(node: ast.expr, scope: Mapping[str, Value]) -> str | None:
+    """The device of a tensor that is written as a part of something in scope: `data.x.device`; None for what is computed."""
+    root = node
+    while isinstance(root, (ast.Attribute, ast.Subscript)):
+        root = root.value
+    return f"{ast.unparse(node)}.device" if isinstance(root, ast.Name) and root.id in scope else None
 
 
 def base(node: ast.expr) -> ast.expr:

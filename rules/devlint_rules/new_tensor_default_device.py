@@ -8,7 +8,8 @@ a file that works with torch alone, or that is made in the size of such a tensor
 stays on the CPU. So does one that a function returns on one path where its other paths return what is computed from its
 arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through the default process
 group, since NCCL takes no CPU tensor. It is reported where the tensor is made; where that is a helper without a device
-(no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper.
+(no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper. Where what it meets is
+a tensor by the operation alone, and comes from an argument (`torch.cat([torch.ones(n, 1), data.x])`), that counts as well.
 
 ## Why it matters
 This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors
@@ -33,7 +34,8 @@ Use instead:
 
 ## Fix safety
 Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
-already. Unsafe where a result merely stays on the CPU, since what follows may count on that. Only `device=` is added,
+already. Unsafe where a result merely stays on the CPU, since what follows may count on that, and where nothing says where
+the other tensor is. Only `device=` is added,
 never `zeros_like` or `new_zeros`, which would take the dtype of the other tensor too. Constructors that take no
 `device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead, and so are calls of
 helpers that take none. There is no fix next to `**kwargs`, across a comment, or where nothing in scope says the device;
@@ -133,7 +135,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
-        safety = Safety.UNSAFE if event.how in ("copy", "size", "kept", "paths", "buffer") else Safety.SAFE
+        stays = event.how in ("copy", "size", "kept", "paths", "buffer")
+        safety = Safety.UNSAFE if stays or event.other.value.is_unplaced else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 
     def _edit(self, creation: Creation, device: str, site: Site) -> Edit | None:

@@ -279,7 +279,7 @@ def test_device_of_an_argument_that_nobody_knows_stays_unknown(tmp_path: Path) -
                 import torch
                 from tools import count
                 def f(data):
-                    total = torch.zeros(4)
+                    total = torch.zeros(4, device=data.device)
                     total += count(data.index, 4)
             """,
         },

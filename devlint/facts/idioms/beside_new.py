@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.events import Operand
-from devlint.facts.idioms import joined
+from devlint.facts.idioms import joined, unplaced
 from devlint.facts.idioms.joined import is_blank
 from devlint.facts.idioms.placed import goes_back, own_name, placements, target_of, unconditional
 from devlint.facts.idioms.said_elsewhere import is_of_host, is_path, where_fetched
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import walk
@@ -35,7 +34,7 @@ from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.text.signs import OF_HOST, SAME_TENSOR, TO_HOST
-from devlint.facts.values import CPU, Place, Value, may_be_accelerator
+from devlint.facts.values import CPU, Place, Value, may_be_accelerator, symbol
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -49,10 +48,12 @@ _OPERANDS = frozenset({"input", "other"})
 
 def sides(machine: CallArguments, left: ast.expr, a: Value, right: ast.expr, b: Value) -> tuple[Value, Value]:
     """Both operands of an operator, with what is said elsewhere of the one of which nothing is known."""
-    if is_blank(a) and is_new(machine, b):
-        return place_of(machine, left) or a, b
-    if is_blank(b) and is_new(machine, a):
-        return a, place_of(machine, right) or b
+    if is_blank(a) and unplaced.is_new(machine, b):
+        known = place_of(machine, left) if is_new(machine, b) else None
+        return known or unplaced.operand(machine, left, a, leaves(left)) or a, b
+    if is_blank(b) and unplaced.is_new(machine, a):
+        known = place_of(machine, right) if is_new(machine, a) else None
+        return a, known or unplaced.operand(machine, right, b, leaves(right)) or b
     return a, b
 
 
@@ -64,10 +65,13 @@ def others(
     if not any(is_new(machine, operand.value, exact) for operand in operands) or arguments.star:
         return
     if record.sequence_params and arguments.nodes:
-        yield from joined.operands(machine, arguments.nodes[0], arguments.values[0])
+        found = list(joined.operands(machine, arguments.nodes[0], arguments.values[0]))
+        yield from found or unplaced.parts(machine, arguments.nodes[0], arguments.values[0])
     for index, (name, given) in enumerate(zip(record.params, arguments.values, strict=False)):
         if (index in record.tensor_params or name in _OPERANDS) and is_blank(given):
             value = place_of(machine, arguments.nodes[index])
+            if value is None and index in record.tensor_params:
+                value = unplaced.place_of(machine, arguments.nodes[index])
             if value is not None:
                 yield machine.operand(arguments.nodes[index], value)
 

@@ -10,7 +10,7 @@ from typing import Literal
 from devlint.facts.events import DeviceLiteral
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import unknown_devices
-from devlint.facts.interpreter.operations import Operations, symbol
+from devlint.facts.interpreter.operations import Operations
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -21,6 +21,7 @@ from devlint.facts.values import (
     Value,
     is_surely_accelerator,
     on,
+    symbol,
 )
 from devlint.model import Origin
 

@@ -20,12 +20,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.devices import parse_device
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.signs import moves
-from devlint.facts.values import CPU, Device, Value, may_be_accelerator, on
+from devlint.facts.values import CPU, Device, Value, may_be_accelerator, on, symbol
 from devlint.model import Origin
 
 if TYPE_CHECKING:

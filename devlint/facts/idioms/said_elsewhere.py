@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.idioms.placed import goes_back, is_cpu, is_left_on_host
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.reads import root_of
@@ -31,7 +30,7 @@ from devlint.facts.text.results import parents
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.text.signs import OF_HOST, SAME_TENSOR, TO_HOST
-from devlint.facts.values import HOME, Value
+from devlint.facts.values import HOME, Value, symbol
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import CallArguments

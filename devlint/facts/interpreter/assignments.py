@@ -6,11 +6,20 @@ import ast
 from typing import cast
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import added_losses, batches, grown_lists, guesses, moved_off_cpu, parts_of_arguments, rows
+from devlint.facts.idioms import (
+    added_losses,
+    batches,
+    grown_lists,
+    guesses,
+    moved_off_cpu,
+    parts_of_arguments,
+    rows,
+    unplaced,
+)
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.idioms.tables import dimensions
-from devlint.facts.interpreter.operations import CPU_PLACE, symbol
+from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.interpreter.operators import OPERATORS
 from devlint.facts.interpreter.subscripts import is_index
 from devlint.facts.interpreter.timing import Timing, timing_magic
@@ -29,6 +38,7 @@ from devlint.facts.values import (
     describe,
     extent,
     merge,
+    symbol,
 )
 from devlint.model import Origin
 
@@ -242,9 +252,10 @@ class Assignments(Timing):
                 if CPU_PLACE not in base.device:
                     # into a CPU tensor the indices are brought along: make_info's ensure_same_device
                     # [aten/src/ATen/native/TensorAdvancedIndexingUtils.h]
-                    self.meet(target, [receiver, *indices], "index", "index", "index")
+                    self.meet(target, unplaced.beside(self, [receiver, *indices]), "index", "index", "index")
                 if source is not None and value.is_tensor and not has_one_element(value):
-                    self.meet(target, [receiver, self.operand(source, value)], "index", "index assignment", "scalar")
+                    written = unplaced.beside(self, [receiver, self.operand(source, value)])
+                    self.meet(target, written, "index", "index assignment", "scalar")
             return
         path = self.path(target)
         if base.kind == "list" and source is not None:
@@ -334,7 +345,7 @@ class Assignments(Timing):
             if value.is_tensor:
                 operands.append(self.operand(node.value, value))
                 symbol_ = f"{OPERATORS.get(type(node.op), '+')}="
-                self.meet(node_expr(node), operands, "inplace", symbol_, "scalar", 0)
+                self.meet(node_expr(node), unplaced.beside(self, operands), "inplace", symbol_, "scalar", 0)
             self.work(node, "an operation is queued here", current.device)
             return
         if value.device == CPU and current.kind == "unknown" and isinstance(target, ast.Attribute):

@@ -9,13 +9,12 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import aliases, distributions, guesses, uncalled
 from devlint.facts.idioms.devices import OF_TENSOR
 from devlint.facts.interpreter.calls import Calls
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import SAME_TENSOR, is_model_name
-from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, UNKNOWN, Place, Symbol, Value
+from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, UNKNOWN, Place, Symbol, Value, symbol
 from devlint.model import Origin
 
 #: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.

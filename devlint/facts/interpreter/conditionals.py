@@ -11,13 +11,13 @@ from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.assignments import Assignments
 from devlint.facts.interpreter.machine import State, join_states
-from devlint.facts.interpreter.operations import CPU_PLACE, symbol
+from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.options import last_option
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import asks_for_card, moves
-from devlint.facts.values import CPU, NONE, NOTHING, Value, either, is_surely_accelerator, may_be_accelerator
+from devlint.facts.values import CPU, NONE, NOTHING, Value, either, is_surely_accelerator, may_be_accelerator, symbol
 
 
 class Conditionals(Assignments):

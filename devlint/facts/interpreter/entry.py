@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
-from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH, symbol
+from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH
 from devlint.facts.interpreter.registration import Registration
 from devlint.facts.interpreter.torch_classes import FAMILY_KIND
 from devlint.facts.text.annotations import is_tensor_annotation
@@ -30,6 +30,7 @@ from devlint.facts.values import (
     UNKNOWN,
     Device,
     Value,
+    symbol,
 )
 from devlint.model import Origin
 

@@ -13,11 +13,10 @@ from devlint.facts.idioms import attribute_lists, guesses, rows, uncalled
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.container_methods import ELEMENTS
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.interpreter.operators import Operators
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain
-from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, merge
+from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, merge, symbol
 from devlint.model import Origin
 
 _BUILTINS = frozenset(dir(builtins))

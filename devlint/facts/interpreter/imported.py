@@ -20,7 +20,6 @@ from devlint.facts.frozen import replace
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.functions import Functions
 from devlint.facts.interpreter.machine import OutOfBudget, State
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.interpreter.sized_tensors import READERS
 from devlint.facts.interpreter.summaries import SIGNATURES, is_stub
 from devlint.facts.project.adopted import AdoptedClass, Sources
@@ -31,7 +30,7 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
-from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value
+from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value, symbol
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
 VISIT = 3_000  # steps of one look into another file

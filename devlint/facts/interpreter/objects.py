@@ -12,7 +12,6 @@ from devlint.facts.idioms.kept_generators import kept_generators
 from devlint.facts.idioms.restored_copies import restored_copies
 from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.interpreter.registration import is_made_here, reads
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.moved_data import MovedData
@@ -25,6 +24,7 @@ from devlint.facts.values import (
     NOTHING,
     Value,
     on,
+    symbol,
 )
 from devlint.model import Origin
 

@@ -407,7 +407,3 @@ def short(text: str, limit: int = 40) -> str:
     """A source text on one line, cut to `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
-
-
-def symbol(name: str, scope: int) -> Device:
-    return frozenset({Symbol(name, scope)})

@@ -6,14 +6,14 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_new, guesses
+from devlint.facts.idioms import beside_new, guesses, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.narrowing import Narrowing
-from devlint.facts.interpreter.operations import CPU_PLACE, symbol
+from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, either, grown, merge
+from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, either, grown, merge, symbol
 from devlint.model import Origin
 
 OPERATORS: dict[type[ast.operator], str] = {
@@ -110,7 +110,7 @@ class Operators(Narrowing):
                 value = replace(value, device=UNKNOWN, made=())
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
-        value = self.combine(tensors)
+        value = unplaced.result(tensors, self.combine(tensors))
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
 
@@ -214,7 +214,7 @@ class Operators(Narrowing):
             if left.is_tensor and right.is_tensor and not symbol_.endswith("in"):
                 operands = [self.operand(nodes[index], left), self.operand(nodes[index + 1], right)]
                 self.meet(node, operands, "operator", symbol_, "scalar")
-                return self.combine(operands)
+                return unplaced.result(operands, self.combine(operands))
             if self.compares_devices(nodes[index], left, nodes[index + 1], right, symbol_):
                 self.emit(
                     Compare(

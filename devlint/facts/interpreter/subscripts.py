@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, tables
+from devlint.facts.idioms import guesses, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
@@ -91,7 +91,8 @@ class Subscripts(Methods):
             if base.zero_dim is True and isinstance(key, ast.Constant) and isinstance(key.value, int):
                 return NOTHING  # a number in torch 0.3, `loss.data[0]`, and refused since
             if operands:
-                if self.meet(node, [receiver, *operands], "index", "index", "index") is not None:
+                met = unplaced.beside(self, [receiver, *operands])
+                if self.meet(node, met, "index", "index", "index") is not None:
                     return Value("tensor", UNKNOWN, False)  # torch refuses it; what would follow is no other fault
             keeps = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in nodes) or bool(operands)
             keeps = keeps or (all(map(self.is_count, nodes)) and tables.has_rows(self, node.value, base, len(nodes)))

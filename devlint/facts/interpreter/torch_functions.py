@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import How, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_new, guesses, randomness, unknown_devices
+from devlint.facts.idioms import beside_new, guesses, randomness, unknown_devices, unplaced
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.host_reads import drawn
@@ -125,7 +125,7 @@ class TorchFunctions(SizedTensors):
         if mixing is None and written is not None and out is not None:
             mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
         if mixing is not None and operands and record.device_from not in ("argument", "like"):
-            met = [*operands, *beside_new.others(self, record, arguments, operands)]
+            met = [*unplaced.beside(self, operands), *beside_new.others(self, record, arguments, operands)]
             self.meet(node, met, "inplace" if record.inplace else how, operation, mixing, written)
         if record.qualname in _ROOTS:
             roots = [arguments.get(name, position) for name, position in _ROOTS[record.qualname]]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 #: What is asked where a flag says that no card is used.
 _WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 #: What is asked where a model is exported, which is done on the host for the most part.
-_EXPORTS = re.compile(r"[\w.]*is_in_onnx_export\(\)\Z")
+_EXPORTS = re.compile(r"(?:[\w.]*is_in_onnx_export\(\)|[\w.]*onnx\w*)\Z", re.IGNORECASE)
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
 BESIDE = 6  # imported files of the same folder that are read
@@ -105,6 +105,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_trained_on_host(sites, event)
             or is_read_before(sites, event)
             or any(map(_EXPORTS.match, event.under.tests))
+            or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):
             return True
     if isinstance(event, Meet) and is_entry_moved_before(sites, event):

@@ -17,7 +17,6 @@ import ast
 from collections.abc import Iterator
 
 from devlint.facts.events import Meet, Operand
-from devlint.facts.interpreter.operations import symbol
 from devlint.facts.surveys.early_copies import event
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text.classes import ClassFacts
@@ -26,7 +25,7 @@ from devlint.facts.text.module_states import States
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.values import HOME, Value
+from devlint.facts.values import HOME, Value, symbol
 from devlint.model import Origin
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)

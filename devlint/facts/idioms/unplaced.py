@@ -1,0 +1,322 @@
+"""Operands that must be tensors, and that nothing places, beside a tensor made on the CPU by the same function.
+
+    def set_input(self, data):
+        data.x = torch.cat([torch.ones(len(data.x), 1), data.x], dim=1)  # `torch.cat` takes tensors alone
+
+    def has_edge(self, graph, nodes):
+        found = torch.arange(nodes)[:, None] == graph.edges.unsqueeze(0)  # and so is what has `unsqueeze`
+
+What comes from an argument, or from the object itself, may be where arguments are, like an argument. Not what a name, a call or
+a value on the way says to be in host memory.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.idioms.joined import is_blank
+from devlint.facts.idioms.said_elsewhere import bindings, is_of_host
+from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.classes import lineage
+from devlint.facts.text.collect import qualified
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.parameters import TENSOR_ONLY
+from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signatures import parameter_names, parameter_of
+from devlint.facts.text.signs import OF_HOST
+from devlint.facts.values import CPU, HOME, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
+from devlint.model import Origin
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.machine import Machine
+    from devlint.facts.text.defined import Function
+
+#: Kinds of values from which nothing on an accelerator comes.
+_HOST_KINDS = frozenset({"ndarray", "loader", "dataset", "sampler", "string"})
+_HOST_CLASSES = frozenset({"ndarray", "NDArray", "DataFrame", "Dataset", "DataLoader", "Image"})
+_PLAIN = frozenset({"int", "float", "str", "bool", "None", "Optional"})
+#: Names of calls that give what is in host memory.
+_READS = re.compile(r"load|read|open|parse|collate|tokeni|encode|fetch|from_numpy|asarray", re.IGNORECASE)
+#: Names of calls that make tensors.
+_FACTORIES = frozenset(
+    {"tensor", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "zeros", "ones", "full", "empty", "arange", "eye"}
+)
+_NUMBERS = frozenset({"len", "int", "float", "round", "item"})
+#: What else is read of a tensor, but not of a number.
+_ASKED = frozenset({"shape", "device", "ndim", "dtype"})
+
+
+def beside(machine: Machine, operands: Sequence[Operand]) -> Sequence[Operand]:
+    """The operands of an operation, with a place for the tensors that nothing places, where one is new."""
+    if not any(is_unknown_tensor(o.value) for o in operands) or not any(is_new(machine, o.value) for o in operands):
+        return operands
+    return [_placed(machine, operand) for operand in operands]
+
+
+def _placed(machine: Machine, operand: Operand) -> Operand:
+    value = place_of(machine, operand.node) if is_unknown_tensor(operand.value) else None
+    return operand if value is None else replace(operand, value=replace(value, zero_dim=operand.value.zero_dim))
+
+
+def result(operands: Sequence[Operand], value: Value) -> Value:
+    """What an operation gives: nobody knows where, if nothing places one of its operands."""
+    return replace(value, device=UNKNOWN, made=()) if any(o.value.is_unplaced for o in operands) else value
+
+
+def is_unknown_tensor(value: Value) -> bool:
+    """Whether a value is a tensor of which no place is known."""
+    return value.kind in ("tensor", "tensors") and not value.device and not value.made and not value.type_name
+
+
+def is_new(machine: Machine, value: Value) -> bool:
+    """Whether a tensor of one dimension at least was made on the CPU by the function itself, or by its class."""
+    if not value.is_tensor or not value.made or value.device != CPU or value.zero_dim is not False:
+        return False
+    function = machine.function
+    if function is None:
+        return False
+    around = machine.span(function.owner.node if function.owner is not None else function.node)
+    return all(around.start <= creation.span.start < around.end for creation in value.made)
+
+
+def operand(machine: Machine, node: ast.expr, value: Value, leaves: Iterator[ast.expr]) -> Value | None:
+    """An operand of an operator, if it is a tensor: by what gives it, or as the function uses what it is computed from."""
+    if value.is_tensor:
+        return place_of(machine, node)
+    own = _scan(machine)
+    if own is None or not any(is_used_as_tensor(own, leaf) for leaf in leaves):
+        return None
+    return place_of(machine, node)
+
+
+def is_used_as_tensor(own: FunctionScan, leaf: ast.expr) -> bool:
+    """Whether a function uses a name or attribute as a tensor, and binds the name to no number."""
+    if ast.unparse(leaf) not in used_as_tensors(own):
+        return False
+    return not isinstance(leaf, ast.Name) or not any(map(gives_number, bindings(own).get(leaf.id, ())))
+
+
+def gives_number(node: ast.expr) -> bool:
+    """Whether an expression is a number, or computed by what gives numbers: `math.log(1e4) / half`, `len(x) // 2`."""
+    return isinstance(node, ast.Constant) or any(
+        isinstance(part, ast.Call)
+        and (
+            last_name(part.func) in _NUMBERS
+            or (isinstance(part.func, ast.Attribute) and last_name(part.func.value) == "math")
+        )
+        for part in walk(node)
+    )
+
+
+def parts(machine: Machine, node: ast.expr, given: Value) -> Iterator[Operand]:
+    """The items of a list or tuple that is joined with new tensors, of which nothing else is known."""
+    nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
+    if isinstance(given.elements, tuple) and len(given.elements) == len(nodes):
+        for item, value in zip(nodes, given.elements, strict=True):
+            place = place_of(machine, item) if value.kind == "unknown" and is_blank(value) else None
+            if place is not None:
+                yield machine.operand(item, place)
+
+
+def place_of(machine: Machine, node: ast.expr) -> Value | None:
+    """The place of an operand that must be a tensor, and of which nothing is known: that of what it comes from."""
+    own, function = _scan(machine), machine.function
+    if own is None or function is None or not machine.assume or machine.host or machine.in_init:
+        return None
+    if knows_other_tensors(machine.imports.names) or function.name.rsplit(".", 1)[-1].startswith("test"):
+        return None
+    if not _FACTORIES.isdisjoint(called(node)):
+        return None  # it is new itself, on some path at least
+    if stays_on_host(own) or ast.unparse(node) in read_by_numpy(own, tuple(machine.imports.names.items())):
+        return None
+    root = source_of(machine, own, node)
+    if root is None or not is_plausible(machine, own, function, root):
+        return None
+    origin = Origin(machine.span(node), f"{UNPLACED} this is: it comes from `{root}`")
+    if root != "self":
+        machine.assumed[origin.span] = (function, root)
+    return Value("tensor", HOME, None, because=(origin,))
+
+
+def is_plausible(machine: Machine, own: FunctionScan, function: Function, root: str) -> bool:
+    """Whether the arguments of a function, or the object itself, may hold what is on an accelerator."""
+    evidence = machine.evidence.get(id(own.node))
+    if root == "self" or evidence is None:
+        return machine.callers.is_plausible(function, False)
+    owner = function.owner
+    if owner is not None and not owner.is_module and function.name.rsplit(".", 1)[-1] == "__call__":
+        return False  # objects that are called like this transform what a data set gives, for the most part
+    if owner is not None and "forward" in owner.methods:
+        return True  # its base is of another file
+    annotated = root in evidence.annotated or root in evidence.several or is_module(machine, root)
+    return machine.callers.is_plausible(function, annotated)
+
+
+def is_module(machine: Machine, name: str) -> bool:
+    """Whether a parameter is a module of torch by its annotation: `layer: nn.LSTM`."""
+    note = annotation(machine, name)
+    return note is not None and (qualified(note, machine.imports) or "").startswith("torch.nn.")
+
+
+def _scan(machine: Machine) -> FunctionScan | None:
+    return machine.scan.functions.get(id(machine.function.node)) if machine.function is not None else None
+
+
+def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None:
+    """The parameter that a value is computed from, or else `self`; None where it is neither, or something is of the host."""
+    parameters, bound = parameter_names(own.node), bindings(own)
+    found: str | None = None
+    seen: set[str] = set()
+    pending = [node]
+    for each in pending:  # which grows
+        if is_of_host(each) or is_opaque(machine, each):
+            return None
+        for name in names_in(machine, each):
+            if name in seen:
+                continue
+            seen.add(name)
+            if OF_HOST.search(name) is not None or is_host_value(machine, name):
+                return None
+            if name in ("self", "cls"):
+                if not reads_bound(machine, each):  # of what the class binds it says itself where that is
+                    found = found or "self"
+            elif name in parameters:
+                said = annotated(machine, own, name)
+                if said == "host":
+                    return None
+                found = name if found in (None, "self") and said is None else found
+            else:
+                pending += bound.get(name, ())
+    return found
+
+
+def reads_bound(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression reads an attribute of the object, and no more of it, that its class binds."""
+    outer = {id(n.value) for n in walk(node) if isinstance(n, ast.Attribute)}
+    read = {n.attr for n in walk(node) if isinstance(n, ast.Attribute) and is_self_attribute(n) and id(n) not in outer}
+    if not read or machine.owner is None:
+        return False
+    methods = (method for class_ in lineage(machine.owner) for method in class_.methods.values())
+    scans = (machine.scan.functions.get(id(method)) for method in methods)
+    return any(is_self_attribute(s) and s.attr in read for scan in scans if scan is not None for s in scan.stores)
+
+
+def is_opaque(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression makes an object, reads something, or hands on what it makes: that may be in host memory."""
+    for call in (n for n in walk(node) if isinstance(n, ast.Call)):
+        name = last_name(call.func)
+        if _READS.search(name) is not None:
+            return True
+        if any(isinstance(a, ast.Call) and last_name(a.func) in _FACTORIES for a in call.args):
+            return True
+        if name[:1].isupper() and not name.isupper():
+            if not (qualified(call.func, machine.imports) or "").startswith("torch."):
+                return True
+    return False
+
+
+def called(node: ast.expr) -> Iterator[str]:
+    """The names of the functions and methods that an expression calls."""
+    return (last_name(each.func) for each in walk(node) if isinstance(each, ast.Call))
+
+
+def is_host_value(machine: Machine, name: str) -> bool:
+    """Whether what a name stands for is in host memory, but for what was made there and may be told a device."""
+    value = machine.lookup(name)
+    if value is None:
+        return False
+    return value.kind in _HOST_KINDS or (value.kind in TENSOR_KINDS and value.device == CPU and not value.made)
+
+
+def names_in(machine: Machine, node: ast.expr) -> Iterator[str]:
+    """The names in an expression, but for those of an index, of what a function is told by name, and of what an attribute that
+    the class binds is given: of that the class says itself what it gives."""
+    pending: list[ast.AST] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Subscript):
+            pending.append(part.value)
+        elif isinstance(part, ast.Call):
+            pending.append(part.func)
+            if not reads_bound(machine, part.func):
+                pending += part.args
+        else:
+            pending += ast.iter_child_nodes(part)
+
+
+def annotation(machine: Machine, name: str) -> ast.expr | None:
+    """The annotation of a parameter of the function that is run."""
+    parameter = parameter_of(machine.function.node.args, name) if machine.function is not None else None
+    return parameter.annotation if parameter is not None else None
+
+
+def annotated(machine: Machine, own: FunctionScan, name: str) -> str | None:
+    """What a parameter is by its annotation, or as numpy or a condition takes it: "host", "number", or None."""
+    evidence, known = machine.evidence.get(id(own.node)), machine.lookup(name)
+    if evidence is not None and name in evidence.annotated and known is not None and not known.device:
+        return "host"  # a condition says that it is no tensor of torch's
+    if evidence is None or name in evidence.arrays or (name in evidence.asked and not is_asked_for_parts(own, name)):
+        return "host"
+    note = annotation(machine, name)
+    if note is None or name in evidence.annotated or name in evidence.several or name in evidence.maybe:
+        return None
+    words = {last_name(n) for n in walk(note) if isinstance(n, (ast.Name, ast.Attribute))}
+    if not words.isdisjoint(_HOST_CLASSES):
+        return "host"
+    return "number" if words and words <= _PLAIN else None
+
+
+def is_asked_for_parts(own: FunctionScan, name: str) -> bool:
+    """Whether a condition asks whether an argument has some part: `hasattr(data, "x")`."""
+    return any(
+        last_name(call.func) == "hasattr" and call.args and last_name(call.args[0]) == name for call in own.calls
+    )
+
+
+@lru_cache(8)
+def stays_on_host(own: FunctionScan) -> bool:
+    """Whether a function reads some tensor by numpy without bringing it to the CPU, or asks whether one is on a card."""
+    if any(node.attr in ("is_cuda", "is_cpu") for node in own.attributes):
+        return True
+    reads = (
+        call.func for call in own.calls if last_name(call.func) == "numpy" and isinstance(call.func, ast.Attribute)
+    )
+    return any("cpu" not in map(last_name, called_on(read.value)) for read in reads)
+
+
+@lru_cache(8)
+def read_by_numpy(own: FunctionScan, imports: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """What a function hands to functions of numpy, as it is written."""
+    local = {name for name, target in imports if target.partition(".")[0] == "numpy"}
+    calls = [
+        call
+        for call in own.calls
+        if local.intersection(part.id for part in chain(call.func) if isinstance(part, ast.Name))
+    ]
+    return frozenset(ast.unparse(argument) for call in calls for argument in call.args)
+
+
+def called_on(node: ast.expr) -> Iterator[ast.expr]:
+    """The methods whose results an expression is read from."""
+    return (part.func for part in chain(node) if isinstance(part, ast.Call))
+
+
+@lru_cache(8)
+def used_as_tensors(own: FunctionScan) -> frozenset[str]:
+    """The names and attributes that a function uses as only tensors can be, or asks for a shape."""
+    methods = {id(call.func) for call in own.calls}
+    return frozenset(
+        ast.unparse(node.value)
+        for node in own.attributes
+        if isinstance(node.value, (ast.Name, ast.Attribute))
+        and (node.attr in _ASKED or (id(node) in methods and (node.attr == "size" or node.attr in TENSOR_ONLY)))
+    )
