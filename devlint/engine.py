@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
 
 _TOO_DEEP = "nested too deeply to be analysed"
+#: Findings of one function that the project is asked about; each question may read all of the function again.
+ASKED = 200
 
 
 class EventSite:
@@ -222,6 +225,7 @@ class _Check:
         self.crashed: set[str] = set()
         self.others: dict[str, Source | None] = {}
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
+        self.asked: Counter[str] = Counter()  # findings, by function
 
     def run(self, freezes: bool) -> None:
         """`freezes`: in a run over many files the collector need not look at the tree, which holds no cycles."""
@@ -273,7 +277,7 @@ class _Check:
             if rule.suspects(event, facts):
                 self.result.statistics.suspects += 1
                 finding = rule.judge(event, EventSite(tree, facts, event))
-            if finding is not None:
+            if finding is not None and not self.is_beyond_budget(event):
                 shown = facts.holds(event)
                 if shown is not None:
                     finding = replace(finding, because=(*finding.because, *shown)) if shown else finding
@@ -283,7 +287,7 @@ class _Check:
                         rule, finding.span, f"{finding.message}: every call that says where hands it host data"
                     )
                     self.left_alone.setdefault((rule.meta.code, finding.span), note)
-            elif self.linter.explains:
+            elif finding is None and self.linter.explains:
                 self.leave(rule, event, facts)
         except SourceError as error:  # the statement is too deep for libcst
             self.add_unreadable(error)
@@ -292,6 +296,13 @@ class _Check:
         except Exception as error:  # a fault of one rule must not end the run
             self.crashed.add(rule.meta.code)
             self.crash(rule.meta.code, self.source.row(event.span.start), error)
+
+    def is_beyond_budget(self, event: Event) -> bool:
+        """Whether so much was found in a function that nothing more is said of it; `--statistics` shows it."""
+        function = event.function
+        self.asked[function] += 1
+        self.result.statistics.budget_hits += bool(function) and self.asked[function] == ASKED + 1
+        return bool(function) and self.asked[function] > ASKED
 
     def fix(self, finding: Finding, tree: Tree, facts: Facts) -> TextFix | None:
         if finding.fix is None:

@@ -7,11 +7,13 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from devlint import engine
 from devlint.api import Edit, Event, Finding, Fix, Origin, Rule, RuleMeta, Safety, Severity, Site, Span, cst
 from devlint.engine import Linter
 from devlint.facts import Facts
@@ -156,6 +158,19 @@ def test_statistics_count_lines_suspects_and_what_libcst_parsed() -> None:
     statistics = lint(HEAD + "x = 1\nbad(1,\n  2)\nbad(3)\nother()\n").statistics
     assert (statistics.files, statistics.lines, statistics.suspects) == (1, 6, 2)
     assert (statistics.lines_parsed_by_libcst, statistics.budget_hits) == (3, 3)
+
+
+def test_of_a_function_with_very_many_findings_no_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_one_function(tree: ast.Module, source: Source, settings: Settings) -> Facts:
+        facts = calls(tree, source, settings)
+        facts.events = [replace(event, function="f") for event in facts.events]
+        facts.budget_hits = 0
+        return facts
+
+    monkeypatch.setattr(engine, "ASKED", 2)
+    result = Linter([BadCall()], None, of_one_function).check_bytes((HEAD + "bad(1)\n" * 5).encode(), "a.py")
+    assert [row for _, row, _ in codes(result)] == [2, 3]
+    assert result.statistics.budget_hits == 1
 
 
 def test_garbage_collector_is_as_before_afterwards() -> None:

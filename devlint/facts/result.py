@@ -123,12 +123,19 @@ def _is_looped_over(text: str, path: str) -> bool:
 @lru_cache(maxsize=32)
 def _bound_later(text: str, row: int) -> frozenset[str]:
     """The local names of the function around a row, or of the module, whose first binding stands at the row or below."""
+    _, functions = _outline(text)
+    inside = [at for at, each in enumerate(functions) if each.lineno <= row <= (each.end_lineno or 0)]
+    first = _first_bindings(text, inside[-1] if inside else None)
+    return frozenset(name for name, line in first.items() if line >= row)
+
+
+@lru_cache(maxsize=4)
+def _first_bindings(text: str, at: int | None) -> dict[str, int]:
+    """The row of the first binding of each local name of a function, by its place among those of the file, or of the module."""
     tree, functions = _outline(text)
-    inside = [each for each in functions if each.lineno <= row <= (each.end_lineno or 0)]
-    around = inside[-1] if inside else tree
     first: dict[str, int] = {}
     given: set[str] = set()
-    pending: list[ast.AST] = list(ast.iter_child_nodes(around))
+    pending: list[ast.AST] = list(ast.iter_child_nodes(functions[at] if at is not None else tree))
     while pending:
         node = pending.pop()
         if isinstance(node, ast.arg):
@@ -140,7 +147,7 @@ def _bound_later(text: str, row: int) -> frozenset[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             continue
         pending.extend(ast.iter_child_nodes(node))
-    return frozenset(name for name, line in first.items() if line >= row and name not in given)
+    return {name: line for name, line in first.items() if name not in given}
 
 
 @lru_cache(maxsize=1)

@@ -50,6 +50,8 @@ GROWN: Final = "grown"
 TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
 ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "privateuseone"})
 LIMIT: Final = 3
+#: Of how many factory calls a tensor may be known to be made; the others are left out.
+MADE: Final = 16
 
 
 class Place(NamedTuple):
@@ -318,7 +320,7 @@ def merge(a: Value, b: Value) -> Value:
             return grown(more.elements)  # the list goes on growing
     elif isinstance(a.elements, dict) and isinstance(b.elements, dict):
         elements = merged_entries(a.elements, b.elements)
-    made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))
+    made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))[:MADE]
     return Value(
         kind,
         join(a.device, b.device),

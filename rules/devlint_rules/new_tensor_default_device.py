@@ -68,6 +68,9 @@ from devlint.api import (
 from devlint_rules import _shared as shared
 from devlint_rules._calls import with_keyword
 
+#: In how many places a fix may create the tensor.
+PLACES = 8
+
 
 class NewTensorDefaultDevice(Rule[Meet]):
     meta = RuleMeta(
@@ -126,6 +129,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
         """Every call that has a part in the tensor gets its device; a hint where one of them cannot."""
         edits = []
         title = "Create it on the device of " + shared.name(event.other)
+        if len(event.off.value.made) > PLACES:
+            return Fix(f"{title}: pass `device=`", Safety.HINT)
         for creation in event.off.value.made:
             device = _of_size(event.other, creation) or shared.device_of(
                 event.other, creation.scope, site.facts, creation.span

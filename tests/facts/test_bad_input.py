@@ -15,7 +15,7 @@ from devlint.facts.analysis import analyse, interpret
 from devlint.facts.events import Meet
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.result import Facts
-from devlint.facts.values import UNKNOWN
+from devlint.facts.values import MADE, UNKNOWN
 from devlint.settings import Settings
 from devlint.source import decode, parse
 from devlint.testing.probes import PROBE, reveal
@@ -207,3 +207,16 @@ def test_a_budget_that_runs_out_is_counted_and_nothing_more_is_said(monkeypatch:
     facts = facts_of(text)
     assert facts.budget_hits == 1
     assert not facts.probes
+
+
+def rebound(times: int) -> str:
+    """A function that makes a tensor in one of many places and uses it after each of them."""
+    lines = ["import torch", "def f(x: torch.Tensor, flag: int):", "    y = torch.zeros(3)"]
+    for number in range(times):
+        lines += [f"    if flag == {number}:", f"        y = torch.zeros({number})", "    x = x + y"]
+    return "\n".join([*lines, "    return x", ""])
+
+
+def test_a_tensor_that_is_made_in_very_many_places_is_known_to_be_made_in_some() -> None:
+    meets = [event for event in facts_of(rebound(100)).events if isinstance(event, Meet)]
+    assert max(len(event.off.value.made) for event in meets) == MADE

@@ -114,6 +114,10 @@ def kept_as(node: ast.expr) -> tuple[str, Container | None] | None:
         first, *others = node.values
         plain = all(isinstance(other, (ast.List, ast.Tuple, ast.Dict)) for other in others)
         return (first.id, None) if plain and isinstance(first, ast.Name) else None
+    if isinstance(node, ast.IfExp):  # `parts if parts is not None else []`
+        sides = (node.body, node.orelse)
+        plain = any(isinstance(side, (ast.List, ast.Tuple, ast.Dict)) for side in sides)
+        return next(((side.id, None) for side in sides if plain and isinstance(side, ast.Name)), None)
     return None
 
 

@@ -31,7 +31,7 @@ from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names, parameter_of
 from devlint.facts.text.signs import OF_HOST
-from devlint.facts.values import CPU, HOME, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
+from devlint.facts.values import CPU, HOME, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ _READS = re.compile(r"load|read|open|parse|collate|tokeni|encode|fetch|from_nump
 _FACTORIES = frozenset(
     {"tensor", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "zeros", "ones", "full", "empty", "arange", "eye"}
 )
+#: Methods of tensors and modules, of which only tensors are operands.
+_CASTS = frozenset({"float", "double", "half", "int", "bool", "cuda", "bfloat16"})
 _NUMBERS = frozenset({"len", "int", "float", "round", "item"})
 #: What else is read of a tensor, but not of a number.
 _ASKED = frozenset({"shape", "device", "ndim", "dtype"})
@@ -77,7 +79,7 @@ def is_unknown_tensor(value: Value) -> bool:
 
 def is_new(machine: Machine, value: Value) -> bool:
     """Whether a tensor of one dimension at least was made on the CPU by the function itself, or by its class."""
-    if not value.is_tensor or not value.made or value.device != CPU or value.zero_dim is not False:
+    if not value.is_tensor or not value.made or value.device not in (CPU, MAYBE_CPU) or value.zero_dim is not False:
         return False
     function = machine.function
     if function is None:
@@ -91,9 +93,17 @@ def operand(machine: Machine, node: ast.expr, value: Value, leaves: Iterator[ast
     if value.is_tensor:
         return place_of(machine, node)
     own = _scan(machine)
-    if own is None or not any(is_used_as_tensor(own, leaf) for leaf in leaves):
+    if own is None or not (is_cast(node) or any(is_used_as_tensor(own, leaf) for leaf in leaves)):
         return None
     return place_of(machine, node)
+
+
+def is_cast(node: ast.expr) -> bool:
+    """Whether a method that only tensors have gives an operand: `(a + b).detach()`, `x.float()`."""
+    methods = (
+        part.func.attr for part in chain(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+    )
+    return not _CASTS.union(TENSOR_ONLY).isdisjoint(methods)
 
 
 def is_used_as_tensor(own: FunctionScan, leaf: ast.expr) -> bool:

@@ -128,6 +128,8 @@ class Operations(Machine):
         if mixing == "scalar" and not written:
             if value.zero_dim is True:
                 return True
+            if value.zero_dim is False:
+                return False
             zero_dim = value.made[0].zero_dim if len(value.device) > 1 and value.made else value.zero_dim
             return zero_dim is not False
         return False

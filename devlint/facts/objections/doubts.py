@@ -178,7 +178,7 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
             names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
     names -= {"", "self"}
-    if not names.isdisjoint(moved_after(function, event.node)):
+    if not names.isdisjoint(moved_after(function, event.node, to_arguments=False)):
         return True
     calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(moves(call) and is_combined(call, event.node) for call in calls)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 from devlint.facts.text.nodes import asks_name, walk
-from devlint.facts.text.references import (
-    last_name,
-)
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import parameter_names
 
 _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
 _CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
@@ -64,13 +64,28 @@ def moves(call: ast.Call) -> bool:
     return function.attr == "to" and first is not None and any(map(is_sign, walk(first)))
 
 
-def moved_after(tree: ast.AST, place: ast.AST) -> set[str]:
-    """The names whose values a tree moves to an accelerator in the rows after a place."""
+def moved_after(tree: ast.AST, place: ast.AST, to_arguments: bool = True) -> set[str]:
+    """The names whose values a tree moves to an accelerator in the rows after a place.
+
+    `to_arguments`: also to where an argument of the function is. That moves nothing where this is on the host.
+    """
     row = getattr(place, "end_lineno", None) or 0
-    later = [n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row]
+    given = set() if to_arguments else {*parameter_names(tree)} - {"self", "cls"}
+    later = [n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row and not is_to_argument(n, given)]
     receivers = [getattr(call.func, "value", None) for call in later if moves(call)]
     receivers += [call.args[0] for call in later if call.args and _MOVER.search(last_name(call.func)) is not None]
     return {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
+
+
+def is_to_argument(call: ast.Call, given: Collection[str]) -> bool:
+    """Whether a call moves something to where an argument is: `rows.to(anchors.device)`."""
+    to = call.args[0] if call.args else None
+    return (
+        isinstance(to, ast.Attribute)
+        and to.attr == "device"
+        and isinstance(to.value, ast.Name)
+        and to.value.id in given
+    )
 
 
 def is_model_call(call: ast.Call) -> bool:
