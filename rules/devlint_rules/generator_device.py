@@ -96,7 +96,8 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         if event.how == "foreign":
             return f"{name} is not a state of the generator that {function} sets: each device type has its own"
         if event.how == "state":
-            return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes a state on the CPU only"
+            takes = "states" if event.qualname.endswith("_all") else "a state"
+            return f"{name} {shared.whereabouts(event.generator.value)}; {function} takes {takes} on the CPU only"
         may_be = "may be" if SOMEWHERE in device else "is"
         draws = "may draw on" if event.place == HOME else "draws on"
         return (
@@ -112,6 +113,8 @@ class GeneratorDevice(Rule[GeneratorMeet]):
         if event.how == "state":
             node = site.at(event.generator.span)
             title = f"Copy {shared.name(event.generator)} to the CPU"
+            if event.qualname.endswith("_all"):
+                return Fix(f"Copy each state of {shared.name(event.generator)} to the CPU", Safety.HINT)
             if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
                 return Fix(title, Safety.HINT)
             return Fix(title, Safety.SAFE, (Edit(node, shared.chain(node, "cpu")),))

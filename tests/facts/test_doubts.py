@@ -41,6 +41,22 @@ def test_default_that_the_importing_script_sets_counts(checked: Checked, stateme
     assert codes(checked(files, "models/net.py")) == expected
 
 
+@pytest.mark.parametrize(
+    ("statement", "expected"), [("torch.set_default_device(device)", []), ("torch.manual_seed(0)", ["DEV110"])]
+)
+def test_default_that_the_importing_script_sets_counts_for_generators(
+    checked: Checked, statement: str, expected: list[str]
+) -> None:
+    data = """
+        import torch
+        from torch.utils.data import random_split
+        def split(items, device):
+            return random_split(items, [8, 2], generator=torch.Generator(device=device))
+    """
+    script = f"import torch\nfrom data import split\ndevice = torch.device('cuda')\n{statement}\nsplit([], device)\n"
+    assert codes(checked({"data.py": data, "train.py": script}, "data.py")) == expected
+
+
 def test_default_that_the_package_sets_when_it_is_imported_counts(checked: Checked) -> None:
     setter = "import torch\ndef choose(device):\n    torch.set_default_device(device)\n"
     files = {"pack/__init__.py": "from .start import choose\nchoose('cuda')\n", "pack/start.py": setter}

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from devlint.facts.events import Creation, GeneratorMeet, Operand
+from devlint.facts.text.references import last_name
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -22,8 +23,8 @@ from devlint.facts.values import (
     Place,
     Value,
     describe,
-    is_surely_accelerator,
     may_be_accelerator,
+    on,
 )
 from devlint.model import Origin
 
@@ -46,7 +47,11 @@ _SETTERS = {
     "torch.set_rng_state": "cpu",
     "torch.random.set_rng_state": "cpu",
     "torch.cuda.set_rng_state": "cuda",
+    "torch.cuda.set_rng_state_all": "cuda",
+    "torch.cuda.random.set_rng_state": "cuda",
+    "torch.cuda.random.set_rng_state_all": "cuda",
     "torch.xpu.set_rng_state": "xpu",
+    "torch.xpu.set_rng_state_all": "xpu",
     "torch.mps.set_rng_state": "mps",
 }
 _GETTERS = {name.replace(".set_", ".get_"): type for name, type in _SETTERS.items()}
@@ -104,8 +109,7 @@ def note_sampling(machine: CallArguments, node: ast.Call, qualname: str, argumen
     given = arguments.get("generator")
     place = machine.default_device().device
     if given is not None and given[1].kind != "none":
-        if given[1].kind == "generator" and is_surely_accelerator(given[1].device):
-            # one that follows a variable is there for a default device that is set elsewhere
+        if given[1].kind == "generator":
             _meet(machine, node, qualname, machine.operand(*given), place, None)
         return
     splits = qualname.endswith("random_split")
@@ -158,11 +162,28 @@ def _types(device: Device) -> frozenset[str] | None:
 
 def loaded(machine: CallArguments, place: tuple[ast.expr, Value] | None) -> Value:
     """What `torch.load(..., map_location=place)` gives: nothing is known of it but where its tensors are."""
-    if place is None or place[1].kind not in ("device", "string"):
+    if place is None or not (isinstance(place[0], ast.Lambda) or place[1].kind in ("device", "string")):
         return Value("unknown")
-    device = machine.device_of_argument(*place).device
+    device = by_function(place[0]) if isinstance(place[0], ast.Lambda) else machine.device_of_argument(*place).device
+    if not device and isinstance(place[0], ast.Lambda):
+        return Value("unknown")
     origin = Origin(machine.span(place[0]), f"every tensor of the checkpoint is put on {describe(device)} here")
     return Value("unknown", device, type_name=CHECKPOINT, because=(origin,))
+
+
+def by_function(location: ast.Lambda) -> Device:
+    """Where a `map_location` puts a storage: `lambda storage, place: storage` leaves it on the CPU [torch/serialization.py]."""
+    if not location.args.args:
+        return UNKNOWN
+    storage, body = location.args.args[0].arg, location.body
+    if isinstance(body, ast.Name) and body.id == storage:
+        return CPU
+    if isinstance(body, ast.Call) and isinstance(body.func, ast.Attribute) and last_name(body.func.value) == storage:
+        card = body.args[0] if body.args else None
+        number = card.value if isinstance(card, ast.Constant) and isinstance(card.value, int) else None
+        if body.func.attr in ("cuda", "cpu"):
+            return on(body.func.attr, number)
+    return UNKNOWN
 
 
 def get_state(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
@@ -173,8 +194,9 @@ def get_state(machine: CallArguments, node: ast.Call, qualname: str, arguments: 
 
 
 def set_state(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
-    """`torch.set_rng_state(state)`, `torch.cuda.set_rng_state(state)`."""
-    note_state(machine, node, qualname, _SETTERS[qualname], arguments.get("new_state", 0))
+    """`torch.set_rng_state(state)`, `torch.cuda.set_rng_state(state)`, `torch.cuda.set_rng_state_all(states)`."""
+    name = "new_states" if qualname.endswith("_all") else "new_state"
+    note_state(machine, node, qualname, _SETTERS[qualname], arguments.get(name, 0))
     return NONE
 
 
@@ -186,7 +208,9 @@ def note_state(
         return
     expression, value = given
     how: Literal["state", "foreign"] = "state"
-    if value.kind == "unknown":
+    if value.type_name == CHECKPOINT:
+        value = Value("tensor", value.device, False, because=value.because)
+    elif value.kind == "unknown":
         value = _from_checkpoint(machine, expression)
     elif not value.is_tensor or value.device == HOME:
         return

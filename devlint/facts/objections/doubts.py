@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.events import ApiCall, Call, Event, Lengths, Meet, Register, Use
+from devlint.facts.events import ApiCall, Call, Event, GeneratorMeet, Lengths, Meet, Register, Use
 from devlint.facts.idioms import called_devices
 from devlint.facts.objections.branches import (
     asks_for_array,
@@ -125,6 +125,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             return True
         made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]
         return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
+    if isinstance(event, GeneratorMeet) and event.how == "draw" and event.drawn is None:
+        return default_is_set(sites, legacy=False)
     if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
         return default_is_set(sites, legacy=True)
     if isinstance(event, ApiCall) and event.exists is False:
