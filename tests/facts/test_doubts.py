@@ -716,3 +716,23 @@ def test_what_a_test_records_of_its_projects_own_classes_is_known_to_pass(checke
     files = {"pack/__init__.py": "", "pack/layers.py": layers, "tests/test_layers.py": test, "main.py": test}
     assert "DEV103" not in codes(checked(files, "tests/test_layers.py"))
     assert "DEV103" in codes(checked(files, "main.py"))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("self.model.device = device", []), ("self.device = device", ["DEV301"])]
+)
+def test_attribute_that_code_elsewhere_sets_on_a_module_is_there(
+    checked: Checked, line: str, expected: list[str]
+) -> None:
+    net = """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+            def predict(self, rows):
+                return self.layer(torch.tensor(rows).to(self.device))
+    """
+    engine = f"class Engine:\n    def start(self, model, device):\n        self.model = model\n        {line}\n"
+    assert codes(checked({"net.py": net, "engine.py": engine}, "net.py")) == expected

@@ -10,6 +10,7 @@ from devlint.facts.idioms import guesses, spread
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
+from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import CPU, UNKNOWN, Kind, Value, may_be_accelerator
 from devlint.model import Origin
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
 
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
+#: Functions that give a number for a number.
+_OF_NUMBERS = frozenset({"cos", "sin", "tan", "exp", "log", "sqrt", "log2", "log10", "tanh", "float", "int"})
 FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
 #: Those that keep a tensor's device.
 COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
@@ -46,6 +49,8 @@ class Factories(HostReads):
             return out[1]
         if zero_dim is None:
             zero_dim = self.made_zero_dim(qualname, arguments)
+        elif qualname == "torch.from_numpy" and arguments.nodes and is_array_of_one(arguments.nodes[0]):
+            zero_dim = None
         span = self.span(node)
         if device is not None and device[1].kind != "none":
             target = self.device_of_argument(*device)
@@ -180,3 +185,11 @@ def writes_elsewhere(arguments: Arguments) -> bool:
     """Whether `out=` is given: the result is that tensor, wherever it is."""
     out = arguments.get("out")
     return out is not None and not (isinstance(out[0], ast.Constant) and out[0].value is None)
+
+
+def is_array_of_one(node: ast.expr) -> bool:
+    """Whether an expression may be an array without dimensions: `np.asarray(np.cos(margin))`."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in ("asarray", "array") or not node.args:
+        return False
+    given = node.args[0]
+    return isinstance(given, ast.Call) and last_name(given.func) in _OF_NUMBERS

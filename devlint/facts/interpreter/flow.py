@@ -17,6 +17,7 @@ from devlint.facts.interpreter.loops import Loops
 from devlint.facts.interpreter.machine import join_states
 from devlint.facts.text.handlers import EVERYTHING, awaits_error, caught, stand_ins, suppressed
 from devlint.facts.text.references import last_name
+from devlint.facts.text.signs import WITHOUT_CARD
 from devlint.facts.values import CPU, NONE, NOTHING, UNKNOWN, Value
 
 #: Errors of a version without a name: what handles them is for that version.
@@ -65,8 +66,8 @@ class Flow(Loops):
                 value = self.evaluate(node.value.orelse)
                 if value.is_tensor and not condition.when.isdisjoint(("cuda", "accelerator")):
                     value = replace(value, device=UNKNOWN, made=())  # as below
-        if value.is_tensor and value.made and not self.guards.fails.isdisjoint(("cuda", "accelerator")):
-            value = replace(value, device=UNKNOWN, made=())  # right for who is on the CPU, and nobody else gets it
+        if not self.guards.fails.isdisjoint(("cuda", "accelerator")) or any(map(WITHOUT_CARD.match, self.guards.tests)):
+            value = left_on_host(value)
         returned_by_helpers.note(self, node.value)
         self.returns.append(value)
         self.state.dead = True
@@ -184,6 +185,13 @@ def ends_the_run(function: ast.expr) -> bool:
         base = function.value.id if isinstance(function.value, ast.Name) else ""
         return (base, function.attr) in _ENDS or function.attr == "skipTest"
     return False
+
+
+def left_on_host(value: Value) -> Value:
+    """What a function gives where there is no card: right for who is on the CPU, and nobody else gets it."""
+    if value.kind == "tuple" and isinstance(value.elements, tuple):
+        return replace(value, elements=tuple(map(left_on_host, value.elements)))
+    return replace(value, device=UNKNOWN, made=()) if value.is_tensor and value.made else value
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[Flow, Any], None]] = {

@@ -56,6 +56,10 @@ _DEPTH = 4  # methods that hand an input on to the next
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
 
 
+#: Factories whose tensors a module that was moved computes with, or looks up: positions, time steps. They make no lengths.
+COUNTED = frozenset({"torch.arange", "torch.randint", "torch.randperm", "torch.linspace", "torch.eye"})
+
+
 class ModuleCalls(Moves):
     """Adds `call_module` and `call_module_method`."""
 
@@ -114,7 +118,8 @@ class ModuleCalls(Moves):
                         other = lead is None or lead.value.device != operand.value.device
                         if class_ is None and other and not known:
                             made = operand.value.made
-                            new = made and made[0].function in FILLED and operand.value.zero_dim is False
+                            filled = made and made[0].function in (FILLED | COUNTED if placed else FILLED)
+                            new = filled and operand.value.zero_dim is False
                             if not (new or (placed and batches.is_left_behind(lead, operand))):
                                 continue  # a further argument may be for the host: lengths, places
                         if value.device:

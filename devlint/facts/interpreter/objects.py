@@ -86,6 +86,10 @@ class Objects(Entry):
                     known = class_.attributes.get(child.attr)
                     if known is not None and known.kind == "buffer" and id(child) in made_of_themselves(method):
                         continue  # `self.step = self.step + 1`
+                    if not class_.is_module and known is not None and is_new(known):
+                        if id(child) in made_of_themselves(method):
+                            kept.add(child.attr)
+                            continue
                     if known is not None and known.kind == "parameter" and id(child) in grown_parameters(method):
                         continue
                     spoiled.add(child.attr)
@@ -287,3 +291,8 @@ def may_move(node: ast.expr) -> bool:
             if name in MOVES or "device" in name or name.startswith(("to_", "_to")):
                 return True
     return False
+
+
+def is_new(value: Value) -> bool:
+    """Whether a tensor of one dimension at least was made on the CPU, and is nothing else on any path."""
+    return value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False

@@ -39,7 +39,7 @@ from devlint.facts.text.nodes import blocks, holds, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, returns_host_data
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import moved_after, moves
+from devlint.facts.text.signs import WITHOUT_CARD, moved_after, moves
 from devlint.facts.text.trained import is_trained
 from devlint.facts.values import CPU, HOME
 from devlint.project_files import is_installable
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.calling.neighbours import Looked
 
-#: What is asked where a flag says that no card is used.
-_WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 #: What is asked where a model is exported, which is done on the host for the most part.
 _EXPORTS = re.compile(r"(?:[\w.]*is_in_onnx_export\(\)|[\w.]*onnx\w*)\Z", re.IGNORECASE)
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
@@ -91,7 +89,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
         return True
-    if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(_WITHOUT_CARD.match, event.under.tests)):
+    if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(WITHOUT_CARD.match, event.under.tests)):
         return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
@@ -136,7 +134,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Call) and event.qualname == f"{called_devices.LACKING}.device" and event.is_call:
         return may_have_method(sites, event)
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
-        return is_set_by_subclass(sites, event.node, event.function)
+        return is_set_by_subclass(sites, event.node, event.function) or is_set_from_outside(sites, event.node)
     return False
 
 
@@ -432,6 +430,18 @@ def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> 
             if sites.derives(looked, class_, class_name) and binds(class_, node.attr):
                 return True
     return False
+
+
+def is_set_from_outside(sites: CallSites, node: ast.Attribute) -> bool:
+    """Whether code of the project sets an attribute of this name on some object: `self.model.device = self.device`."""
+    if not isinstance(node.value, ast.Name) or node.value.id != "self":
+        return False
+    return any(
+        isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and last_name(each.value) != "self"
+        for looked in sites.files.mentioning(node.attr)
+        for each in walk(looked.loaded.tree)
+        if getattr(each, "attr", "") == node.attr
+    )
 
 
 def may_have_method(sites: CallSites, event: Call) -> bool:

@@ -277,7 +277,9 @@ class Evidence:
             if isinstance(first, (ast.List, ast.Tuple)):
                 for joined in first.elts:
                     self._used(tensor_root(self._of_data(compared(unscaled(joined)))), open_)
-        elif qualname not in _NOT_EVIDENCE and _first_is_tensor(qualname):
+        elif qualname not in _NOT_EVIDENCE and 0 in (positions := _tensor_positions(qualname)):
+            for other in (call.args[position] for position in positions if 0 < position < len(call.args)):
+                self._used(other.id if isinstance(other, ast.Name) else None, open_)
             first = self._of_data(unscaled(first))
             used = tensor_root(first)
             if used is not None:
@@ -479,9 +481,10 @@ def reads_like_device(name: str) -> bool:
     return "dev" in name.lower() or name in ("gpu", "rank", "local_rank", "gpu_id", "cuda")
 
 
-def _first_is_tensor(qualname: str) -> bool:
+def _tensor_positions(qualname: str) -> tuple[int, ...]:
+    """The positions of what a function of torch takes only as tensors."""
     function = knowledge.function(qualname)
-    return function is not None and 0 in function.tensor_params
+    return function.tensor_params if function is not None else ()
 
 
 def default_value(node: ast.expr | None) -> Value | None:

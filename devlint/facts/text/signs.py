@@ -20,6 +20,8 @@ TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag"})
 #: Words in a name that say that something is on the host: `cpu_weights`, `predictions_np`.
 OF_HOST = re.compile(r"(?:^|_)(?:cpu|np|numpy|host)(?:_|$)", re.IGNORECASE)
+#: What is asked where a flag says that no card is used.
+WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
 HOST_LIBRARIES = frozenset(
     {
         "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cv2", "PIL", "skimage", "seaborn", "plotly", "librosa",
