@@ -59,6 +59,8 @@ _DEVICES = (
     "accelerator", "accelerate", "mps", "xpu", "npu", "Trainer", "lightning", "pytorch_lightning", "transformers",
     "deepspeed", "ray",
 )  # fmt: skip
+#: What code calls a module that it was handed or made.
+_MODULES = ("model", "net", "network", "module", "encoder", "decoder", "generator", "discriminator")
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
 _LEGACY = "torch.Tensor"
@@ -433,15 +435,13 @@ def is_set_by_subclass(sites: CallSites, node: ast.Attribute, function: str) -> 
 
 
 def is_set_from_outside(sites: CallSites, node: ast.Attribute) -> bool:
-    """Whether code of the project sets an attribute of this name on some object: `self.model.device = self.device`."""
+    """Whether code of the project sets an attribute of this name on what it calls a model: `self.model.device = device`."""
     if not isinstance(node.value, ast.Name) or node.value.id != "self":
         return False
-    return any(
-        isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and last_name(each.value) != "self"
-        for looked in sites.files.mentioning(node.attr)
-        for each in walk(looked.loaded.tree)
-        if getattr(each, "attr", "") == node.attr
-    )
+    paths = [path for name in _MODULES for path in sites.files.mentioned_in(f"{name}.{node.attr} =")]
+    trees = (looked.loaded.tree for path in paths[:BESIDE] if (looked := sites.files.look(path)) is not None)
+    stores = (n for tree in trees for n in walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return any(store.attr == node.attr and last_name(store.value) in _MODULES for store in stores)
 
 
 def may_have_method(sites: CallSites, event: Call) -> bool:
