@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Operand
@@ -26,9 +25,17 @@ from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.parameters import TENSOR_ONLY
-from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.shown_tensors import (
+    called,
+    gives_number,
+    handed_over,
+    is_asked_for_parts,
+    is_cast,
+    stays_on_host,
+    used_as_tensors,
+)
 from devlint.facts.text.signatures import parameter_names, parameter_of
 from devlint.facts.text.signs import OF_HOST
 from devlint.facts.values import CPU, HOME, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
@@ -48,11 +55,6 @@ _READS = re.compile(r"load|read|open|parse|collate|tokeni|encode|fetch|from_nump
 _FACTORIES = frozenset(
     {"tensor", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "zeros", "ones", "full", "empty", "arange", "eye"}
 )
-#: Methods of tensors and modules, of which only tensors are operands.
-_CASTS = frozenset({"float", "double", "half", "int", "bool", "cuda", "bfloat16"})
-_NUMBERS = frozenset({"len", "int", "float", "round", "item"})
-#: What else is read of a tensor, but not of a number.
-_ASKED = frozenset({"shape", "device", "ndim", "dtype"})
 
 
 def beside(machine: Machine, operands: Sequence[Operand]) -> Sequence[Operand]:
@@ -98,31 +100,11 @@ def operand(machine: Machine, node: ast.expr, value: Value, leaves: Iterator[ast
     return place_of(machine, node)
 
 
-def is_cast(node: ast.expr) -> bool:
-    """Whether a method that only tensors have gives an operand: `(a + b).detach()`, `x.float()`."""
-    methods = (
-        part.func.attr for part in chain(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
-    )
-    return not _CASTS.union(TENSOR_ONLY).isdisjoint(methods)
-
-
 def is_used_as_tensor(own: FunctionScan, leaf: ast.expr) -> bool:
     """Whether a function uses a name or attribute as a tensor, and binds the name to no number."""
     if ast.unparse(leaf) not in used_as_tensors(own):
         return False
     return not isinstance(leaf, ast.Name) or not any(map(gives_number, bindings(own).get(leaf.id, ())))
-
-
-def gives_number(node: ast.expr) -> bool:
-    """Whether an expression is a number, or computed by what gives numbers: `math.log(1e4) / half`, `len(x) // 2`."""
-    return isinstance(node, ast.Constant) or any(
-        isinstance(part, ast.Call)
-        and (
-            last_name(part.func) in _NUMBERS
-            or (isinstance(part.func, ast.Attribute) and last_name(part.func.value) == "math")
-        )
-        for part in walk(node)
-    )
 
 
 def parts(machine: Machine, node: ast.expr, given: Value) -> Iterator[Operand]:
@@ -144,7 +126,7 @@ def place_of(machine: Machine, node: ast.expr) -> Value | None:
         return None
     if not _FACTORIES.isdisjoint(called(node)):
         return None  # it is new itself, on some path at least
-    if stays_on_host(own) or ast.unparse(node) in read_by_numpy(own, tuple(machine.imports.names.items())):
+    if stays_on_host(own) or is_read_by_numpy(machine, own, node):
         return None
     root = source_of(machine, own, node)
     if root is None or not is_plausible(machine, own, function, root):
@@ -153,6 +135,14 @@ def place_of(machine: Machine, node: ast.expr) -> Value | None:
     if root != "self":
         machine.assumed[origin.span] = (function, root)
     return Value("tensor", HOME, None, because=(origin,))
+
+
+def is_read_by_numpy(machine: Machine, own: FunctionScan, node: ast.expr) -> bool:
+    """Whether a function hands the same expression to a function of numpy."""
+    names = machine.imports.names
+    given = (texts for name, texts in handed_over(own).items() if names.get(name, "").partition(".")[0] == "numpy")
+    text = ast.unparse(node)
+    return any(text in texts for texts in given)
 
 
 def is_plausible(machine: Machine, own: FunctionScan, function: Function, root: str) -> bool:
@@ -232,11 +222,6 @@ def is_opaque(machine: Machine, node: ast.expr) -> bool:
     return False
 
 
-def called(node: ast.expr) -> Iterator[str]:
-    """The names of the functions and methods that an expression calls."""
-    return (last_name(each.func) for each in walk(node) if isinstance(each, ast.Call))
-
-
 def is_host_value(machine: Machine, name: str) -> bool:
     """Whether what a name stands for is in host memory, but for what was made there and may be told a device."""
     value = machine.lookup(name)
@@ -283,50 +268,3 @@ def annotated(machine: Machine, own: FunctionScan, name: str) -> str | None:
     if not words.isdisjoint(_HOST_CLASSES):
         return "host"
     return "number" if words and words <= _PLAIN else None
-
-
-def is_asked_for_parts(own: FunctionScan, name: str) -> bool:
-    """Whether a condition asks whether an argument has some part: `hasattr(data, "x")`."""
-    return any(
-        last_name(call.func) == "hasattr" and call.args and last_name(call.args[0]) == name for call in own.calls
-    )
-
-
-@lru_cache(8)
-def stays_on_host(own: FunctionScan) -> bool:
-    """Whether a function reads some tensor by numpy without bringing it to the CPU, or asks whether one is on a card."""
-    if any(node.attr in ("is_cuda", "is_cpu") for node in own.attributes):
-        return True
-    reads = (
-        call.func for call in own.calls if last_name(call.func) == "numpy" and isinstance(call.func, ast.Attribute)
-    )
-    return any("cpu" not in map(last_name, called_on(read.value)) for read in reads)
-
-
-@lru_cache(8)
-def read_by_numpy(own: FunctionScan, imports: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    """What a function hands to functions of numpy, as it is written."""
-    local = {name for name, target in imports if target.partition(".")[0] == "numpy"}
-    calls = [
-        call
-        for call in own.calls
-        if local.intersection(part.id for part in chain(call.func) if isinstance(part, ast.Name))
-    ]
-    return frozenset(ast.unparse(argument) for call in calls for argument in call.args)
-
-
-def called_on(node: ast.expr) -> Iterator[ast.expr]:
-    """The methods whose results an expression is read from."""
-    return (part.func for part in chain(node) if isinstance(part, ast.Call))
-
-
-@lru_cache(8)
-def used_as_tensors(own: FunctionScan) -> frozenset[str]:
-    """The names and attributes that a function uses as only tensors can be, or asks for a shape."""
-    methods = {id(call.func) for call in own.calls}
-    return frozenset(
-        ast.unparse(node.value)
-        for node in own.attributes
-        if isinstance(node.value, (ast.Name, ast.Attribute))
-        and (node.attr in _ASKED or (id(node) in methods and (node.attr == "size" or node.attr in TENSOR_ONLY)))
-    )
