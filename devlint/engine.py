@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 Analyse = Callable[[ast.Module, Source, Settings], Facts]
 
 _TOO_DEEP = "nested too deeply to be analysed"
-#: Findings of one function that the project is asked about; each question may read all of the function again.
+#: Suspects of one function that rest on an assumption and are judged; each may read all of the function again.
 ASKED = 200
 
 
@@ -225,7 +225,7 @@ class _Check:
         self.crashed: set[str] = set()
         self.others: dict[str, Source | None] = {}
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
-        self.asked: Counter[str] = Counter()  # findings, by function
+        self.asked: Counter[str] = Counter()  # suspects, by function
 
     def run(self, freezes: bool) -> None:
         """`freezes`: in a run over many files the collector need not look at the tree, which holds no cycles."""
@@ -276,8 +276,10 @@ class _Check:
             finding = None
             if rule.suspects(event, facts):
                 self.result.statistics.suspects += 1
+                if self.is_beyond_budget(event):
+                    return
                 finding = rule.judge(event, EventSite(tree, facts, event))
-            if finding is not None and not self.is_beyond_budget(event):
+            if finding is not None:
                 shown = facts.holds(event)
                 if shown is not None:
                     finding = replace(finding, because=(*finding.because, *shown)) if shown else finding
@@ -287,7 +289,7 @@ class _Check:
                         rule, finding.span, f"{finding.message}: every call that says where hands it host data"
                     )
                     self.left_alone.setdefault((rule.meta.code, finding.span), note)
-            elif finding is None and self.linter.explains:
+            elif self.linter.explains:
                 self.leave(rule, event, facts)
         except SourceError as error:  # the statement is too deep for libcst
             self.add_unreadable(error)
@@ -298,8 +300,11 @@ class _Check:
             self.crash(rule.meta.code, self.source.row(event.span.start), error)
 
     def is_beyond_budget(self, event: Event) -> bool:
-        """Whether so much was found in a function that nothing more is said of it; `--statistics` shows it."""
-        function = event.function
+        """Whether so much of a function is suspect that no more of it is judged; `--statistics` shows it.
+
+        What is certain is always judged: it is not asked of the calls.
+        """
+        function = event.function if event.certainty == "assume" else ""
         self.asked[function] += 1
         self.result.statistics.budget_hits += bool(function) and self.asked[function] == ASKED + 1
         return bool(function) and self.asked[function] > ASKED

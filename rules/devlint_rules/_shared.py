@@ -217,7 +217,7 @@ def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts, at: Span
 def own_device(node: ast.expr, scope: Mapping[str, Value]) -> str | None:
     """The device of a tensor that is written as a part of something in scope: `data.x.device`; None for what is computed."""
     root = node
-    while isinstance(root, (ast.Attribute, ast.Subscript)):
+    while isinstance(root, ast.Attribute) or (isinstance(root, ast.Subscript) and isinstance(root.slice, ast.Constant)):
         root = root.value
     return f"{ast.unparse(node)}.device" if isinstance(root, ast.Name) and root.id in scope else None
 

@@ -734,5 +734,6 @@ def test_attribute_that_code_elsewhere_sets_on_a_module_is_there(
             def predict(self, rows):
                 return self.layer(torch.tensor(rows).to(self.device))
     """
-    engine = f"class Engine:\n    def start(self, model, device):\n        self.model = model\n        {line}\n"
+    head = "from net import Net\nclass Engine:\n    def start(self, model, device):\n        self.model = model\n"
+    engine = f"{head}        {line}\n"
     assert codes(checked({"net.py": net, "engine.py": engine}, "net.py")) == expected

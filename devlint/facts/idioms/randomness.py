@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from devlint.facts.events import Creation, GeneratorMeet, Operand
-from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import positional_names
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -173,14 +173,19 @@ def loaded(machine: CallArguments, place: tuple[ast.expr, Value] | None) -> Valu
 
 def by_function(location: ast.Lambda) -> Device:
     """Where a `map_location` puts a storage: `lambda storage, place: storage` leaves it on the CPU [torch/serialization.py]."""
-    if not location.args.args:
+    names = positional_names(location.args)
+    if not names:
         return UNKNOWN
-    storage, body = location.args.args[0].arg, location.body
+    storage, body = names[0], location.body
     if isinstance(body, ast.Name) and body.id == storage:
         return CPU
-    if isinstance(body, ast.Call) and isinstance(body.func, ast.Attribute) and last_name(body.func.value) == storage:
+    if (
+        isinstance(body, ast.Call)
+        and isinstance(body.func, ast.Attribute)
+        and getattr(body.func.value, "id", "") == storage
+    ):
         card = body.args[0] if body.args else None
-        number = card.value if isinstance(card, ast.Constant) and isinstance(card.value, int) else None
+        number = card.value if isinstance(card, ast.Constant) and type(card.value) is int else None
         if body.func.attr in ("cuda", "cpu"):
             return on(body.func.attr, number)
     return UNKNOWN

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.joined import is_blank
+from devlint.facts.idioms.placed import goes_back
 from devlint.facts.idioms.said_elsewhere import bindings, is_of_host
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
@@ -37,7 +38,7 @@ from devlint.facts.text.shown_tensors import (
     used_as_tensors,
 )
 from devlint.facts.text.signatures import parameter_names, parameter_of
-from devlint.facts.text.signs import OF_HOST
+from devlint.facts.text.signs import OF_HOST, TO_HOST
 from devlint.facts.values import CPU, HOME, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
 from devlint.model import Origin
 
@@ -50,7 +51,10 @@ _HOST_KINDS = frozenset({"ndarray", "loader", "dataset", "sampler", "string"})
 _HOST_CLASSES = frozenset({"ndarray", "NDArray", "DataFrame", "Dataset", "DataLoader", "Image"})
 _PLAIN = frozenset({"int", "float", "str", "bool", "None", "Optional"})
 #: Names of calls that give what is in host memory.
-_READS = re.compile(r"load|read|open|parse|collate|tokeni|encode|fetch|from_numpy|asarray", re.IGNORECASE)
+_READS = re.compile(
+    r"(?:^|_)(?:load|read|open|parse|collate|tokeni\w*|encode|decode|fetch|reset|step|next|map)(?:_|s?$)|numpy|asarray|loader",
+    re.IGNORECASE,
+)
 #: Names of calls that make tensors.
 _FACTORIES = frozenset(
     {"tensor", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "zeros", "ones", "full", "empty", "arange", "eye"}
@@ -176,7 +180,9 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
     seen: set[str] = set()
     pending = [node]
     for each in pending:  # which grows
-        if is_of_host(each) or is_opaque(machine, each):
+        if is_of_host(each) or is_opaque(machine, each) or brings_to_host(each):
+            return None
+        if any(is_on_host(machine, name) for name in outside_calls(each)):
             return None
         for name in names_in(machine, each):
             if name in seen:
@@ -192,9 +198,18 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
                 if said == "host":
                     return None
                 found = name if found in (None, "self") and said is None else found
-            else:
-                pending += bound.get(name, ())
+            pending += bound.get(name, ())
     return found
+
+
+def brings_to_host(node: ast.expr) -> bool:
+    """Whether some part of an expression brings a tensor to the CPU, or says by its name that it is there."""
+    for part in walk(node):
+        if isinstance(part, ast.Call) and (last_name(part.func) in TO_HOST or goes_back(part)):
+            return True
+        if isinstance(part, ast.Attribute) and (part.attr == "cpu" or OF_HOST.search(part.attr) is not None):
+            return True
+    return False
 
 
 def reads_bound(machine: Machine, node: ast.expr) -> bool:
@@ -220,6 +235,25 @@ def is_opaque(machine: Machine, node: ast.expr) -> bool:
             if not (qualified(call.func, machine.imports) or "").startswith("torch."):
                 return True
     return False
+
+
+def outside_calls(node: ast.expr) -> Iterator[str]:
+    """The names whose values an expression may be, or computes with by operators: not what it hands to calls."""
+    pending: list[ast.AST] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List)):
+            pending += ast.iter_child_nodes(part)
+        elif isinstance(part, ast.Subscript):
+            pending.append(part.value)
+
+
+def is_on_host(machine: Machine, name: str) -> bool:
+    """Whether a name stands for a tensor of the CPU, on some path at least."""
+    value = machine.lookup(name)
+    return value is not None and value.kind in TENSOR_KINDS and not CPU.isdisjoint(value.device)
 
 
 def is_host_value(machine: Machine, name: str) -> bool:

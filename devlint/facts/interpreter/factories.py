@@ -18,9 +18,9 @@ from devlint.model import Origin
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
 
-#: Constructors that take data or a scalar: the number of dimensions follows from the argument.
 #: Functions that give a number for a number.
 _OF_NUMBERS = frozenset({"cos", "sin", "tan", "exp", "log", "sqrt", "log2", "log10", "tanh", "float", "int"})
+#: Constructors that take data or a scalar: the number of dimensions follows from the argument.
 FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
 #: Those that keep a tensor's device.
 COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})

@@ -56,8 +56,8 @@ _DEPTH = 4  # methods that hand an input on to the next
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
 
 
-#: Factories whose tensors a module that was moved computes with, or looks up: positions, time steps. They make no lengths.
-COUNTED = frozenset({"torch.arange", "torch.randint", "torch.randperm", "torch.linspace", "torch.eye"})
+#: Factories whose tensors a module that was moved computes with, or looks up: positions, for the most part.
+COUNTED = frozenset({"torch.arange", "torch.linspace", "torch.eye"})
 
 
 class ModuleCalls(Moves):

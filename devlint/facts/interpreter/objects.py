@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, restored
@@ -18,6 +18,7 @@ from devlint.facts.text.moved_data import MovedData
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.scan import FunctionScan
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -86,8 +87,8 @@ class Objects(Entry):
                     known = class_.attributes.get(child.attr)
                     if known is not None and known.kind == "buffer" and id(child) in made_of_themselves(method):
                         continue  # `self.step = self.step + 1`
-                    if not class_.is_module and known is not None and is_new(known):
-                        if id(child) in made_of_themselves(method):
+                    if not class_.is_module and known is not None and is_new(known) and own is not None:
+                        if id(child) in computed_anew(own):
                             kept.add(child.attr)
                             continue
                     if known is not None and known.kind == "parameter" and id(child) in grown_parameters(method):
@@ -291,6 +292,23 @@ def may_move(node: ast.expr) -> bool:
             if name in MOVES or "device" in name or name.startswith(("to_", "_to")):
                 return True
     return False
+
+
+@lru_cache(8)
+def computed_anew(own: FunctionScan) -> set[int]:
+    """The attributes of `self` that a function binds to arithmetic on what they held, by identity of the target.
+
+    `self.mean = 0.9 * self.mean + x`, `self.mean += x`; not where something else may be moved on the way.
+    """
+    found: set[int] = set()
+    for node in statements(own.node):
+        if isinstance(node, ast.AugAssign):
+            found.add(id(node.target))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and not may_move(node.value):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute) and is_self_attribute(target) and reads(node.value, target.attr):
+                    found.add(id(target))
+    return found
 
 
 def is_new(value: Value) -> bool:

@@ -438,10 +438,15 @@ def is_set_from_outside(sites: CallSites, node: ast.Attribute) -> bool:
     """Whether code of the project sets an attribute of this name on what it calls a model: `self.model.device = device`."""
     if not isinstance(node.value, ast.Name) or node.value.id != "self":
         return False
-    paths = [path for name in _MODULES for path in sites.files.mentioned_in(f"{name}.{node.attr} =")]
-    trees = (looked.loaded.tree for path in paths[:BESIDE] if (looked := sites.files.look(path)) is not None)
-    stores = (n for tree in trees for n in walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    return any(store.attr == node.attr and last_name(store.value) in _MODULES for store in stores)
+    paths = sorted({path for name in _MODULES for path in sites.files.mentioned_in(f"{name}.{node.attr}")})
+    used = imported_files(sites, sites.path)
+    for path in paths[:BESIDE]:
+        looked = sites.files.look(path) if path in used or leads_to(sites, path, sites.path) else None
+        for each in walk(looked.loaded.tree) if looked is not None else ():
+            if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and each.attr == node.attr:
+                if last_name(each.value) in _MODULES:
+                    return True
+    return False
 
 
 def may_have_method(sites: CallSites, event: Call) -> bool:

@@ -41,7 +41,7 @@ def is_cast(node: ast.expr) -> bool:
 
 def gives_number(node: ast.expr) -> bool:
     """Whether an expression is a number, or computed by what gives numbers: `math.log(1e4) / half`, `len(x) // 2`."""
-    return isinstance(node, ast.Constant) or any(
+    return (isinstance(node, ast.Constant) and isinstance(node.value, (int, float))) or any(
         isinstance(part, ast.Call)
         and (
             last_name(part.func) in _NUMBERS
@@ -54,7 +54,8 @@ def gives_number(node: ast.expr) -> bool:
 def is_asked_for_parts(own: FunctionScan, name: str) -> bool:
     """Whether a condition asks whether an argument has some part: `hasattr(data, "x")`."""
     return any(
-        last_name(call.func) == "hasattr" and call.args and last_name(call.args[0]) == name for call in own.calls
+        last_name(call.func) == "hasattr" and call.args and getattr(call.args[0], "id", "") == name
+        for call in own.calls
     )
 
 
@@ -76,11 +77,11 @@ def called_on(node: ast.expr) -> Iterator[ast.expr]:
 
 @lru_cache(8)
 def handed_over(own: FunctionScan) -> dict[str, set[str]]:
-    """What a function hands to functions of a library, as it is written, by the name that the library has there: `np`."""
+    """What a function hands to others, as it is written, by the name with which the call begins: `np` of `np.mean(x)`."""
     found: dict[str, set[str]] = {}
     for call in own.calls:
         *_, start = chain(call.func)
-        if isinstance(start, ast.Name) and isinstance(call.func, ast.Attribute):
+        if isinstance(start, ast.Name):
             found.setdefault(start.id, set()).update(map(ast.unparse, call.args))
     return found
 

@@ -20,8 +20,12 @@ TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
 SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag"})
 #: Words in a name that say that something is on the host: `cpu_weights`, `predictions_np`.
 OF_HOST = re.compile(r"(?:^|_)(?:cpu|np|numpy|host)(?:_|$)", re.IGNORECASE)
-#: What is asked where a flag says that no card is used.
-WITHOUT_CARD = re.compile(r"not [\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
+#: What is asked where a flag says that no card is used; `not args.no_cuda` says that one is.
+WITHOUT_CARD = re.compile(r"not (?![\w.]*(?:no|disable|without|multi)_)[\w.]*(cuda|gpu)\w*\Z", re.IGNORECASE)
+#: Names of arguments that are no tensors, but say where things go.
+_OPTIONS = re.compile(
+    r"args|opts?$|cfg|conf|param|flags|trainer|engine|learner|ctx|context|accelerator|fabric", re.IGNORECASE
+)
 HOST_LIBRARIES = frozenset(
     {
         "numpy", "scipy", "sklearn", "matplotlib", "pandas", "cv2", "PIL", "skimage", "seaborn", "plotly", "librosa",
@@ -81,13 +85,11 @@ def moved_after(tree: ast.AST, place: ast.AST, to_arguments: bool = True) -> set
 
 def is_to_argument(call: ast.Call, given: Collection[str]) -> bool:
     """Whether a call moves something to where an argument is: `rows.to(anchors.device)`."""
-    to = call.args[0] if call.args else None
-    return (
-        isinstance(to, ast.Attribute)
-        and to.attr == "device"
-        and isinstance(to.value, ast.Name)
-        and to.value.id in given
-    )
+    to = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
+    if not isinstance(to, ast.Attribute) or to.attr != "device" or not isinstance(to.value, ast.Name):
+        return False
+    name = to.value.id
+    return name in given and not is_model_name(name) and _OPTIONS.search(name) is None
 
 
 def is_model_call(call: ast.Call) -> bool:
