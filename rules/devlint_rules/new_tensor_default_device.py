@@ -34,12 +34,11 @@ Use instead:
 
 ## Fix safety
 Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
-already. Unsafe where a result merely stays on the CPU, since what follows may count on that, and where nothing says where
-the other tensor is. Only `device=` is added,
-never `zeros_like` or `new_zeros`, which would take the dtype of the other tensor too. Constructors that take no
-`device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed by `.to(...)` instead, and so are calls of
-helpers that take none. There is no fix next to `**kwargs`, across a comment, or where nothing in scope says the device;
-then it is a hint.
+already. Unsafe where a result merely stays on the CPU, since what follows may count on that, and where nothing says
+where the other tensor is. Only `device=` is added, never `zeros_like` or `new_zeros`, which would take the dtype of the
+other tensor too. Constructors that take no `device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed
+by `.to(...)` instead, and so are calls of helpers that take none. There is no fix next to `**kwargs`, across a comment,
+or where nothing in scope says the device; then it is a hint.
 
 ## Known limits
 Mostly assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the

@@ -78,10 +78,9 @@ def others(
 
 def is_new(machine: CallArguments, value: Value, exact: bool = False) -> bool:
     """Whether a tensor of one dimension at least, or of any (`exact`), was made on the CPU by the function itself."""
-    if not value.is_tensor or not value.made or value.device != CPU or not (exact or value.zero_dim is False):
+    if machine.function is None or value.device != CPU or not (exact or value.zero_dim is False):
         return False
-    around = machine.span(machine.function.node) if machine.function is not None else None
-    return around is not None and all(around.start <= creation.span.start < around.end for creation in value.made)
+    return unplaced.is_made_in(machine, value, machine.function.node)
 
 
 def place_of(machine: CallArguments, node: ast.expr) -> Value | None:

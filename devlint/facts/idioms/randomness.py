@@ -162,12 +162,18 @@ def _types(device: Device) -> frozenset[str] | None:
 
 def loaded(machine: CallArguments, place: tuple[ast.expr, Value] | None) -> Value:
     """What `torch.load(..., map_location=place)` gives: nothing is known of it but where its tensors are."""
-    if place is None or not (isinstance(place[0], ast.Lambda) or place[1].kind in ("device", "string")):
+    if place is None:
         return Value("unknown")
-    device = by_function(place[0]) if isinstance(place[0], ast.Lambda) else machine.device_of_argument(*place).device
-    if not device and isinstance(place[0], ast.Lambda):
+    node, value = place
+    if isinstance(node, ast.Lambda):
+        device = by_function(node)
+        if not device:
+            return Value("unknown")
+    elif value.kind in ("device", "string"):
+        device = machine.device_of_argument(node, value).device
+    else:
         return Value("unknown")
-    origin = Origin(machine.span(place[0]), f"every tensor of the checkpoint is put on {describe(device)} here")
+    origin = Origin(machine.span(node), f"every tensor of the checkpoint is put on {describe(device)} here")
     return Value("unknown", device, type_name=CHECKPOINT, because=(origin,))
 
 

@@ -85,13 +85,16 @@ def is_unknown_tensor(value: Value) -> bool:
 
 def is_new(machine: Machine, value: Value) -> bool:
     """Whether a tensor of one dimension at least was made on the CPU by the function itself, or by its class."""
-    if not value.is_tensor or not value.made or value.device not in (CPU, MAYBE_CPU) or value.zero_dim is not False:
-        return False
     function = machine.function
-    if function is None:
+    if function is None or value.device not in (CPU, MAYBE_CPU) or value.zero_dim is not False:
         return False
-    around = machine.span(function.owner.node if function.owner is not None else function.node)
-    return all(around.start <= creation.span.start < around.end for creation in value.made)
+    return is_made_in(machine, value, function.owner.node if function.owner is not None else function.node)
+
+
+def is_made_in(machine: Machine, value: Value, node: ast.AST) -> bool:
+    """Whether a tensor is made by a function, or a class, and nowhere else."""
+    around = machine.span(node)
+    return value.is_tensor and bool(value.made) and all(around.start <= c.span.start < around.end for c in value.made)
 
 
 def operand(machine: Machine, node: ast.expr, value: Value, leaves: Iterator[ast.expr]) -> Value | None:

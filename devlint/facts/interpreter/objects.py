@@ -12,7 +12,7 @@ from devlint.facts.idioms.kept_generators import kept_generators
 from devlint.facts.idioms.restored_copies import restored_copies
 from devlint.facts.interpreter.entry import Entry
 from devlint.facts.interpreter.moves import MOVES
-from devlint.facts.interpreter.registration import is_made_here, reads
+from devlint.facts.interpreter.registration import is_made_here, is_new, reads
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.moved_data import MovedData
 from devlint.facts.text.nodes import statements, walk
@@ -309,8 +309,3 @@ def computed_anew(own: FunctionScan) -> set[int]:
                 if isinstance(target, ast.Attribute) and is_self_attribute(target) and reads(node.value, target.attr):
                     found.add(id(target))
     return found
-
-
-def is_new(value: Value) -> bool:
-    """Whether a tensor of one dimension at least was made on the CPU, and is nothing else on any path."""
-    return value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False

@@ -165,8 +165,7 @@ class Registration(Expressions):
 
     def replaces(self, owner: ClassFacts, node: ast.expr, name: str, source: ast.expr, value: Value) -> None:
         """A method puts a new tensor of the CPU in the place of a buffer, which may have moved with the module."""
-        made = value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False
-        if not made or self.in_init or self.host or not self.assume or not owner.is_module:
+        if not is_new(value) or self.in_init or self.host or not self.assume or not owner.is_module:
             return
         if any(creation.function == "torch.from_numpy" for creation in value.made):
             return  # what is packed with numpy is packed on the host, before the module moves
@@ -466,3 +465,8 @@ def filled_from(own: FunctionScan, names: set[str]) -> list[ast.expr]:
         for loop in own.loops
         if not found.isdisjoint(n.id for n in walk(loop.target) if isinstance(n, ast.Name))
     ]
+
+
+def is_new(value: Value) -> bool:
+    """Whether a tensor of one dimension at least was made on the CPU, and is nothing else on any path."""
+    return value.kind == "tensor" and bool(value.made) and value.device == CPU and value.zero_dim is False
