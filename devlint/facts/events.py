@@ -595,6 +595,23 @@ class Followed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceTest(Event):
+    """A comparison about a device that comes out the same on every machine, or fails.
+
+    `problem`: "dtype" (`x.dtype == "cpu"`), "no-type" (`"gpu" in str(device)`), "in-device" (`"cpu" in device`, which raises),
+    "either" (what may be no text is compared with one, in a test that asks for its class later), "without-index"
+    (`x.device == device` where `device` is given without an index), "indexed" (the other way round). `subject`: the span of
+    what is wrong in it, with its `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
+    """
+
+    problem: Literal["dtype", "no-type", "in-device", "either", "without-index", "indexed"]
+    subject: Span
+    text: str
+    word: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TypeTest(Event):
     """`x.type()` compared with the name of a tensor type of an accelerator, `"torch.cuda.HalfTensor"`. `subject`: `x`."""
 
@@ -673,11 +690,12 @@ class RankIndex(Event):
     """A rank and the card that a process uses.
 
     `problem`: "global-rank" (a rank among all processes used as the index of a card), "no-set-device" (the process never
-    makes its card the current one), "never-set" (an attribute that its class sets nowhere, as the index of a card).
-    `local`: an expression for the local rank, `device`: one for the device.
+    makes its card the current one), "never-set" (an attribute that its class sets nowhere, as the index of a card), "option"
+    (an option that no launcher passes, with its default as the text). `local`: an expression for the local rank. `text`: what
+    names the card, "" where that is another place.
     """
 
-    problem: Literal["global-rank", "no-set-device", "never-set"]
+    problem: Literal["global-rank", "no-set-device", "never-set", "option"]
     text: str
     local: str
     before: bool  # the missing call belongs before the statement
@@ -713,9 +731,12 @@ class HiddenCard(Event):
 
 @dataclass(frozen=True, slots=True)
 class WorkerDevice(Event):
-    """Device tensors in a worker process. `place`: "__getitem__", "collate" or "fork"; `text`: the class or function."""
+    """Device tensors in a worker process. `text`: the class or function.
 
-    place: Literal["__getitem__", "collate", "fork"]
+    `place`: "__getitem__", "collate", "fork" (by the default start method) or "context" (by one that the code names).
+    """
+
+    place: Literal["__getitem__", "collate", "fork", "context"]
     text: str
 
 

@@ -43,6 +43,7 @@ import ast
 from devlint.api import (
     ACCELERATORS,
     Compare,
+    DeviceTest,
     Edit,
     Event,
     Facts,
@@ -58,6 +59,7 @@ from devlint.api import (
     Safety,
     Severity,
     Site,
+    Span,
     cst,
 )
 from devlint_rules._api import is_device_object
@@ -66,6 +68,7 @@ from devlint_rules._run_device import purpose_of
 from devlint_rules._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
+_MEMBERSHIP = frozenset({"in", "not in"})
 
 
 class DeviceComparison(Rule[Event]):
@@ -84,10 +87,14 @@ class DeviceComparison(Rule[Event]):
     def suspects(self, event: Event, facts: Facts) -> bool:
         if isinstance(event, Followed):
             return purpose_of(facts) is None
+        if isinstance(event, DeviceTest):
+            return True
         if not isinstance(event, Compare):
             return False
         if event.operator == "truth":
             return True
+        if event.operator in _MEMBERSHIP:
+            return _asks_text(event)
         return event.operator in _EQUALITY and _sides(event) is not None
 
     def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
@@ -96,7 +103,11 @@ class DeviceComparison(Rule[Event]):
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, Followed):
             return _follow(event, site)
+        if isinstance(event, DeviceTest):
+            return _asked(event, site)
         assert isinstance(event, Compare)
+        if event.operator in _MEMBERSHIP:
+            return _in_text(event, site)
         always = "True" if event.operator == "!=" else "False"
         if event.right is None:
             return self._truth(event, site)
@@ -147,6 +158,55 @@ class DeviceComparison(Rule[Event]):
             return None  # index 0 stays 0
         test = site.expression(f"{site.code(node)} is not None")
         return Finding(event.span, message, Fix("Compare with None", Safety.UNSAFE, (Edit(node, test),)), event.because)
+
+
+def _asks_text(event: Compare) -> bool:
+    """`"cuda" in x.device`: what a tensor's device is asked for, as if it were a text."""
+    right = event.right
+    return right is not None and event.left.value.kind == "string" and right.value.type_name == "Tensor.device"
+
+
+def _in_text(event: Compare, site: Site) -> Finding:
+    assert event.right is not None
+    return _no_text(event, event.right.span, event.right.text, site)
+
+
+def _no_text(event: Event, span: Span, text: str, site: Site) -> Finding:
+    message = f"`{text}` may be a `torch.device`, which is no text: `in` raises a TypeError"
+    node = site.at(span)
+    fix = Fix("Ask its text", Safety.UNSAFE, (Edit(node, site.expression(f"str({text})")),))
+    return Finding(event.span, message, fix, event.because)
+
+
+def _asked(event: DeviceTest, site: Site) -> Finding | None:
+    """What never holds by the names that torch gives its devices."""
+    always = "True" if event.negated else "False"
+    node = site.at(event.subject)
+    if event.problem == "in-device":
+        return _no_text(event, event.subject, event.text, site)
+    if event.problem == "dtype":
+        assert isinstance(node, cst.Attribute)
+        message = f"a dtype never equals {event.word}, which names a device: this is always {always}"
+        asked = cst.Attribute(cst.Attribute(node.value, cst.Name("device")), cst.Name("type"))
+        plain = ":" not in event.word
+        edits = (Edit(node, asked),) if plain else ()
+        fix = Fix("Compare the device's type", Safety.UNSAFE if plain else Safety.HINT, edits)
+    elif event.problem == "no-type":
+        message = f"torch has no device `{event.word}`, its name is `cuda`: this is always {always}"
+        new = site.expression(event.text.replace("gpu", "cuda"))
+        fix = Fix("Ask for `cuda`", Safety.UNSAFE, (Edit(node, new),))
+    elif event.problem == "either":
+        message = (
+            f"`{event.text}` may be a `torch.device`, as the same test says, which never equals the string {event.word}"
+        )
+        fix = Fix("Ask for its class first, or compare its text", Safety.HINT)
+    elif event.problem == "without-index":
+        message = f"a tensor's device has an index, so it never equals the `{event.word}` that the test is given"
+        fix = Fix("Compare the types", Safety.HINT)
+    else:
+        message = f"the test is given `{event.word}`, which never equals `{event.text}`: it has an index"
+        fix = Fix("Compare the types", Safety.HINT)
+    return Finding(event.span, message, fix, event.because)
 
 
 def _question(event: Compare, site: Site) -> Finding | None:

@@ -2,8 +2,8 @@
 
 ## What it flags
 A move to an accelerator, or a tensor made there, in `__getitem__` of a data set or in a function given as
-`collate_fn`, unless every loader of the file works in its own process. And `Process(target=f)` by the default start
-method where `f` uses CUDA.
+`collate_fn`, unless every loader of the file works in its own process. And `Process(target=f)`, or a pool of processes
+that is given `f`, by the default start method or by `get_context("fork")`, where `f` uses CUDA.
 
 ## Why it matters
 CUDA does not survive a fork: a worker that uses it raises as soon as the parent has used it. Where it works,
@@ -62,7 +62,7 @@ class DeviceInWorker(Rule[WorkerDevice]):
         level="assume",
         severity=Severity.WARNING,
         fix="hint",
-        words=("__getitem__", "collate_fn", "Process("),
+        words=("__getitem__", "collate_fn", "Process"),
     )
     event = WorkerDevice
 
@@ -70,7 +70,10 @@ class DeviceInWorker(Rule[WorkerDevice]):
         return True
 
     def judge(self, event: WorkerDevice, site: Site) -> Finding | None:
-        if event.place == "fork":
+        if event.place == "context":
+            message = f"`{event.text}` uses CUDA in a process that is forked"
+            fix = Fix('Use "spawn"', Safety.HINT)
+        elif event.place == "fork":
             message = f"`{event.text}` uses CUDA in a process that is started by the default method, a fork on Linux"
             fix = Fix('Call `set_start_method("spawn")` first', Safety.HINT)
         else:

@@ -3,11 +3,14 @@
 ## What it flags
 The rank among all processes (`dist.get_rank()`, the variable `RANK`, a name `global_rank`) used as the index of a card:
 `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`. And a program for NCCL that reads
-`LOCAL_RANK` to choose a device but calls no `set_device`. And an attribute as index that its class sets nowhere.
+`LOCAL_RANK` to choose a device but calls no `set_device`, or a function that the file starts in several processes and that
+does not either. And an attribute as index that its class sets nowhere, and an option `--local_rank` in a program that does
+not read `LOCAL_RANK`.
 
 ## Why it matters
 On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
-its card allocates on card 0 whatever names none: index-free `cuda`, `.cuda()`, collectives of objects.
+its card allocates on card 0 whatever names none: index-free `cuda`, `.cuda()`, collectives of objects. `torchrun` passes no
+`--local_rank`, and `torch.distributed.launch` passes `--local-rank` since torch 2.0.
 
 ## Example
     import os
@@ -56,7 +59,9 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._calls import may_precede, path_to
+from devlint_rules._calls import may_precede, path_to, with_keyword
+
+_DASHED = (2, 0)  # `torch.distributed.launch` passes `--local-rank` from here on
 
 
 class RankAsDeviceIndex(Rule[RankIndex]):
@@ -68,12 +73,12 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         level="assume",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("get_rank", "RANK", "global_rank", "world_rank"),
+        words=("get_rank", "RANK", "global_rank", "world_rank", "local_rank", "spawn", "Process"),
     )
     event = RankIndex
 
     def suspects(self, event: RankIndex, facts: Facts) -> bool:
-        return True
+        return event.problem != "option" or facts.torch_newest is None or facts.torch_newest >= _DASHED
 
     def judge(self, event: RankIndex, site: Site) -> Finding | None:
         needs = []
@@ -87,8 +92,11 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         if event.problem == "never-set":
             message = f"`{event.text}` is used as the index of a card, but its class sets it nowhere"
             return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
+        if event.problem == "option":
+            return _option(event, site, tuple(needs))
         if event.before:
-            message = f"`{event.text}` for NCCL, but the process never makes its card the current one"
+            card = f"works on the card `{event.text}`, but" if event.text else "joins a group for NCCL, but"
+            message = f"the process {card} never makes its card the current one"
         else:
             message = f"`{event.text}` names the card of this process, which never becomes the current one"
         hint = Fix("Call `torch.cuda.set_device` with the local rank", Safety.HINT)
@@ -98,6 +106,17 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         edit = InsertStatement(event.span, cst.parse_statement(call), after=not event.before)
         fix = Fix("Make the card the current one", Safety.UNSAFE, (edit,), tuple(needs))
         return Finding(event.span, message, fix, event.because)
+
+
+def _option(event: RankIndex, site: Site, needs: tuple[ImportNeed, ...]) -> Finding:
+    """`--local_rank`, which neither `torchrun` nor `torch.distributed.launch` passes."""
+    message = "no launcher of torch 2 passes `--local_rank`, so that every process takes the same card"
+    title = "Read the variable `LOCAL_RANK`, which they set"
+    call = site.node
+    if not isinstance(call, cst.Call):
+        return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
+    edit = Edit(call, with_keyword(call, "default", site.expression(event.local)))
+    return Finding(event.span, message, Fix(title, Safety.UNSAFE, (edit,), needs), event.because)
 
 
 def _inside(local: str, site: Site) -> str:

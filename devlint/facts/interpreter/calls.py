@@ -36,9 +36,11 @@ CLOCKS = frozenset(
 LOADERS = frozenset(
     {
         "torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url",
-        "torch.hub.model_zoo.load_url",
+        "torch.hub.model_zoo.load_url", "torch.jit.load",
     }
 )  # fmt: skip
+#: Those that take `map_location` second: `torch.load(f, map_location)` [torch/serialization.py, torch/jit/_serialization.py].
+_PLACED_SECOND = frozenset({"torch.load", "torch.jit.load"})
 #: Functions of numpy that call the method of a tensor they are given, and make an array of a list of tensors, which
 #: torch refuses for those of an accelerator [numpy/_core/fromnumeric.py, `_wrapreduction`].
 _LIST_READERS = frozenset(f"numpy.{name}" for name in ("mean", "sum", "std", "var", "max", "min", "prod", "any", "all"))
@@ -192,7 +194,7 @@ class Calls(BuiltinCalls):
         return replace(given, kind=kind, device=device, because=(origin,), made=(), moved=True, elements=None)
 
     def call_load(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
-        place = arguments.get("map_location", 1 if qualname == "torch.load" else 2)
+        place = arguments.get("map_location", 1 if qualname in _PLACED_SECOND else 2)
         if place is not None:
             self.note_literal(place[0], place[1], "map", qualname, "device")
         expression, _ = self.run_device("cuda")
@@ -203,4 +205,6 @@ class Calls(BuiltinCalls):
                 expression,
             )
         )  # fmt: skip
+        if qualname == "torch.jit.load":
+            return Value("module", because=(Origin(self.span(node), "loaded here"),))
         return randomness.loaded(self, place)

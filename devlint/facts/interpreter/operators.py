@@ -233,7 +233,7 @@ class Operators(Narrowing):
     ) -> bool:
         """Whether a comparison is about devices: one side is one, or calls `.device()` and meets a device's name."""
         if operator.endswith("in"):
-            return left.kind == "device"
+            return "device" in (left.kind, right.kind)
         if "device" in (left.kind, right.kind):
             return True
         for node, value, other in ((left_node, left, right), (right_node, right, left)):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from devlint.facts.events import Create, Move, Parallel, RankIndex, WorkerDevice
 from devlint.facts.surveys.outline import Outline, argument, dotted, is_open, method, own_nodes, parameters
 from devlint.facts.surveys.transfers import asks_for_device, may_be_cpu, moves
+from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, NOTHING, Place, Value, may_be_accelerator
 from devlint.model import Origin
 
@@ -20,7 +21,30 @@ _TAKES_INDEX = frozenset(
         "torch.npu.set_device", "torch.mlu.set_device", "torch.musa.set_device",
     }
 )  # fmt: skip
+_PROCESSES = frozenset({"torch.multiprocessing.Process", "multiprocessing.Process", "multiprocessing.context.Process"})
+_POOLS = frozenset(
+    {
+        "concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process.ProcessPoolExecutor",
+        "multiprocessing.Pool", "torch.multiprocessing.Pool",
+    }
+)  # fmt: skip
+_POOL_METHODS = frozenset({"submit", "map", "apply_async", "imap", "imap_unordered", "starmap", "map_async", "apply"})
+#: Calls of `torch.cuda` that start the driver in the process that calls them.
+_USES = frozenset(
+    f"torch.cuda.{name}" for name in ("set_device", "current_device", "synchronize", "init", "current_stream")
+)
 _SPAWNS = ("spawn(", "start_processes(", "mp.Process(", "multiprocessing.Process(")
+#: Launchers that pass `--local_rank` themselves, or number processes in another way.
+_OTHER_LAUNCHERS = (
+    "deepspeed",
+    "SLURM_LOCALID",
+    "hvd.",
+    "horovod",
+    "xla_model",
+    "submitit",
+    "pytorch_lightning",
+    "hydra",
+)
 _BINDS = (
     "set_device(", "set_device_index(", "set_device_idx(", "device_id=", "CUDA_VISIBLE_DEVICES", "torch.cuda.device(",
     "device_index(", "Accelerator(", "deepspeed", "setup_ddp", "setup_distributed", "init_distributed_mode",
@@ -156,6 +180,71 @@ def ranks(o: Outline) -> Iterator[RankIndex]:
     yield from never_set(o)
     if not any(word in text for word in _BINDS) and "LOCAL_RANK" in text and "nccl" in text:
         yield from unbound(o)
+    if not any(word in text for word in (*_BINDS, *_OTHER_LAUNCHERS)):
+        yield from started_unbound(o)
+    if "--local_rank" in text and not any(
+        word in text for word in ("LOCAL_RANK", "local-rank", *_SPAWNS, *_OTHER_LAUNCHERS)
+    ):
+        yield from by_option(o)
+
+
+def by_option(o: Outline) -> Iterator[RankIndex]:
+    """A program that knows its card by the option `--local_rank` alone, which no launcher of torch passes any more.
+
+    `torchrun` sets the variable LOCAL_RANK, and `torch.distributed.launch` passes `--local-rank` since torch 2.0
+    [torch/distributed/launch.py].
+    """
+    if "init_process_group" not in o.flow.source.text and "local_rank" not in {
+        last_name(place) for place in indices(o)
+    }:
+        return
+    for call in o.calls:
+        if method(call) == "add_argument" and any(
+            isinstance(a, ast.Constant) and a.value == "--local_rank" for a in call.args
+        ):
+            default = argument(call, "default")
+            text = "0" if default is None else o.flow.text(default)
+            yield RankIndex(*o.head(call), "option", text, f'int(os.environ.get("LOCAL_RANK", {text}))', False)
+
+
+def started_unbound(o: Outline) -> Iterator[RankIndex]:
+    """A function that the file starts in several processes, each with a card of its own that never becomes the current one."""
+    started = {name for call in o.calls if (name := started_in_turn(o, call)) is not None}
+    for function in o.functions:
+        if function.name not in started or not function.args.args:
+            continue
+        nodes = [n for n in own_nodes(function) if isinstance(n, ast.Call)]
+        init = next((c for c in nodes if o.qualname(c.func) in _INIT), None)
+        statement = o.statement(init) if init is not None else None
+        if statement is None:
+            continue
+        rank = function.args.args[0].arg
+        for call in nodes:
+            if not (o.qualname(call.func) or "").endswith("DistributedDataParallel"):
+                continue
+            ids = argument(call, "device_ids", 1)
+            card = ids.elts[0] if isinstance(ids, ast.List) and len(ids.elts) == 1 else None
+            if not isinstance(card, ast.Name):
+                continue
+            made = [n for n in own_nodes(function) if isinstance(n, ast.Assign) and dotted(n.targets[0]) == card.id]
+            if len(made) == 1 and any(isinstance(n, ast.Name) and n.id == rank for n in ast.walk(made[0].value)):
+                origin = o.flow.origin(call, "the card of this process")
+                yield RankIndex(*o.head(made[0], origin), "no-set-device", card.id, card.id, False)
+            elif not made and card.id == rank:
+                origin = o.flow.origin(call, "the card of this process")
+                yield RankIndex(*o.head(statement, origin), "no-set-device", card.id, card.id, True)
+            break
+
+
+def started_in_turn(o: Outline, call: ast.Call) -> str | None:
+    """The function that a call starts in several processes: `mp.spawn(run, nprocs=n)`, `Process(target=run)` in a loop."""
+    qualname = o.qualname(call.func) or ""
+    if qualname.endswith(("multiprocessing.spawn", "multiprocessing.spawn.spawn")):
+        return function_in(call.args[0]) if call.args else None
+    if qualname in _PROCESSES and o.loop(call) is not None:
+        target = argument(call, "target", 1)
+        return function_in(target) if target is not None else None
+    return None
 
 
 def global_ranks(o: Outline) -> Iterator[RankIndex]:
@@ -321,9 +410,7 @@ def unbound(o: Outline) -> Iterator[RankIndex]:
                 origin = o.flow.origin(call, "the process group is made here")
                 yield RankIndex(*o.head(holder, origin), "no-set-device", target, target, False)
                 return
-    yield RankIndex(
-        *o.head(statement), "no-set-device", o.flow.text(call.func), local_rank(o, call), True
-    )  # fmt: skip
+    yield RankIndex(*o.head(statement), "no-set-device", "", local_rank(o, call), True)
 
 
 def is_local(o: Outline, node: ast.expr) -> bool:
@@ -418,19 +505,56 @@ def works_elsewhere(o: Outline) -> bool:
 
 
 def forked(o: Outline) -> Iterator[WorkerDevice]:
-    """`Process(target=f)` by the default start method, where `f` uses CUDA."""
-    text = o.flow.source.text
-    if "set_start_method" in text or "get_context" in text:
+    """Processes that are started by a fork, and use CUDA: by the default method of `Process` and of pools, or by a context
+    that names it."""
+    contexts = [
+        c for c in o.calls if method(c) in ("get_context", "set_start_method") or called_name(c) == "set_start_method"
+    ]
+    asked = [c for c in contexts if c.args and isinstance(c.args[0], ast.Constant) and c.args[0].value == "fork"]
+    if len(asked) < len(contexts):
         return
     for call in o.calls:
-        qualname = o.qualname(call.func)
-        if qualname not in ("torch.multiprocessing.Process", "multiprocessing.Process"):
-            continue
-        target = argument(call, "target", 1)
-        name = target.id if isinstance(target, ast.Name) else None
+        started = started_by(o, call, bool(asked))
+        name = function_in(started) if started is not None else None
         used = uses_cuda(o, name) if name is not None else None
-        if used is not None and name is not None:
-            yield WorkerDevice(*o.head(call, o.flow.origin(used, "the process uses CUDA here")), "fork", name)
+        if used is None or name is None:
+            continue
+        origin = o.flow.origin(used, "the process uses CUDA here")
+        if asked:
+            yield WorkerDevice(*o.head(asked[0], origin), "context", name)
+            return
+        yield WorkerDevice(*o.head(call, origin), "fork", name)
+
+
+def called_name(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def started_by(o: Outline, call: ast.Call, in_context: bool) -> ast.expr | None:
+    """What a call runs in a process of its own: the target of `Process`, the function that a pool is given."""
+    qualname = o.qualname(call.func)
+    if qualname in _PROCESSES or (in_context and method(call) == "Process"):
+        return argument(call, "target", 1)
+    if method(call) in _POOL_METHODS and call.args and isinstance(call.func, ast.Attribute):
+        pool = dotted(call.func.value)
+        made = o.assignments(pool, call) if pool is not None else []
+        if made and all(is_pool(o, value) for value in made):
+            return call.args[0]
+    return None
+
+
+def is_pool(o: Outline, node: ast.expr | None) -> bool:
+    """Whether an expression makes a pool of processes by the default start method."""
+    if not isinstance(node, ast.Call) or is_open(node):
+        return False
+    return o.qualname(node.func) in _POOLS and argument(node, "mp_context", 1) is None
+
+
+def function_in(node: ast.expr) -> str | None:
+    """The name of the function that a process runs: `run`, `partial(run, 3)`, `wrapped(run)`."""
+    if isinstance(node, ast.Call) and node.args:
+        return function_in(node.args[0])
+    return node.id if isinstance(node, ast.Name) else None
 
 
 def uses_cuda(o: Outline, name: str) -> ast.AST | None:
@@ -451,7 +575,7 @@ def uses_cuda(o: Outline, name: str) -> ast.AST | None:
                     o.parent.get(child), (ast.Call, ast.IfExp, ast.JoinedStr, ast.keyword)
                 ):
                     return child
-            elif isinstance(child, ast.Call) and method(child) == "cuda":
+            elif isinstance(child, ast.Call) and (method(child) == "cuda" or o.qualname(child.func) in _USES):
                 return child
             elif isinstance(child, ast.Name):
                 pending.append(child.id)

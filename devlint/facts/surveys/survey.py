@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
+from devlint.facts.surveys.comparisons import WORDS, device_tests
 from devlint.facts.surveys.early_copies import early_copies
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
@@ -51,7 +52,7 @@ def leaves_and_returns(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 
 def works_in_workers(tree: ast.Module, flow: Flow, text: str) -> bool:
-    if "Process(" in text and "cuda" in text:
+    if ("Process" in text or "Pool(" in text) and "cuda" in text:
         return True
     names = flow.collators | {"__getitem__"}
     events = (e for e in flow.events.values() if isinstance(e, (Move, Create)))
@@ -116,7 +117,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (retained, words(".backward(")),
     (stream_uses, words(".stream(", "import stream")),
     (wrapped, words("DataParallel")),
-    (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{")),
+    (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{", "--local_rank", "spawn(", "Process(")),
     (workers, works_in_workers),
     (late_settings, touches_early),
     (hidden_cards, words("VISIBLE_DEVICES")),
@@ -132,6 +133,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (required, words("is_available")),
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
     (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
+    (device_tests, words(*WORDS)),
 )
 
 

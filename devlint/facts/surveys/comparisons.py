@@ -1,0 +1,231 @@
+"""Tests about devices that come out the same whatever the machine, or fail, by what torch calls its devices.
+
+x.dtype == "cpu"                        # a dtype is no device
+"gpu" in str(device)                    # torch calls it "cuda"
+"cpu" in device                         # a `torch.device` is no text: TypeError
+device != "cpu" or (isinstance(device, torch.device) and ...)  # what is no text was compared with one before
+y.device == device                      # for the test's `torch.device("cuda")`: a tensor's device has an index
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from devlint.facts.events import DeviceTest
+from devlint.facts.surveys.outline import Outline, dotted
+from devlint.facts.text import parametrized
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import parameter_of
+
+_DEVICE_NAME = re.compile(r"(?:cpu|cuda|mps|xpu|npu|hpu|meta)(?::\d+)?\Z")
+_INDEXED = re.compile(r"(?:cuda|xpu):\d+\Z")
+_NO_TYPE = re.compile(r"gpu(?::\d+)?\Z")
+_IS_DEVICE = re.compile(r"(?:\A|_)device\Z")
+_OTHERS = frozenset({"tensorflow", "jax", "mxnet", "paddle", "cupy", "mlx", "openvino"})
+#: What a file with any of these tests has in its text.
+WORDS = (
+    'dtype == "',
+    "dtype == '",
+    "dtype != ",
+    "device.type",
+    '"gpu"',
+    "'gpu'",
+    " in device",
+    "torch.device)",
+    "parametrize(",
+)
+
+
+Problem = Literal["dtype", "no-type", "in-device", "either", "without-index", "indexed"]
+#: What is wrong, the part of the comparison that it is about, and what that is compared with.
+Found = tuple[Problem, ast.expr, str]
+
+
+def device_tests(o: Outline) -> Iterator[DeviceTest]:
+    """The tests of a file that never hold, or fail."""
+    if any(name.partition(".")[0] in _OTHERS for name in o.flow.imports.names.values()):
+        return
+    for node in o.parent:
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            continue
+        (operator,), left, (right,) = node.ops, node.left, node.comparators
+        if isinstance(operator, (ast.Eq, ast.NotEq)):
+            problem = (
+                _of_dtype(left, right)
+                or (_of_gpu(o, node, left, right) or _of_gpu(o, node, right, left))
+                or _of_either(o, node, left, right)
+                or (_of_argument(o, node, left, right) or _of_argument(o, node, right, left))
+            )
+        elif isinstance(operator, (ast.In, ast.NotIn)):
+            problem = _in_device(o, node, left, right)
+        else:
+            continue
+        if problem is not None:
+            kind, subject, word = problem
+            negated = isinstance(operator, (ast.NotEq, ast.NotIn))
+            yield DeviceTest(*o.head(node), kind, o.flow.span(subject), o.flow.text(subject), word, negated)
+
+
+def _of_dtype(left: ast.expr, right: ast.expr) -> Found | None:
+    """`x.dtype == "cpu"`, `x.dtype == device.type`."""
+    if not isinstance(left, ast.Attribute) or left.attr != "dtype":
+        return None
+    text = text_of(right)
+    if text is not None and _DEVICE_NAME.match(text):
+        return "dtype", left, f'"{text}"'
+    if isinstance(right, ast.Attribute) and right.attr == "type" and _IS_DEVICE.search(last_name(right.value)):
+        return "dtype", left, ast.unparse(right)
+    return None
+
+
+def _of_gpu(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
+    """`device.type == "gpu"`, `str(device) == "gpu"`."""
+    text = text_of(right)
+    if text is None or not _NO_TYPE.match(text) or not is_text_of_device(o, node, left):
+        return None
+    return "no-type", right, text
+
+
+def is_text_of_device(o: Outline, place: ast.AST, node: ast.expr) -> bool:
+    """Whether an expression is the type of a device, `device.type`, or its text, `str(device)`."""
+    if isinstance(node, ast.Attribute) and node.attr == "type":
+        return _IS_DEVICE.search(last_name(node.value)) is not None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
+        return is_device(o, place, node.args[0]) == "device"
+    return False
+
+
+def _in_device(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
+    """`"gpu" in str(device)`, `"cpu" in device`."""
+    text = text_of(left)
+    if text is None:
+        return None
+    if _NO_TYPE.match(text):
+        return ("no-type", left, text) if is_text_of_device(o, node, right) else None
+    if _DEVICE_NAME.match(text) and is_device(o, node, right) is not None and not is_told_apart(o, node, right):
+        return "in-device", right, f'"{text}"'
+    return None
+
+
+def _of_either(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
+    """`device != "cpu" or (isinstance(device, torch.device) and ...)`: one test asks for what the other leaves out."""
+    text, around = text_of(right), o.parent.get(node)
+    if text is None or not _DEVICE_NAME.match(text) or not isinstance(around, ast.BoolOp) or dotted(left) is None:
+        return None
+    position = around.values.index(node)
+    if is_told_apart(o, node, left) or not any(
+        asks_class(o, n, left) for v in around.values[position + 1 :] for n in walk(v)
+    ):
+        return None
+    name = dotted(left)
+    for other in walk(around):  # `device == torch.device("cpu") or device == "cpu"` asks for both
+        if (
+            isinstance(other, ast.Compare)
+            and other is not node
+            and name in map(dotted, (other.left, *other.comparators))
+        ):
+            if any(isinstance(side, ast.Call) for side in (other.left, *other.comparators)):
+                return None
+    return "either", left, f'"{text}"'
+
+
+def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:
+    """Whether a node is `isinstance(subject, torch.device)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "isinstance":
+        return False
+    return (
+        len(node.args) == 2 and dotted(node.args[0]) == dotted(subject) and o.qualname(node.args[1]) == "torch.device"
+    )
+
+
+def is_told_apart(o: Outline, place: ast.AST, subject: ast.expr) -> bool:
+    """Whether a place only runs where its function has asked what class a device is of, or turned it into a text."""
+    path = dotted(subject)
+    if path is None:
+        return True
+    if any("isinstance(" in test and path in test for test in asked_before(o, place)):
+        return True
+    function = o.function(place)
+    return function is not None and any(
+        isinstance(n, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+        and n.lineno < getattr(place, "lineno", 0)
+        and path in map(dotted, n.targets if isinstance(n, ast.Assign) else [n.target])
+        for n in walk(function)
+    )
+
+
+def asked_before(o: Outline, place: ast.AST) -> Iterator[str]:
+    """The source of every condition of its function that was asked before a place is reached."""
+    child = place
+    for above in o.above(place):
+        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        if isinstance(above, (ast.If, ast.IfExp, ast.While)) and child is not above.test:
+            yield o.flow.text(above.test)
+        elif isinstance(above, ast.BoolOp):
+            yield from map(o.flow.text, above.values[: above.values.index(child)])  # type: ignore[arg-type]
+        child = above
+
+
+def is_device(o: Outline, place: ast.AST, node: ast.expr) -> str | None:
+    """Whether a parameter is a `torch.device` by its annotation: "device", or "either" for `str | torch.device`."""
+    function = o.function(place)
+    if not isinstance(node, ast.Name) or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    parameter = parameter_of(function.args, node.id)
+    note = parameter.annotation if parameter is not None else None
+    if note is None or node.id in o.values(function):
+        return None
+    if isinstance(note, ast.Constant) and isinstance(note.value, str):
+        try:
+            note = ast.parse(note.value, mode="eval").body
+        except SyntaxError:
+            return None
+    classes = {o.qualname(n) for n in walk(note) if isinstance(n, (ast.Name, ast.Attribute))} - {None, "torch"}
+    if "torch.device" not in classes:
+        return None
+    others = {n.id for n in walk(note) if isinstance(n, ast.Name)} - {"torch", "device", "Optional", "Union"}
+    return "either" if others else "device"
+
+
+def _of_argument(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
+    """`y.device == device`, where the test is also given `torch.device("cuda")`, or one of the two has no index."""
+    function = o.function(node)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(right, ast.Name):
+        return None
+    if right.id in o.values(function):
+        return None
+    values = parametrized.given(function).get(right.id, ())
+    names = [name for value in values if (name := name_of(o, value)) is not None]
+    if isinstance(left, ast.Attribute) and left.attr == "device" and dotted(left) != right.id:
+        without = next((name for name in names if name in ("cuda", "xpu")), None)
+        return ("without-index", left, without) if without is not None and not is_asked_apart(o, node, right) else None
+    other = name_of(o, left)
+    if (
+        other in ("cuda", "xpu")
+        and other not in names
+        and any(_INDEXED.match(n) and n.startswith(other) for n in names)
+    ):
+        return "indexed", left, next(n for n in names if n.startswith(other))
+    return None
+
+
+def is_asked_apart(o: Outline, place: ast.AST, subject: ast.Name) -> bool:
+    """Whether a place stands under a condition about the device, which may leave the index-free ones out."""
+    return any(subject.id in test for test in o.tests(place))
+
+
+def name_of(o: Outline, node: ast.expr) -> str | None:
+    """The name that a `torch.device(...)` is made of: "cuda:0"."""
+    if isinstance(node, ast.Call) and o.qualname(node.func) == "torch.device" and len(node.args) == 1:
+        return text_of(node.args[0])
+    return None
+
+
+def text_of(node: ast.expr) -> str | None:
+    """The text of a literal."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
