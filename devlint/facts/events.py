@@ -266,11 +266,12 @@ class DeviceLiteral(Event):
     fallback   one arm of a choice guarded by availability (`"cuda" if torch.cuda.is_available() else "cpu"`)
     autocast   device type of autocast, GradScaler, custom_fwd
     map        map_location
+    listed     a value that a test is given, or that a function for the device gives
     """
 
     type: str
     index: int | None
-    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map"]
+    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map", "listed"]
     call: str | None  # qualified name or family.member of the call it is an argument of; None where that is not known
     argument: Literal["device", "type", "index"]
     run_device: str | None  # an expression in scope that holds the device of the run
@@ -609,6 +610,21 @@ class DeviceTest(Event):
     text: str
     word: str
     negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CardLost(Event):
+    """Something goes to the current card, or the first, where `other`, a tensor or a device at hand, may be another one.
+
+    `problem`: "type" (`x.type(other.type())`), "method" (`x.cuda()` in a function for CUDA that gets `other`), "zero"
+    (`0 if str(other) != "cpu" else -1`), "first" ("cuda:0" where the card `other` is made current). `subject`: the span of
+    `x`, else of what names the device. `direct`: `other` is written where it is used.
+    """
+
+    problem: Literal["type", "method", "zero", "first"]
+    other: str
+    subject: Span
+    direct: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 ## What it flags
 `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)` without an index in code that runs because another tensor
 `is_cuda`: on a machine with several cards that tensor may be on another one. And `torch.cuda.Stream()`,
-`current_stream()` and `default_stream()` without a device in a function or class that was given one. Quiet in files
-that make a card current (`set_device`, `with torch.cuda.device(...)`).
+`current_stream()` and `default_stream()` without a device in a function or class that was given one; `x.type(y.type())`
+of a new tensor, `.cuda()` of one in a function for CUDA that is given another, and `0 if str(device) != "cpu" else -1`.
+Quiet in files that make a card current (`set_device`, `with torch.cuda.device(...)`), but for `cuda:0` in a function that
+makes a card of its own choice current.
 
 ## Why it matters
 An index-free `cuda` is the current card, which is card 0 unless the program says otherwise. The operation that follows
@@ -42,6 +44,7 @@ import re
 
 from devlint.api import (
     ApiCall,
+    CardLost,
     CudaMethod,
     DeviceLiteral,
     Edit,
@@ -61,6 +64,7 @@ from devlint.api import (
 from devlint_rules._api import is_legacy_type, is_written_out, spelled
 from devlint_rules._calls import with_keyword
 from devlint_rules._run_device import is_for_accelerator
+from devlint_rules._shared import parenthesized
 
 _STREAMS = frozenset(f"torch.cuda.{name}" for name in ("Stream", "current_stream", "default_stream"))
 _IS_CUDA = re.compile(r"(?:\A|\band\s+\(?)([\w.\[\]]+)\.is_cuda\b(?!\s+or\b)")
@@ -76,11 +80,13 @@ class CurrentCard(Rule[Event]):
         level="assume",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("is_cuda", "Stream(", "_stream("),
+        words=("is_cuda", "Stream(", "_stream(", ".type(", "cuda", "device"),
     )
     event = Event
 
     def suspects(self, event: Event, facts: Facts) -> bool:
+        if isinstance(event, CardLost):
+            return not (event.problem in ("type", "method") and _MAKES_CURRENT.search(facts.text))
         if isinstance(event, CudaMethod):
             if event.type != "cuda" or event.argument is not None or event.index is not None:
                 return False
@@ -97,6 +103,8 @@ class CurrentCard(Rule[Event]):
         return _decider(event) is not None and _is_open(facts)
 
     def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, CardLost):
+            return _lost(event, site)
         call = site.node
         if isinstance(event, ApiCall) and event.qualname in _STREAMS:
             device = _given(event)
@@ -116,6 +124,30 @@ class CurrentCard(Rule[Event]):
         # where nothing but the move follows the test, DEV207 rewrites both
         fix = Fix(f"Use `{tensor}.device`", Safety.HINT) if followed else _fix(event, tensor, site)
         return Finding(event.span, message, fix, event.because)
+
+
+def _lost(event: CardLost, site: Site) -> Finding:
+    """A card that gets lost where no condition asks for it."""
+    other = event.other
+    if event.problem == "zero":
+        message = f"every card becomes the first one, but `{other}` may name another"
+        return Finding(event.span, message, Fix(f"Use `{other}` itself, or its index", Safety.HINT), event.because)
+    if event.problem == "first":
+        message = f"this is always the first card, but `{other}` is made the current one"
+        return Finding(event.span, message, Fix("Name that card", Safety.HINT), event.because)
+    node = site.node
+    subject = site.at(event.subject)
+    target = other if event.problem == "type" else f"{other}.device"
+    if event.problem == "type":
+        message = f"`{other}.type()` names no card, so this goes to the current one, but `{other}` may be on another"
+    else:
+        message = f"goes to the current card, but `{other}` may be on another one"
+    if not event.direct or not isinstance(node, cst.Call) or not isinstance(subject, cst.BaseExpression):
+        return Finding(event.span, message, Fix(f"Use `.to({target})`", Safety.HINT), event.because)
+    moved = node.with_changes(
+        func=cst.Attribute(parenthesized(subject), cst.Name("to")), args=[cst.Arg(site.expression(target))]
+    )
+    return Finding(event.span, message, Fix(f"Use `.to({target})`", Safety.UNSAFE, (Edit(node, moved),)), event.because)
 
 
 def _fix(event: Event, tensor: str, site: Site) -> Fix:

@@ -2,7 +2,8 @@
 
 ## What it flags
 A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
-`device=0`, `.to(0)`, a `map_location`. The device type of `autocast` is DEV209's. Quiet are comparisons,
+`device=0`, `.to(0)`, a `map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that
+asks for no accelerator. The device type of `autocast` is DEV209's. Quiet are comparisons,
 dictionary keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice
 `"cuda" if torch.cuda.is_available() else "cpu"`, defaults of parameters and options (DEV213's),
 calls into `torch.cuda` itself, and files that load kernels. A condition that
@@ -70,7 +71,7 @@ from devlint_rules._run_device import (
 )
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
-_ROLES = frozenset({"argument", "assigned", "map"})
+_ROLES = frozenset({"argument", "assigned", "map", "listed"})
 # Uses of a device that only a string allows: comparison, formatting, methods of str, calls that take a type.
 _AS_TEXT = (
     r"(==|!=|\+|\bin)\s*NAME\b|\bNAME\s*(==|!=|\+|\[|in\b|not in\b)|\bNAME\.|\{NAME\b"
@@ -113,6 +114,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         return Finding(event.span, message, self._fix(event, site), event.because)
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
+        if event.role == "listed":
+            return Fix("Ask for it first, and leave out what is not there", Safety.HINT)
         whole = _device_call(event, site)
         if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
             return hint

@@ -100,7 +100,7 @@ class NoSuchMethod(Rule[Call]):
         level="certain",
         severity=Severity.ERROR,
         fix="sometimes",
-        words=(".to", ".cuda", ".cpu", ".device", ".xpu", ".npu", ".mps", ".mtia", ".hpu", ".ipu"),
+        words=(".to", ".cuda", ".cpu", ".device", ".is_", ".xpu", ".npu", ".mps", ".mtia", ".hpu", ".ipu"),
     )
     event = Call
 
@@ -151,12 +151,13 @@ class NoSuchMethod(Rule[Call]):
         return Finding(event.span, message, fix, event.because)
 
     def _called(self, event: Call, site: Site, member: str) -> Finding | None:
-        """`x.device()`: what is called is a device."""
+        """`x.device()`, `x.is_cuda()`: what is called is a device, or a truth value."""
         assert event.receiver is not None
         call = site.node
         if not isinstance(call, cst.Call):
             return None
-        message = f"`{event.receiver.text}.{member}` is a `torch.device`, which is no function"
+        what = "a `torch.device`" if member == "device" else "True or False"
+        message = f"`{event.receiver.text}.{member}` is {what}, which is no function"
         new = call.func.with_changes(lpar=[*call.lpar, *call.func.lpar], rpar=[*call.func.rpar, *call.rpar])
         fix = Fix("Read it without a call", Safety.SAFE, (Edit(call, new),))
         if site.has_comment(call):

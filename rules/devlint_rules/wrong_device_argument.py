@@ -6,7 +6,7 @@
 - `x.to(x)`: it moves a tensor to where it is
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
-- `torch.autocast()` without a type, `torch.get_device()` without a tensor
+- `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
 - `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`: texts that name no device
 - `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
 - `torch.from_numpy(x, device=d)`, `torch.stack(xs, device=d)`: functions that take no device
@@ -72,6 +72,7 @@ _OLD = frozenset(
 )
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})
+_DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
 _STATEMENTS = {
     "torch.cuda.device": "torch.cuda.set_device",
     "torch.accelerator.device_index": "torch.accelerator.set_device_index",
@@ -129,7 +130,7 @@ class WrongDeviceArgument(Rule[Event]):
             given = argument(event, "device_type" if name in _AUTOCAST else "device", 0)
             if given is None:
                 return "missing" if name in _AUTOCAST and not event.star else ""
-            return "device" if is_device_object(given) else ""
+            return "device" if is_device_object(given) else "dtype" if _DTYPE.match(given.text) else ""
         if name == "torch.get_device":
             return "missing" if not event.arguments and not event.star else ""
         return "statement" if name in _STATEMENTS and event.discarded else ""
@@ -157,6 +158,11 @@ class WrongDeviceArgument(Rule[Event]):
         if what == "missing":
             text = "the type of the device" if event.qualname in _AUTOCAST else "a tensor"
             return Finding(event.span, f"`{name}` needs {text} as its argument", Fix(f"Give it {text}", Safety.HINT))
+        if what == "dtype":
+            message = f"`{name}` takes the type of a device first, but `{site.code(call.args[0].value)}` is a dtype"
+            return Finding(
+                event.span, message, Fix("Give it the type of the device, and `dtype=` by name", Safety.HINT)
+            )
         if what == "statement":
             new = site.spell(_STATEMENTS[event.qualname])
             fix = Fix(f"Use `{new}`, or a `with` statement", Safety.UNSAFE, (Edit(call.func, site.expression(new)),))

@@ -1,4 +1,4 @@
-"""`x.device()`: the device of a tensor is no method, and a module has none at all.
+"""`x.device()`, `x.is_cuda()`: what says where a tensor is is no method, and a module has no `device` at all.
 
 Sparse tensors of torch_sparse and arrays of jax have a method of that name, and so may a class of the project.
 """
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The family names that events carry: what is called is a `torch.device`, or there is no such attribute.
 NO_FUNCTION = "attribute"
+#: Attributes of tensors that say whether they are on a kind of device [torch/_C/__init__.pyi].
+FLAGS = frozenset({"is_cuda", "is_cpu", "is_xpu", "is_mps", "is_mtia", "is_meta"})
 LACKING = "Module"
 
 

@@ -14,6 +14,7 @@ from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.machine import State
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.interpreter.unread_calls import UnreadCalls
+from devlint.facts.text import parametrized
 from devlint.facts.text.defined import Function
 from devlint.facts.text.handlers import EVERYTHING
 from devlint.facts.text.nodes import holds, walk
@@ -22,6 +23,7 @@ from devlint.model import Origin
 
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
+_TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
 _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
 
 
@@ -174,6 +176,8 @@ class FunctionRuns(UnreadCalls):
             text = self.marked(decorator).lower()
             if "amp" in text or "autocast" in text:
                 continue  # it switches a mode, it skips nothing
+            if parametrized.is_parametrize(decorator) and len(_TYPES.findall(text)) > 1:
+                continue  # it runs with each of them
             for type in ("cuda", "gpu", "xpu", "mps", "npu"):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)

@@ -103,7 +103,7 @@ class Methods(ContainerMethods):
                 return moved
         if receiver.kind in LACKING and name in _DEVICE_METHODS:
             return self.call_lacking(node, operand, name, arguments)
-        if name == "device" and self.note_called_device(node, operand, arguments):
+        if (name == "device" or name in called_devices.FLAGS) and self.note_called_device(node, operand, arguments):
             return NOTHING
         if receiver.kind == "tensors" and self.statement_value is node and name not in MOVES:
             path = self.path(target)
@@ -184,8 +184,15 @@ class Methods(ContainerMethods):
         raise NotImplementedError
 
     def note_called_device(self, node: ast.Call, operand: Operand, arguments: Arguments) -> bool:
-        """Emit `Call` where `x.device()` calls what is no function; whether it is that."""
-        if not isinstance(node.func, ast.Attribute) or node.func.attr != "device" or arguments.every():
+        """Emit `Call` where `x.device()` or `x.is_cuda()` calls what is no function; whether it is that."""
+        if not isinstance(node.func, ast.Attribute) or arguments.every():
+            return False
+        if node.func.attr in called_devices.FLAGS and operand.value.kind in ("tensor", "parameter", "buffer"):
+            if called_devices.family(self, operand, False) is None:
+                return False
+            self.emit_call(node, f"{called_devices.NO_FUNCTION}.{node.func.attr}", operand, arguments, exists=False)
+            return True
+        if node.func.attr != "device":
             return False
         if operand.value.kind == "unknown" and self.is_used_as_module(operand.node):
             given = Value("module", HOME, type_name=f"argument {operand.text}")

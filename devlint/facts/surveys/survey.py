@@ -18,6 +18,8 @@ from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
 from devlint.facts.surveys.late_moves import late_moves
+from devlint.facts.surveys.listed_devices import listed_devices
+from devlint.facts.surveys.lost_cards import lost_cards
 from devlint.facts.surveys.lost_leaves import lost_leaves
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.parallel import ranks, workers, wrapped
@@ -134,6 +136,8 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
     (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
     (device_tests, words(*WORDS)),
+    (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
+    (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(")),
 )
 
 
