@@ -600,12 +600,13 @@ class DeviceTest(Event):
     """A comparison about a device that comes out the same on every machine, or fails.
 
     `problem`: "dtype" (`x.dtype == "cpu"`), "no-type" (`"gpu" in str(device)`), "in-device" (`"cpu" in device`, which raises),
-    "either" (what may be no text is compared with one, in a test that asks for its class later), "without-index"
-    (`x.device == device` where `device` is given without an index), "indexed" (the other way round). `subject`: the span of
-    what is wrong in it, with its `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
+    "either" (what may be no text is compared with one, in a test that asks for its class later), "model" (a model's device is
+    compared with a text), "without-index" (`x.device == device` where `device` is given without an index), "indexed" (the
+    other way round), "skips" (a test is skipped where it could run). `subject`: the span of what is wrong in it, with its
+    `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
     """
 
-    problem: Literal["dtype", "no-type", "in-device", "either", "without-index", "indexed"]
+    problem: Literal["dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips"]
     subject: Span
     text: str
     word: str
@@ -665,7 +666,7 @@ class Pin(Event):
     accelerator already), "no-accelerator" (`pin_memory()` where the run device may be the CPU). `receiver`: what is pinned.
     """
 
-    problem: Literal["on-device", "loader", "no-accelerator"]
+    problem: Literal["on-device", "loader", "collated", "no-accelerator"]
     receiver: Operand
     flag: Span | None  # the argument `pin_memory=True`
 
@@ -732,9 +733,10 @@ class LateSetting(Event):
 
 @dataclass(frozen=True, slots=True)
 class IgnoredDevice(Event):
-    """An accelerator is named in the function `taker`, whose argument `device` is never read."""
+    """An accelerator is named in the function `taker`, whose argument `parameter`, a device, is never read."""
 
     taker: str
+    parameter: str
 
 
 @dataclass(frozen=True, slots=True)

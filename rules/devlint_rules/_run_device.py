@@ -44,6 +44,7 @@ _SAYS_CPU = re.compile(
     r"(?i)cpu|no_?(cuda|gpu)|disable_(cuda|gpu)|(cuda|gpu)\w*\W*\s*(<\s*0|<\s*1\b|==\s*-1|==\s*0\b|is\s+None|==\s*\[\])"
 )
 
+_NOT_THE_CPU = re.compile(r"not \(?[\w.]*\bdevice\.type\s*==\s*[\"']cpu[\"']\)?\Z")
 _COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
 _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
@@ -87,16 +88,21 @@ def is_guarded(event: ApiCall | CudaMethod | DeviceLiteral) -> bool:
     return guard_of(event) is not None
 
 
-def guard_of(event: ApiCall | CudaMethod | DeviceLiteral) -> LeftAlone | None:
+def guard_of(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts | None = None) -> LeftAlone | None:
     """Why the place only runs where the accelerator is meant to be used.
 
     A proved guard for its type, or a condition that names it: `if use_cuda`, `if args.gpu is not None`, the other branch
-    of `if args.no_cuda` or of `if device == "cpu"`; or a function that says so in its name: `cuda`, `to_cuda`.
+    of `if args.no_cuda` or of `if device == "cpu"`; or a function that says so in its name: `cuda`, `to_cuda`. Not a test,
+    which runs whatever its name says, in a file with others (`facts`).
     """
-    if event.type in event.function.rpartition(".")[2].split("_"):
+    name = event.function.rpartition(".")[2]
+    of_test = facts is not None and facts.is_test and name.startswith("test") and has_other_tests(facts.text)
+    if event.type in name.split("_") and not of_test:
         return LeftAlone(f"`{event.function}` is written for {event.type}, as its name says")
     for test in event.under.tests:
         negated = test.startswith("not ")
+        if negated and _NOT_THE_CPU.match(test):
+            continue  # of any type, then
         if not negated and (_DENIES.search(test) or f"not {test}" in event.under.tests):
             continue  # it says the opposite, or was taken back since: a helper that both branches of its callers call
         if (_SAYS_CPU if negated else _SAYS_ACCELERATOR).search(test) or (not negated and event.type in test):
@@ -106,6 +112,14 @@ def guard_of(event: ApiCall | CudaMethod | DeviceLiteral) -> LeftAlone | None:
     if event.under.allow(event.type):
         return asked_around(event.type)
     return None
+
+
+@lru_cache(maxsize=32)
+def has_other_tests(text: str) -> bool:
+    """Whether some test of a file says nothing of an accelerator in its name: the file is run without one as well."""
+    return any(
+        _SAYS_ACCELERATOR.search(name) is None for name in re.findall(r"^[ \t]*def (test\w*)", text, re.MULTILINE)
+    )
 
 
 def asked_around(type: str) -> LeftAlone:

@@ -116,7 +116,9 @@ class AmpDeviceType(Rule[ApiCall]):
                 return False
             if _by_availability(given.text) or _only_for_type(given, event, facts):
                 return True
-            return _is_cuda(given.value.constant) and _varies(event) and not _is_meant(event)
+            if not _is_cuda(given.value.constant) or _is_meant(event):
+                return False
+            return _varies(event) or _decorates(event, facts)
         if event.qualname in _SCALER and event.is_call and not event.star:
             given = argument(event, "device", 0)
             fixed = given is None or _is_cuda(given.value.constant)
@@ -251,12 +253,21 @@ def _varies(event: ApiCall) -> bool:
     return _device_in_scope(event) is not None and not event.run_device_is_proved
 
 
+def _decorates(event: ApiCall, facts: Facts) -> bool:
+    """Whether the call decorates a method, with a type that is fixed when the class is made, wherever its module will be."""
+    line = facts.text.rfind("\n", 0, event.span.start) + 1
+    before = facts.text[line : event.span.start]
+    enabled = event.arguments.get("enabled")
+    return before.strip() == "@" and len(before) > 1 and (enabled is None or enabled.value.constant is not False)
+
+
 def _only_for_type(given: Operand, event: ApiCall, facts: Facts) -> bool:
     """Whether the type is a local choice by `torch.cuda.is_available()` that decides nothing else."""
     if not event.function or given.value.type_name != "chosen:cuda" or not given.text.isidentifier():
         return False
     uses = re.findall(rf"\b{given.text}\b(?!\s*=[^=])", facts.text)
-    return len(uses) == 1
+    choices = re.findall(rf"\b{given.text}\s*=[^=]", facts.text)  # each function makes its own
+    return len(uses) <= len(choices)
 
 
 def _is_meant(event: ApiCall) -> bool:

@@ -59,6 +59,7 @@ from devlint_rules._api import (
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
+_OPTION = re.compile(r"(?:\A|\.)(?:args|opts?|cfg|config|hparams|flags)\.device\Z")
 _NCCL = re.compile(r"[\"']nccl[\"']")
 
 
@@ -154,6 +155,6 @@ def _place(facts: Facts, word: str) -> Span:
 
 
 def _names_card(event: ApiCall) -> bool:
-    """Whether the argument is a card by number or by a literal."""
+    """Whether the argument is a card by number or by a literal, or an option, which may be the CPU."""
     given = event.arguments.get("0") or event.arguments.get("device")
-    return given is not None and given.value.constant is not None
+    return given is not None and (given.value.constant is not None or _OPTION.search(given.text) is not None)

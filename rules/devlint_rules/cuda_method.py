@@ -84,7 +84,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         return not event.receiver.text.startswith("super(") and self.left_alone(event, facts) is None
 
     def left_alone(self, event: CudaMethod, facts: Facts) -> LeftAlone | None:
-        return guard_of(event) or purpose_of(facts)
+        return guard_of(event, facts) or purpose_of(facts)
 
     def judge(self, event: CudaMethod, site: Site) -> Finding | None:
         call = site.node

@@ -200,6 +200,18 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
             f"`{event.text}` may be a `torch.device`, as the same test says, which never equals the string {event.word}"
         )
         fix = Fix("Ask for its class first, or compare its text", Safety.HINT)
+    elif event.problem == "skips":
+        message = "the test is skipped where the accelerator is there, and runs where it is not"
+        fix = Fix("Ask the other way round", Safety.UNSAFE, (Edit(node, site.expression(f"not {event.text}")),))
+    elif event.problem == "model":
+        message = (
+            f"a model's device is a `torch.device`, which never equals the string {event.word}: this is always {always}"
+        )
+        indexed = ":" in event.word
+        text = f"str({event.text})" if indexed else f"{event.text}.type"
+        fix = Fix(
+            "Compare its text" if indexed else "Compare the type", Safety.UNSAFE, (Edit(node, site.expression(text)),)
+        )
     elif event.problem == "without-index":
         message = f"a tensor's device has an index, so it never equals the `{event.word}` that the test is given"
         fix = Fix("Compare the types", Safety.HINT)

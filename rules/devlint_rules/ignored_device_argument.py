@@ -57,5 +57,5 @@ class IgnoredDeviceArgument(Rule[IgnoredDevice]):
 
     def judge(self, event: IgnoredDevice, site: Site) -> Finding | None:
         chosen = shared.short(site.facts.source(event.span))
-        message = f"`{chosen}` chooses the device; nothing reads the argument `device` of `{event.taker}`"
-        return Finding(event.span, message, Fix("Use `device`", Safety.HINT), event.because)
+        message = f"`{chosen}` chooses the device; nothing reads the argument `{event.parameter}` of `{event.taker}`"
+        return Finding(event.span, message, Fix(f"Use `{event.parameter}`", Safety.HINT), event.because)

@@ -64,6 +64,10 @@ class PinnedMemoryMisuse(Rule[Pin]):
             message = f"{name(event.receiver)} is on {where}; only memory of the host can be pinned"
         elif event.problem == "loader":
             message = f"loader pins what {name(event.receiver)} yields, which is on {where}"
+        elif event.problem == "collated":
+            message = (
+                f"loader pins what {name(event.receiver)} has moved to a device; only memory of the host can be pinned"
+            )
         else:
             message = f"{name(event.receiver)} is pinned whatever the device; without an accelerator this raises"
         return Finding(event.span, message, self._fix(event, site), event.because)

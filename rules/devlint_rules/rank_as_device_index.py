@@ -1,11 +1,11 @@
 """A process takes the wrong card, or never makes its card the current one.
 
 ## What it flags
-The rank among all processes (`dist.get_rank()`, the variable `RANK`, a name `global_rank`) used as the index of a card:
-`set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`. And a program for NCCL that reads
-`LOCAL_RANK` to choose a device but calls no `set_device`, or a function that the file starts in several processes and that
-does not either. And an attribute as index that its class sets nowhere, and an option `--local_rank` in a program that does
-not read `LOCAL_RANK`.
+The rank among all processes (`dist.get_rank()`, the variable `RANK`, a name `global_rank`, accelerate's `process_index`)
+used as the index of a card: `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`,
+`device_map={"": r}`. And a program for NCCL that reads `LOCAL_RANK` to choose a device but calls no `set_device`, or a
+function that the file starts in several processes and that does not either. And an attribute as index that its class sets
+nowhere, and an option `--local_rank` in a program that does not read `LOCAL_RANK`.
 
 ## Why it matters
 On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
@@ -73,7 +73,7 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         level="assume",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("get_rank", "RANK", "global_rank", "world_rank", "local_rank", "spawn", "Process"),
+        words=("get_rank", "RANK", "global_rank", "world_rank", "local_rank", "spawn", "Process", "process_index"),
     )
     event = RankIndex
 

@@ -1,7 +1,7 @@
 """A function that takes a device, or its type, gets an argument of another kind.
 
 ## What it flags
-- `.cuda(True)`: the first argument is the device, `non_blocking` was meant
+- `.cuda(True)`: the first argument is the device, `non_blocking` was meant; `.cuda(cuda_device=0)`, which it does not have
 - `torch.device(True)`
 - `x.to(x)`: it moves a tensor to where it is
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
@@ -42,6 +42,7 @@ Silent where the argument may be of the right kind: an option, an argument witho
 
 from __future__ import annotations
 
+import ast
 import re
 
 from devlint.api import (
@@ -72,6 +73,7 @@ _OLD = frozenset(
 )
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})
+_TAKEN = frozenset({"device", "non_blocking", "memory_format", "async"})
 _DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
 _STATEMENTS = {
     "torch.cuda.device": "torch.cuda.set_device",
@@ -105,7 +107,7 @@ class WrongDeviceArgument(Rule[Event]):
 
     def suspects(self, event: Event, facts: Facts) -> bool:
         if isinstance(event, CudaMethod):
-            return _flag(event) is not None
+            return _flag(event) is not None or (_unknown(event) is not None and "def cuda(" not in facts.text)
         if isinstance(event, NoDevice):
             of_text = event.text is not None and not event.is_class
             return not event.under.catches("RuntimeError" if of_text else "TypeError")
@@ -189,6 +191,14 @@ class WrongDeviceArgument(Rule[Event]):
         call = site.node
         if not isinstance(call, cst.Call) or not call.args:
             return None
+        unknown = _unknown(event)
+        if unknown is not None:
+            message = f"`.{event.type}` has no parameter `{unknown}`: the device is its first one"
+            given = next(a for a in call.args if a.keyword is not None and a.keyword.value == unknown)
+            if "device" not in unknown or len(call.args) > 1:
+                return Finding(event.span, message, Fix("Give it the device alone", Safety.HINT))
+            edit = Edit(given, cst.Arg(given.value))
+            return Finding(event.span, message, Fix("Give it by its place", Safety.SAFE, (edit,)))
         flag = _flag(event)
         first = call.args[0]
         message = f"the first argument of `.{event.type}` is the device, not `non_blocking`"
@@ -230,6 +240,12 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     return Finding(event.span, f"`{event.call}` takes no argument `device`", fix)
+
+
+def _unknown(event: CudaMethod) -> str | None:
+    """A keyword that neither tensors nor modules take [torch/_C/__init__.pyi, torch/nn/modules/module.py]."""
+    keywords = event.node.keywords if isinstance(event.node, ast.Call) else []
+    return next((k.arg for k in keywords if k.arg is not None and k.arg not in _TAKEN), None)
 
 
 def _flag(event: CudaMethod) -> bool | None:

@@ -36,7 +36,8 @@ CLOCKS = frozenset(
 LOADERS = frozenset(
     {
         "torch.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url",
-        "torch.hub.model_zoo.load_url", "torch.jit.load",
+        "torch.hub.model_zoo.load_url", "torch.jit.load", "torchvision.models.utils.load_state_dict_from_url",
+        "torchvision._internally_replaced_utils.load_state_dict_from_url",
     }
 )  # fmt: skip
 #: Those that take `map_location` second: `torch.load(f, map_location)` [torch/serialization.py, torch/jit/_serialization.py].

@@ -1,10 +1,13 @@
 """Tests about devices that come out the same whatever the machine, or fail, by what torch calls its devices.
 
-x.dtype == "cpu"                        # a dtype is no device
-"gpu" in str(device)                    # torch calls it "cuda"
-"cpu" in device                         # a `torch.device` is no text: TypeError
-device != "cpu" or (isinstance(device, torch.device) and ...)  # what is no text was compared with one before
-y.device == device                      # for the test's `torch.device("cuda")`: a tensor's device has an index
+    x.dtype == "cpu"                        # a dtype is no device
+    "gpu" in str(device)                    # torch calls it "cuda"
+    "cpu" in device                         # a `torch.device` is no text: TypeError
+    device != "cpu" or (isinstance(device, torch.device) and ...)  # what is no text was compared with one before
+    model.device == "cuda"  # a `torch.device` never equals a text
+    y.device == device                      # for the test's `torch.device("cuda")`: a tensor's device has an index
+
+Files that know the devices of another library as well are left alone.
 """
 
 from __future__ import annotations
@@ -24,23 +27,18 @@ from devlint.facts.text.signatures import parameter_of
 _DEVICE_NAME = re.compile(r"(?:cpu|cuda|mps|xpu|npu|hpu|meta)(?::\d+)?\Z")
 _INDEXED = re.compile(r"(?:cuda|xpu):\d+\Z")
 _NO_TYPE = re.compile(r"gpu(?::\d+)?\Z")
+_NEEDS = re.compile(
+    r"(?i)\b(?:no|needs?|requires?)\b.*\b(?:cuda|gpu)|\b(?:cuda|gpu)\b.*\b(?:unavailable|not|required|needed)\b"
+)
 _IS_DEVICE = re.compile(r"(?:\A|_)device\Z")
 _OTHERS = frozenset({"tensorflow", "jax", "mxnet", "paddle", "cupy", "mlx", "openvino"})
 #: What a file with any of these tests has in its text.
 WORDS = (
-    'dtype == "',
-    "dtype == '",
-    "dtype != ",
-    "device.type",
-    '"gpu"',
-    "'gpu'",
-    " in device",
-    "torch.device)",
-    "parametrize(",
-)
+    'dtype == "', "dtype == '", "dtype != ", "device.type", '"gpu"', "'gpu'", " in device", "torch.device)", "parametrize(",
+    "model.device ==", "model.device !=", "skipif(", "skipIf(",
+)  # fmt: skip
 
-
-Problem = Literal["dtype", "no-type", "in-device", "either", "without-index", "indexed"]
+Problem = Literal["dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips"]
 #: What is wrong, the part of the comparison that it is about, and what that is compared with.
 Found = tuple[Problem, ast.expr, str]
 
@@ -49,6 +47,9 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
     """The tests of a file that never hold, or fail."""
     if any(name.partition(".")[0] in _OTHERS for name in o.flow.imports.names.values()):
         return
+    for call in o.calls if "skip" in o.flow.source.text else ():
+        if (asked := _skips(o, call)) is not None:
+            yield DeviceTest(*o.head(asked), "skips", o.flow.span(asked), o.flow.text(asked), "", False)
     for node in o.parent:
         if not isinstance(node, ast.Compare) or len(node.ops) != 1:
             continue
@@ -58,6 +59,7 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
                 _of_dtype(left, right)
                 or (_of_gpu(o, node, left, right) or _of_gpu(o, node, right, left))
                 or _of_either(o, node, left, right)
+                or _of_model(o, left, right)
                 or (_of_argument(o, node, left, right) or _of_argument(o, node, right, left))
             )
         elif isinstance(operator, (ast.In, ast.NotIn)):
@@ -68,6 +70,18 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
             kind, subject, word = problem
             negated = isinstance(operator, (ast.NotEq, ast.NotIn))
             yield DeviceTest(*o.head(node), kind, o.flow.span(subject), o.flow.text(subject), word, negated)
+
+
+def _skips(o: Outline, call: ast.Call) -> ast.Call | None:
+    """`skipif(torch.cuda.is_available(), reason="No CUDA")`: the test is skipped where it could run."""
+    if last_name(call.func) not in ("skipif", "skipIf") or not call.args or not isinstance(call.args[0], ast.Call):
+        return None
+    asked = call.args[0]
+    if not (o.qualname(asked.func) or "").startswith("torch.") or last_name(asked.func) != "is_available":
+        return None
+    reasons = [*call.args[1:], *(k.value for k in call.keywords if k.arg == "reason")]
+    told = " ".join(text_of(reason) or "" for reason in reasons)
+    return asked if _NEEDS.search(told) is not None and "cpu" not in told.lower() else None
 
 
 def _of_dtype(left: ast.expr, right: ast.expr) -> Found | None:
@@ -131,6 +145,17 @@ def _of_either(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -
             if any(isinstance(side, ast.Call) for side in (other.left, *other.comparators)):
                 return None
     return "either", left, f'"{text}"'
+
+
+def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:
+    """`model.device == "cuda"`: the `device` of a model is that of its parameters, where the file gives it no other."""
+    text = text_of(right)
+    if text is None or not _DEVICE_NAME.match(text) or not isinstance(left, ast.Attribute) or left.attr != "device":
+        return None
+    if last_name(left.value) != "model" or isinstance(left.value, ast.Call):
+        return None
+    stores = (a for a in o.attributes.get("device", ()) if isinstance(a.ctx, ast.Store))
+    return None if any(last_name(a.value) == "model" for a in stores) else ("model", left, f'"{text}"')
 
 
 def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:

@@ -13,7 +13,8 @@ from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 
-_NAME = "device"
+#: The names of parameters that are devices.
+_NAMES = ("device", "torch_device", "run_device")
 _HOST = frozenset({"cpu", "meta"})
 #: What reads every local variable by its name.
 _READS_ALL = frozenset({"locals", "vars", "eval", "exec"})
@@ -31,11 +32,13 @@ def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
     for node in sorted(named(o), key=lambda node: (node.lineno, node.col_offset)):
         first.setdefault(id(o.function(node)), node)
     for key, function in takers.items():
-        parameter, class_ = parameter_of(function.args, _NAME), o.nearest(function, ast.ClassDef)
+        name = ignored(function)
+        parameter = parameter_of(function.args, name) if name is not None else None
+        class_ = o.nearest(function, ast.ClassDef)
         says = _NAMED.search(function.name) or (class_ is not None and _NAMED.search(class_.name))
         if key in first and parameter is not None and not says:
-            origin = o.flow.origin(parameter, f"`{_NAME}` is an argument, which nothing in the function reads")
-            yield IgnoredDevice(*o.head(first[key], origin), function.name)
+            origin = o.flow.origin(parameter, f"`{name}` is an argument, which nothing in the function reads")
+            yield IgnoredDevice(*o.head(first[key], origin), function.name, parameter.arg)
 
 
 def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
@@ -46,11 +49,14 @@ def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 def takes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a function has an argument for a device that it does not read."""
-    return (
-        parameter_of(function.args, _NAME) is not None
-        and not reads(function)
-        and not any(last_name(decorator) in _STUBS for decorator in function.decorator_list)
-    )
+    return ignored(function) is not None
+
+
+def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    """The argument for a device that a function does not read."""
+    if any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
+        return None
+    return next((n for n in _NAMES if parameter_of(function.args, n) is not None and not reads(function, n)), None)
 
 
 def named(o: Outline) -> Iterator[ast.expr]:
@@ -83,13 +89,13 @@ def is_asked(o: Outline, node: ast.AST) -> bool:
     return False
 
 
-def reads(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def reads(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a function, or one inside it, reads its argument before it gives the name another value, or may do so."""
     for statement in function.body:
         for node in walk(statement):
-            if isinstance(node, ast.Name) and (node.id in _READS_ALL or (node.id == _NAME and is_read(node))):
+            if isinstance(node, ast.Name) and (node.id in _READS_ALL or (node.id == name and is_read(node))):
                 return True
-        if any(isinstance(node, ast.Name) and node.id == _NAME for node in bound(statement)):
+        if any(isinstance(node, ast.Name) and node.id == name for node in bound(statement)):
             return False
     return False
 

@@ -1,11 +1,15 @@
 """Accelerators that tests, fixtures and functions for the device name without asking for them.
 
-@pytest.mark.parametrize("device", ["cuda", "cpu"])   # in a file that skips nothing
-DEVICES = ["cuda:0", "cuda:1"]
+    @pytest.mark.parametrize("device", ["cuda", "cpu"])   # in a file that skips nothing
+    DEVICES = ["cuda:0", "cuda:1"]
 
-@pytest.fixture
-def device():
-    return "cuda:0"
+    @pytest.fixture
+    def device():
+        return "cuda:0"
+
+    self.device = "cuda"  # in a test
+
+A file that asks what is there, or skips anything, is left alone.
 """
 
 from __future__ import annotations
@@ -19,12 +23,13 @@ from devlint.facts.idioms.devices import parse_device
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text import parametrized
 from devlint.facts.text.nodes import statements
+from devlint.facts.text.references import last_name
 from devlint.facts.values import ACCELERATORS, Place
 
 _NAME = re.compile(r"(?:\A|_)devices?\Z", re.IGNORECASE)
 _FUNCTION = re.compile(r"(?:(?:get|default|torch|test|my)_)?device\Z")
 #: What a file says that leaves out what is not there.
-_ASKS = re.compile(r"skip|is_available|device_count|xfail|require|pytestmark|has_cuda|HAS_CUDA")
+_ASKS = re.compile(r"skip|is_available|device_count|xfail|@[\w.]*require|pytestmark|has_cuda|HAS_CUDA")
 
 
 def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:
@@ -39,10 +44,30 @@ def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:
             returned = [s.value for s in statements(function) if isinstance(s, ast.Return)]
             if len(returned) == 1 and returned[0] is not None:
                 yield from named(o, returned)
-    for statement in o.tree.body if o.test else ():
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.List, ast.Tuple)):
-            if any(isinstance(t, ast.Name) and _NAME.search(t.id) for t in statement.targets):
-                yield from named(o, statement.value.elts)
+    for node in o.parent if o.test else ():
+        if isinstance(node, ast.Assign) and any(_NAME.search(last_name(target)) for target in node.targets):
+            yield from named(o, node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else [node.value])
+        elif isinstance(node, ast.Dict):
+            yield from named(o, [v for k, v in zip(node.keys, node.values, strict=True) if text_of(k) == "device"])
+
+
+def by_process(o: Outline) -> Iterator[DeviceLiteral]:
+    """`f"cuda:{accelerator.local_process_index}"`: accelerate has the device of the process, of whatever type."""
+    for node in o.parent:
+        if not isinstance(node, ast.JoinedStr) or len(node.values) != 2:
+            continue
+        first, second = node.values
+        index = second.value if isinstance(second, ast.FormattedValue) else None
+        if text_of(first) != "cuda:" or not isinstance(index, ast.Attribute) or index.attr != "local_process_index":
+            continue
+        around = o.parent.get(node)
+        of_torch = isinstance(around, ast.Call) and o.qualname(around.func) == "torch.device"
+        call, device = "torch.device" if of_torch else None, f"{o.flow.text(index.value)}.device"
+        yield DeviceLiteral(*o.head(node), "cuda", None, "argument", call, "device", device, False)
+
+
+def text_of(node: ast.expr | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def named(o: Outline, nodes: list[ast.expr] | list[ast.expr | None]) -> Iterator[DeviceLiteral]:

@@ -1,9 +1,11 @@
 """Facts about a card that gets lost: something goes to the current card, or to the first one, where another may be meant.
 
-eye = torch.eye(3).type(a.type())       # the type of a tensor names no card
-cost = cost.cuda()                      # in a function for CUDA, beside an argument that is on some card
-card = 0 if str(device) != "cpu" else -1
-torch.cuda.set_device(args.gpu)         # and yet `torch.device("cuda:0" ...)` in the same function
+    eye = torch.eye(3).type(a.type())       # the type of a tensor names no card
+    cost = cost.cuda()                      # in a function for CUDA, beside an argument that is on some card
+    card = 0 if str(device) != "cpu" else -1
+    torch.cuda.set_device(args.gpu)         # and yet `torch.device("cuda:0" ...)` in the same function
+
+A file with one card does not notice.
 """
 
 from __future__ import annotations

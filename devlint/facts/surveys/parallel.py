@@ -35,16 +35,10 @@ _USES = frozenset(
 )
 _SPAWNS = ("spawn(", "start_processes(", "mp.Process(", "multiprocessing.Process(")
 #: Launchers that pass `--local_rank` themselves, or number processes in another way.
+_ACCELERATE = frozenset({"Accelerator", "PartialState", "AcceleratorState"})
 _OTHER_LAUNCHERS = (
-    "deepspeed",
-    "SLURM_LOCALID",
-    "hvd.",
-    "horovod",
-    "xla_model",
-    "submitit",
-    "pytorch_lightning",
-    "hydra",
-)
+    "deepspeed", "SLURM_LOCALID", "hvd.", "horovod", "xla_model", "submitit", "pytorch_lightning", "hydra",
+)  # fmt: skip
 _BINDS = (
     "set_device(", "set_device_index(", "set_device_idx(", "device_id=", "CUDA_VISIBLE_DEVICES", "torch.cuda.device(",
     "device_index(", "Accelerator(", "deepspeed", "setup_ddp", "setup_distributed", "init_distributed_mode",
@@ -257,6 +251,8 @@ def global_ranks(o: Outline) -> Iterator[RankIndex]:
         if origin is None:
             continue
         seen.add(place)
+        if isinstance(origin, ast.Attribute) and origin.attr == "process_index":
+            place = origin  # the right one is an attribute of the same object
         yield RankIndex(
             *o.head(place, o.flow.origin(origin, "the rank among all processes of all machines")), "global-rank",
             o.flow.text(place), local_rank(o, place), False,
@@ -283,8 +279,14 @@ def indices(o: Outline) -> Iterator[ast.expr]:
         for keyword in call.keywords:
             if keyword.arg == "device":
                 yield keyword.value
+            elif keyword.arg == "device_map" and isinstance(keyword.value, ast.Dict):
+                yield from keyword.value.values
         if method(call) == "format" and isinstance(call.func, ast.Attribute) and is_cuda_prefix(call.func.value):
             yield from call.args[:1]
+    for function in o.functions:
+        for node in own_nodes(function) if function.name.endswith("_device") else ():
+            if isinstance(node, ast.Return) and isinstance(node.value, ast.IfExp):
+                yield node.value.body
     for node in ast.walk(o.tree) if "cuda:" in o.flow.source.text else ():
         if isinstance(node, ast.JoinedStr) and len(node.values) == 2 and is_cuda_prefix(node.values[0]):
             if isinstance(node.values[1], ast.FormattedValue):
@@ -333,6 +335,8 @@ def rank_source(o: Outline, node: ast.expr, depth: int) -> ast.expr | None:
     if isinstance(node, ast.IfExp):  # `int(os.environ["RANK"]) if "RANK" in os.environ else -1`
         arms = [rank_source(o, arm, depth) or is_number(arm) for arm in (node.body, node.orelse)]
         return next((arm for arm in arms if isinstance(arm, ast.expr)), None) if all(arms) else None
+    if isinstance(node, ast.Attribute) and node.attr == "process_index":
+        return node if is_of_accelerate(o, node.value) else None
     path = dotted(node)
     if path is None or depth > 3:
         return None
@@ -351,6 +355,12 @@ def rank_source(o: Outline, node: ast.expr, depth: int) -> ast.expr | None:
             return None
         found = found or source
     return found
+
+
+def is_of_accelerate(o: Outline, node: ast.expr) -> bool:
+    """Whether an object numbers processes as accelerate does: by `process_index` over all machines."""
+    values = o.assignments(dotted(node) or "", node) if not isinstance(node, ast.Call) else [node]
+    return bool(values) and all(isinstance(v, ast.Call) and last_name(v.func) in _ACCELERATE for v in values)
 
 
 def is_number(node: ast.expr | None) -> bool:
@@ -378,6 +388,8 @@ def local_rank(o: Outline, node: ast.AST) -> str:
     """An expression for the rank within the machine: a name of the scope that holds it, else the variable itself."""
     for scope in (o.scope(node), o.tree):
         for child in own_nodes(scope):
+            if isinstance(child, ast.Attribute) and child.attr == "process_index" and is_of_accelerate(o, child.value):
+                return f"{o.flow.text(child.value)}.local_process_index"
             if not isinstance(child, ast.Assign) or child.lineno >= getattr(node, "lineno", 0):
                 continue
             target = child.targets[0]
@@ -389,17 +401,11 @@ def local_rank(o: Outline, node: ast.AST) -> str:
 def unbound(o: Outline) -> Iterator[RankIndex]:
     """A process group for NCCL in a file that uses the local rank as a card, and never makes that card current."""
     inits = [c for c in o.calls if o.qualname(c.func) in _INIT]
+    inits = [c for c in inits if not is_other_backend(argument(c, "backend", 0))]
     if len(inits) != 1 or not any(is_local(o, place) for place in indices(o)):
         return
     call = inits[0]
-    backend = argument(call, "backend", 0)
-    if isinstance(backend, ast.Constant) and backend.value != "nccl":
-        return
-    statement = o.statement(call)
     scope = o.scope(call)
-    name = getattr(scope, "name", None)
-    if statement is None or (name is not None and name not in {getattr(c.func, "id", None) for c in o.calls}):
-        return  # who calls it may choose the card before or after
     for place in indices(o):
         holder = o.statement(place)
         if o.scope(place) is scope and holder is not None and isinstance(holder, ast.Assign) and is_local(o, place):
@@ -410,7 +416,15 @@ def unbound(o: Outline) -> Iterator[RankIndex]:
                 origin = o.flow.origin(call, "the process group is made here")
                 yield RankIndex(*o.head(holder, origin), "no-set-device", target, target, False)
                 return
+    name, statement = getattr(scope, "name", None), o.statement(call)
+    if statement is None or (name is not None and name not in {getattr(c.func, "id", None) for c in o.calls}):
+        return  # who calls it may choose the card before or after
     yield RankIndex(*o.head(statement), "no-set-device", "", local_rank(o, call), True)
+
+
+def is_other_backend(node: ast.expr | None) -> bool:
+    """Whether a process group is for other machines than those with CUDA."""
+    return isinstance(node, ast.Constant) and node.value != "nccl"
 
 
 def is_local(o: Outline, node: ast.expr) -> bool:

@@ -18,7 +18,7 @@ from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
 from devlint.facts.surveys.late_moves import late_moves
-from devlint.facts.surveys.listed_devices import listed_devices
+from devlint.facts.surveys.listed_devices import by_process, listed_devices
 from devlint.facts.surveys.lost_cards import lost_cards
 from devlint.facts.surveys.lost_leaves import lost_leaves
 from devlint.facts.surveys.outline import Outline
@@ -119,7 +119,20 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (retained, words(".backward(")),
     (stream_uses, words(".stream(", "import stream")),
     (wrapped, words("DataParallel")),
-    (ranks, words("get_rank", "RANK", "global_rank", "world_rank", "cuda:{", "--local_rank", "spawn(", "Process(")),
+    (
+        ranks,
+        words(
+            "get_rank",
+            "RANK",
+            "global_rank",
+            "world_rank",
+            "cuda:{",
+            "--local_rank",
+            "spawn(",
+            "Process(",
+            "process_index",
+        ),
+    ),
     (workers, works_in_workers),
     (late_settings, touches_early),
     (hidden_cards, words("VISIBLE_DEVICES")),
@@ -136,6 +149,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
     (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
     (device_tests, words(*WORDS)),
+    (by_process, words("local_process_index")),
     (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
     (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(")),
 )

@@ -20,6 +20,7 @@ from devlint.facts.surveys.outline import (
     stored,
     touches,
 )
+from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -383,13 +384,33 @@ def pins(o: Outline) -> Iterator[Pin]:
         flag = next((k for k in node.keywords if k.arg == "pin_memory"), None)
         if dataset is None or flag is None or not (isinstance(flag.value, ast.Constant) and flag.value.value is True):
             continue
-        if argument(node, "collate_fn", 6) is not None or is_open(node):
+        collate = argument(node, "collate_fn", 6)
+        if collate is not None:
+            moved = moved_by(o, collate)
+            if moved is not None:
+                origin = flow.origin(moved, "the batch is moved here, before it is pinned")
+                yield Pin(*o.head(node, origin), "collated", flow.operand(collate, Value("unknown")), flow.span(flag))
+            continue
+        if is_open(node):
             continue
         place = yields(dataset)
         given = argument(node, "dataset", 0)
         if place is not None and given is not None:
             yield Pin(*o.head(node, *dataset.because[:1]), "loader", flow.operand(given, place), flow.span(flag))
     yield from unguarded_pins(o)
+
+
+def moved_by(o: Outline, collate: ast.expr) -> ast.Call | None:
+    """Where a `collate_fn` of the file moves what it puts together to a device, and asks for none."""
+    name = last_name(collate)
+    for function in o.functions:
+        for call in inside(function.body) if function.name == name else ():
+            if not isinstance(call, ast.Call) or any(_ASKS.search(test) for test in o.tests(call)):
+                continue
+            target = call.args[0] if method(call) == "to" and call.args else None
+            if method(call) == "cuda" or (target is not None and last_name(target) in ("device", "cuda")):
+                return call
+    return None
 
 
 def yields(dataset: Value) -> Value | None:
