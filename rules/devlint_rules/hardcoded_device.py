@@ -158,15 +158,20 @@ def _names_device(event: DeviceLiteral) -> bool:
 
 
 def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
-    """Whether the literal is compared, or is a default."""
+    """Whether the literal is compared, is a default, or is a value of a test that has marks of its own."""
     whole = _device_call(event, site)
     above = path_to(site, whole)
-    if any(isinstance(node, cst.Param) for node in above):
+    if any(isinstance(node, cst.Param) or _is_marked(node) for node in above):
         return True
     parent = above[-2] if len(above) > 1 else None
     return isinstance(parent, cst.Comparison | cst.ComparisonTarget) or (
         isinstance(parent, cst.Attribute) and parent.attr.value == "type"
     )
+
+
+def _is_marked(node: cst.CSTNode) -> bool:
+    """Whether a node is `pytest.param(..., marks=...)`: the marks skip the value where it cannot be."""
+    return isinstance(node, cst.Call) and any(a.keyword is not None and a.keyword.value == "marks" for a in node.args)
 
 
 def _device_call(event: DeviceLiteral, site: Site) -> cst.CSTNode:

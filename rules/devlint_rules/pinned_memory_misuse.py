@@ -74,6 +74,8 @@ class PinnedMemoryMisuse(Rule[Pin]):
 
     def _fix(self, event: Pin, site: Site) -> Fix | None:
         call = site.node
+        if event.problem == "collated":
+            return Fix("Move the batch in the loop, or pin nothing", Safety.HINT)
         if event.problem == "no-accelerator":
             return _where_accelerator(event, site)
         if not isinstance(call, cst.Call) or site.has_comment(call):

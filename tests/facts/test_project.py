@@ -105,6 +105,34 @@ def test_helper_that_moves_its_argument_is_followed(tmp_path: Path) -> None:
     assert revealed(facts_of(tmp_path)) == ["tensor on `cuda:1`"]
 
 
+def test_code_of_another_file_is_not_looked_for_in_the_text_of_this_one(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "nets.py": "\n" * 40
+            + """
+                import torch
+                class Net(torch.nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.layer = torch.nn.Linear(3, 3)
+                    def reset(self, other):
+                        self.layer = other.parts().first().copy()
+                    def forward(self, x):
+                        return self.layer(x)
+            """,
+            "main.py": """
+                import torch
+                from nets import Net
+                net = Net().to("cuda:1")
+                net.reset(net)
+                reveal_device(torch.zeros(3))
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["tensor on the CPU"]
+
+
 def test_argument_that_is_handed_back_keeps_the_factory_call_to_be_fixed(tmp_path: Path) -> None:
     write(
         tmp_path,

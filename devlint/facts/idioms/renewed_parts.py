@@ -15,6 +15,7 @@ from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute
 from devlint.facts.values import ACCELERATORS, CPU, UNKNOWN, Value, may_be_accelerator
@@ -77,7 +78,7 @@ def is_layer(machine: ModuleCalls, node: ast.expr) -> bool:
     """Whether an expression makes a layer of torch with parameters, or a sequence with one in it."""
     if not isinstance(node, ast.Call):
         return False
-    qualname = machine.qualify(node.func) or ""
+    qualname = qualified(node.func, machine.imports) or ""  # of another file, maybe, whose code is not evaluated here
     if qualname == "torch.nn.Sequential":
         return any(is_layer(machine, part) for part in node.args)
     known = knowledge.cls(qualname) if qualname.startswith("torch.nn.") else None

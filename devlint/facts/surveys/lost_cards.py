@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from devlint.facts.events import CardLost, CudaMethod, DeviceLiteral
 from devlint.facts.surveys.outline import Outline, dotted, method, own_nodes
-from devlint.facts.text.reads import root_of
 from devlint.facts.text.references import last_name
 
 _DEVICE = re.compile(r"(?:\A|_)device\Z")
@@ -44,14 +43,9 @@ def by_type(o: Outline) -> Iterator[CardLost]:
             continue
         assert isinstance(given.func, ast.Attribute)
         other, receiver = dotted(given.func.value), call.func.value
-        if other is None or names_path(receiver, other) or has_its_place(o, receiver):
+        if other is None or has_its_place(o, receiver):
             continue
         yield CardLost(*o.head(call), "type", other, o.flow.span(receiver), given is call.args[0])
-
-
-def names_path(node: ast.expr, path: str) -> bool:
-    """Whether an expression is computed from a path: it is on the same card then."""
-    return any(isinstance(n, (ast.Name, ast.Attribute)) and dotted(n) == path for n in ast.walk(node))
 
 
 def has_its_place(o: Outline, node: ast.expr) -> bool:
@@ -137,7 +131,7 @@ def beside_current(o: Outline) -> Iterator[CardLost]:
     """`torch.device("cuda:0" if ... else "cpu")` in a function that makes another card the current one."""
     setting: dict[ast.AST, ast.Call] = {}
     for call in o.calls:
-        if o.qualname(call.func) in _SETS_CARD and len(call.args) == 1 and dotted(root_of(call.args[0])) is not None:
+        if o.qualname(call.func) in _SETS_CARD and len(call.args) == 1 and not isinstance(call.args[0], ast.Constant):
             if "device" not in last_name(call.args[0]):  # what is made current may be that very device
                 setting.setdefault(o.scope(call), call)
     if not setting or "VISIBLE_DEVICES" in o.flow.source.text:

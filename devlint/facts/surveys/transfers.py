@@ -389,7 +389,9 @@ def pins(o: Outline) -> Iterator[Pin]:
             moved = moved_by(o, collate)
             if moved is not None:
                 origin = flow.origin(moved, "the batch is moved here, before it is pinned")
-                yield Pin(*o.head(node, origin), "collated", flow.operand(collate, Value("unknown")), flow.span(flag))
+                yield Pin(
+                    *o.head(flag.value, origin), "collated", flow.operand(collate, Value("unknown")), flow.span(flag)
+                )
             continue
         if is_open(node):
             continue
