@@ -1,11 +1,13 @@
-"""How many repairs of device bugs in other repositories devlint foresees: their labels are in labelled_fixes.json.
+"""How many repairs of device bugs in other repositories devlint foresees: their labels are in labelled_fixes.json, for the
+kinds that DEV1 and DEV3 answer, and in labelled_other_fixes.json, mostly for the others.
 
-Usage: python benchmarks/labelled_fixes.py CLONES [--whole] [--misses]
+Usage: python benchmarks/labelled_fixes.py CLONES [--labels FILE] [--whole] [--misses]
 
 CLONES holds a clone with its history for each repository, in a folder `owner+name` (or below it). Each label is the version
 before a repair, the lines at which a reader would point, and why; `read` says whether the misses were looked at since.
 Each file is checked by itself, or with --whole where it stands, among all files of its project at that commit and with the
-settings of the project: what calls say of arguments, and which torch is asked for, counts there.
+settings of the project: what calls say of arguments, and which torch is asked for, counts there. The first figure is of
+findings of any rule on such a line, the second of those whose rule answers the kind.
 """
 
 from __future__ import annotations
@@ -21,6 +23,29 @@ from pathlib import Path
 from typing import Any
 
 LABELS = Path(__file__).with_name("labelled_fixes.json")
+#: The rules that answer a kind, by the start of their codes.
+ANSWERS = {
+    "new-tensor-default-device": ("DEV101", "DEV102", "DEV103", "DEV104"),
+    "mixed-device-operands": ("DEV101", "DEV102", "DEV103", "DEV104"),
+    "index-device-mismatch": ("DEV101", "DEV102", "DEV104"),
+    "discarded-transfer-result": ("DEV105",),
+    "unregistered-state": ("DEV106", "DEV107", "DEV108"),
+    "host-conversion": ("DEV109",),
+    "rng-generator-device": ("DEV110",),
+    "optimizer-before-move": ("DEV111",),
+    "device-api-misuse": ("DEV3", "DEV112"),
+    "hardcoded-device": ("DEV201", "DEV202", "DEV203", "DEV204"),
+    "cuda-api-unguarded": ("DEV202", "DEV205", "DEV206"),
+    "accelerator-portability": ("DEV20", "DEV21"),
+    "device-comparison": ("DEV207",),
+    "load-without-map-location": ("DEV208",),
+    "amp-device-type": ("DEV209",),
+    "unsynchronised-timing": ("DEV4",),
+    "pinned-or-async-copy": ("DEV504", "DEV505", "DEV509"),
+    "multi-gpu-index": ("DEV6", "DEV201", "DEV202"),
+    "cuda-init-order": ("DEV604", "DEV205"),
+    "fork-with-cuda": ("DEV605",),
+}
 #: The files of a project that a check of one of them may read.
 KEPT = (".py", ".ipynb", ".toml", ".cfg", ".txt", ".yml", ".yaml")
 
@@ -61,17 +86,18 @@ def files_of(git: Path, commit: str) -> Iterator[tuple[str, bytes]]:
             start += size + 1
 
 
-def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, int]]:
-    """The file, as a path from a folder, and row of every problem that devlint reports there by its default rules."""
+def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, tuple[int, str]]]:
+    """The file, as a path from a folder, with row and code of every problem that devlint reports there by its default rules."""
     command = [sys.executable, "-m", "devlint", "check", *arguments, "--no-cache", "--output-format", "json"]
     report = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
     for finding in json.loads(report):
-        yield Path(folder, finding["filename"]).resolve().relative_to(folder.resolve()), finding["location"]["row"]
+        path = Path(folder, finding["filename"]).resolve().relative_to(folder.resolve())
+        yield path, (finding["location"]["row"], finding["code"])
 
 
-def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[int]]:
+def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[tuple[int, str]]]:
     """The rows of problems in each labelled file by itself, by the label's number."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, set[tuple[int, str]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number, label in labels.items():
@@ -88,9 +114,9 @@ def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[int]
     return found
 
 
-def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[int]]:
+def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[tuple[int, str]]]:
     """The same with each file among those of its project, a commit at a time."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, set[tuple[int, str]]] = {}
     commits: dict[tuple[str, str], list[str]] = {}
     for number, label in labels.items():
         commits.setdefault((label["repo"], label["commit"]), []).append(number)
@@ -114,22 +140,25 @@ def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("clones", type=Path)
+    parser.add_argument("--labels", type=Path, default=LABELS, help="the labels to look for")
     parser.add_argument("--whole", action="store_true", help="check each file among those of its project")
     parser.add_argument("--misses", action="store_true", help="name what is not found")
     options = parser.parse_args()
-    labels = {str(number): label for number, label in enumerate(json.loads(LABELS.read_text(encoding="utf-8")))}
+    labels = {str(number): label for number, label in enumerate(json.loads(options.labels.read_text(encoding="utf-8")))}
     rows = (in_project if options.whole else alone)(options.clones, labels)
-    found, every = Counter[str](), Counter[str]()
+    found, right, every = Counter[str](), Counter[str](), Counter[str]()
     for number, seen in rows.items():
         label = labels[number]
-        hit = not seen.isdisjoint(label["lines"])
+        there = [code for row, code in seen if row in label["lines"]]
+        hit, answered = bool(there), any(code.startswith(ANSWERS[label["kind"]]) for code in there)
         for key in (label["kind"], "read" if label["read"] else "unread", "all"):
             every[key] += 1
             found[key] += hit
+            right[key] += answered
         if options.misses and not hit:
             print(f"missed {label['repo']}@{label['commit'][:10]} {label['path']}:{label['lines']} {label['kind']}")
     for key in sorted(every):
-        print(f"{key:28} {found[key]:3} of {every[key]}")
+        print(f"{key:28} {found[key]:3} ({right[key]} by its rule) of {every[key]}")
     if len(rows) < len(labels):
         print(f"{len(labels) - len(rows)} labels without a clone")
     return 0
