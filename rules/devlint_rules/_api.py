@@ -97,7 +97,7 @@ def service_of(event: ApiCall, facts: Facts) -> LeftAlone | None:
         if event.under.holds & (ACCELERATORS | {"accelerator"}) or any("accel" in t for t in event.under.tests):
             return LeftAlone("it only runs where there is an accelerator")
         return guard_of(event)
-    found = guard_of(event, facts) or purpose_of(facts)
+    found = guard_of(event) or purpose_of(facts)
     if found is not None:
         return found
     pattern = _WORDS.get(event.type) or re.compile(rf"(?i){event.type}")

@@ -92,8 +92,8 @@ def guard_of(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts | None = 
     """Why the place only runs where the accelerator is meant to be used.
 
     A proved guard for its type, or a condition that names it: `if use_cuda`, `if args.gpu is not None`, the other branch
-    of `if args.no_cuda` or of `if device == "cpu"`; or a function that says so in its name: `cuda`, `to_cuda`. Not a test,
-    which runs whatever its name says, in a file with others (`facts`).
+    of `if args.no_cuda` or of `if device == "cpu"`; or a function that says so in its name: `cuda`, `to_cuda`. With `facts`
+    not a test, which runs whatever its name says, in a file with others.
     """
     name = event.function.rpartition(".")[2]
     of_test = facts is not None and facts.is_test and name.startswith("test") and has_other_tests(facts.text)

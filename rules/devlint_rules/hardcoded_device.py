@@ -99,10 +99,10 @@ class HardcodedDevice(Rule[DeviceLiteral]):
     event = DeviceLiteral
 
     def suspects(self, event: DeviceLiteral, facts: Facts) -> bool:
-        return _names_device(event) and guard_of(event, facts) is None and purpose_of(facts) is None
+        return _names_device(event) and guard_of(event) is None and purpose_of(facts) is None
 
     def left_alone(self, event: DeviceLiteral, facts: Facts) -> LeftAlone | None:
-        return (guard_of(event, facts) or purpose_of(facts)) if _names_device(event) else None
+        return (guard_of(event) or purpose_of(facts)) if _names_device(event) else None
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):

@@ -30,6 +30,7 @@ _HOST_METHODS = frozenset(
         "replace",
     }
 )
+_LOADS = frozenset({"torch.load", "torch.jit.load"})
 _DEPTH = 4
 _FETCHES = re.compile(r"(?i)download|hub|url|http|pretrained|asset")
 #: What only a module has, and what takes it elsewhere.
@@ -43,13 +44,18 @@ def loads_by_content(o: Outline) -> Iterator[Load]:
     """The loads whose file holds no tensors of an accelerator, or only such as this machine wrote: the same class or file
     writes numbers, or what it moved to the CPU, or arrays are read from it, or the same function wrote it.
     And those whose file holds a module, which is used where it is."""
-    events = {e.node: e for e in o.flow.events.values() if isinstance(e, Load) and e.qualname == "torch.load"}
+    events = {e.node: e for e in o.flow.events.values() if isinstance(e, Load) and e.qualname in _LOADS}
     if not events:
         return
     saves = [c for c in o.calls if o.qualname(c.func) == "torch.save" and c.args]
     for call in o.calls:
         event = events.get(call)
-        if event is not None and (
+        if event is not None and event.qualname == "torch.jit.load":
+            if was_just_scripted(o, call):
+                yield replace(event, tensors=False)
+            elif is_used_as_module(o, call):
+                yield replace(event, module=True)
+        elif event is not None and (
             feeds_arrays(o, call)
             or writes_host_data(o, call, saves)
             or keeps_samples(o, call, saves)
@@ -143,6 +149,18 @@ def was_just_written(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
         and ast.unparse(save.args[1]) == path
         for save in saves
     )
+
+
+def was_just_scripted(o: Outline, load: ast.Call) -> bool:
+    """Whether the program reads a module that it saved itself: in the same scope, or in a test."""
+    path = ast.unparse(load.args[0]) if load.args else None
+    if o.test:
+        return True
+    for call in own_nodes(o.scope(load)):
+        if isinstance(call, ast.Call) and method(call) in ("save", "save_jit"):
+            if path in [ast.unparse(a) for a in call.args]:
+                return True
+    return False
 
 
 def called(o: Outline, node: ast.expr) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:

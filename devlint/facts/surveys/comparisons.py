@@ -32,6 +32,8 @@ _NEEDS = re.compile(
 )
 _IS_DEVICE = re.compile(r"(?:\A|_)device\Z")
 _OTHERS = frozenset({"tensorflow", "jax", "mxnet", "paddle", "cupy", "mlx", "openvino"})
+#: Libraries whose models say where they are by a text.
+_OTHER_MODELS = frozenset({"ctranslate2", "faster_whisper", "onnxruntime", "llama_cpp"})
 #: What a file with any of these tests has in its text.
 WORDS = (
     'dtype == "', "dtype == '", "dtype != ", "device.type", '"gpu"', "'gpu'", " in device", "torch.device)", "parametrize(",
@@ -153,6 +155,8 @@ def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:
     if text is None or not _DEVICE_NAME.match(text) or not isinstance(left, ast.Attribute) or left.attr != "device":
         return None
     if last_name(left.value) != "model" or isinstance(left.value, ast.Call):
+        return None
+    if any(name.partition(".")[0] in _OTHER_MODELS for name in o.flow.imports.names.values()):
         return None
     stores = (a for a in o.attributes.get("device", ()) if isinstance(a.ctx, ast.Store))
     return None if any(last_name(a.value) == "model" for a in stores) else ("model", left, f'"{text}"')

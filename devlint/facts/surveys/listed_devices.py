@@ -9,7 +9,7 @@
 
     self.device = "cuda"  # in a test
 
-A file that asks what is there, or skips anything, is left alone.
+A file that asks what is there, skips anything, or replaces objects by others is left alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from devlint.facts.values import ACCELERATORS, Place
 _NAME = re.compile(r"(?:\A|_)devices?\Z", re.IGNORECASE)
 _FUNCTION = re.compile(r"(?:(?:get|default|torch|test|my)_)?device\Z")
 #: What a file says that leaves out what is not there.
-_ASKS = re.compile(r"skip|is_available|device_count|xfail|@[\w.]*require|pytestmark|has_cuda|HAS_CUDA")
+_ASKS = re.compile(
+    r"skip|is_available|device_count|xfail|@[\w.]*require|pytestmark|has_cuda|HAS_CUDA|[Mm]ock|monkeypatch"
+)
 
 
 def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:

@@ -43,9 +43,19 @@ def by_type(o: Outline) -> Iterator[CardLost]:
             continue
         assert isinstance(given.func, ast.Attribute)
         other, receiver = dotted(given.func.value), call.func.value
-        if other is None or has_its_place(o, receiver):
+        if other is None or has_its_place(o, receiver) or is_placed_then(o, call):
             continue
         yield CardLost(*o.head(call), "type", other, o.flow.span(receiver), given is call.args[0])
+
+
+def is_placed_then(o: Outline, node: ast.AST) -> bool:
+    """Whether the same expression goes on to move what it makes: `torch.sqrt(x.type(y.type())).to(y.device)`."""
+    for above in o.above(node):
+        if isinstance(above, ast.stmt):
+            return False
+        if isinstance(above, ast.Attribute) and above.attr in ("to", "cuda", "type_as"):
+            return True
+    return False
 
 
 def has_its_place(o: Outline, node: ast.expr) -> bool:

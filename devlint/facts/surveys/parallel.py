@@ -193,9 +193,8 @@ def by_option(o: Outline) -> Iterator[RankIndex]:
     }:
         return
     for call in o.calls:
-        if method(call) == "add_argument" and any(
-            isinstance(a, ast.Constant) and a.value == "--local_rank" for a in call.args
-        ):
+        names = [a.value for a in call.args if isinstance(a, ast.Constant)]
+        if method(call) == "add_argument" and names == ["--local_rank"]:
             default = argument(call, "default")
             text = "0" if default is None else o.flow.text(default)
             yield RankIndex(*o.head(call), "option", text, f'int(os.environ.get("LOCAL_RANK", {text}))', False)

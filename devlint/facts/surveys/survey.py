@@ -143,7 +143,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (placed_copies, copies_and_moves),
     (late_moves, restores_and_moves),
     (partners, fixes_an_accelerator),
-    (loads_by_content, words("torch.load", "import load")),
+    (loads_by_content, words("torch.load", "import load", "jit.load")),
     (restored_scores, loads_in_processes),
     (required, words("is_available")),
     (type_tests, words(".type() == ", ".type() != ", ".type()==")),
