@@ -3,8 +3,8 @@
 ## What it flags
 `x.cuda()`, `model.cuda(1)`, `x.cuda(non_blocking=True)` and the like for other accelerators
 (`.xpu()`, `.npu()`), outside a guard for that accelerator. A condition that names it, such as
-`if args.gpu is not None`, is a guard. Quiet are functions that say so in their name (`cuda`, `to_cuda`), and
-files that load kernels.
+`if args.gpu is not None`, is a guard. Quiet are functions that say so in their name (`cuda`, `to_cuda`), but for a
+test beside others, which runs whatever its name says, and files that load kernels.
 
 ## Why it matters
 The call raises on a build or a machine without CUDA, and it ignores the device that the rest of

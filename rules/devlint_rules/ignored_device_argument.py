@@ -1,7 +1,8 @@
 """A function takes a device and puts things on another one.
 
 ## What it flags
-`.cuda()`, `"cuda"`, or a choice of the device in a function whose argument `device` nothing reads.
+`.cuda()`, `"cuda"`, or a choice of the device in a function whose argument `device` (`torch_device`,
+`run_device`) nothing reads, or that gives it another value first.
 
 ## Why it matters
 Who calls the function with `device="cpu"`, or with another card, gets what is on the one that the function names. It
@@ -29,7 +30,7 @@ Use instead:
 A hint: which of the two is meant, and what the argument's default stands for, is for a person to say.
 
 ## Known limits
-Only an argument named `device`. Silent in tests, for overloads and abstract methods, and where the function reads all
+Only arguments of these names. Silent in tests, for overloads and abstract methods, and where the function reads all
 its variables (`locals()`).
 """
 

@@ -1,7 +1,7 @@
 """A checkpoint is loaded onto the device that saved it.
 
 ## What it flags
-`torch.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
+`torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
 with a literal `None`. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where the file holds no tensors:
 what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
 

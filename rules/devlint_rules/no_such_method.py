@@ -5,8 +5,8 @@
 generators, distributions, lists, tuples, dicts and arrays, on tokenizers and processors of transformers, noise
 schedulers, transforms of torchvision that are no modules, data frames, pictures, estimators and numbers, and
 `module.device`, which `nn.Module` does not have. Only where the object is proved to be one of these, and its class in the file
-defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`), and `x.device()`, which calls
-the device of a tensor, or of a module that has one.
+defines no such name. Also attributes of such a method that is not called (`x.cpu.numpy()`), and `x.device()` and
+`x.is_cuda()`, which call the device of a tensor, or of a module that has one, and a truth value.
 
 ## Why it matters
 The line raises `AttributeError` as soon as it runs. Most of these objects do not need the call:

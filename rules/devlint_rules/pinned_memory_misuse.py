@@ -2,7 +2,7 @@
 
 ## What it flags
 `pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose
-tensors are on an accelerator; `x.pin_memory().to(device)` without a condition where the file itself says that
+tensors are on an accelerator, or whose `collate_fn` moves them there; `x.pin_memory().to(device)` without a condition where the file itself says that
 `device` may be the CPU.
 
 ## Why it matters
@@ -31,7 +31,7 @@ Safe for tensors that are on an accelerator: the call raises there today. Where 
 condition is put into the expression, which is unsafe: it is for the machines where the call raised.
 
 ## Known limits
-Silent for data sets of other classes and where a `collate_fn` is given. `pin_memory=True` on a machine without
+Silent for data sets of other classes and where a `collate_fn` of another file is given. `pin_memory=True` on a machine without
 an accelerator only warns, so it is not reported.
 """
 
