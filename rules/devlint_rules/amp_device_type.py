@@ -1,11 +1,11 @@
 """Mixed precision is tied to CUDA, whatever device the run has.
 
 ## What it flags
-`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which
-torch 2.4 deprecates; `torch.autocast("cuda")` where the run's device is in scope, or as the decorator of a method; `torch.amp.GradScaler` for
-CUDA where the run's device is in scope; an autocast whose type or switch is `torch.cuda.is_available()`,
-which says nothing of where the tensors are. Quiet for the new names under a guard for CUDA, with
-`enabled=False` or an `enabled` that asks for the device, and in files that load kernels.
+`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` and those of `torch.cpu.amp`, which torch 2.4
+deprecates; `torch.autocast("cuda")` where the run's device is in scope, or as the decorator of a method;
+`torch.amp.GradScaler` for CUDA where the run's device is in scope; an autocast whose type or switch is
+`torch.cuda.is_available()`, which says nothing of where the tensors are. Quiet for the new names under a guard for
+CUDA, with `enabled=False` or an `enabled` that asks for the device, and in files that load kernels.
 
 ## Why it matters
 On another device an autocast for CUDA does nothing but warn, and the run loses its precision setting without

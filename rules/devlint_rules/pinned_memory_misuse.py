@@ -2,8 +2,8 @@
 
 ## What it flags
 `pin_memory()` of a tensor that is on an accelerator; a `DataLoader` with `pin_memory=True` over a data set whose
-tensors are on an accelerator, or whose `collate_fn` moves them there; `x.pin_memory().to(device)` without a condition where the file itself says that
-`device` may be the CPU.
+tensors are on an accelerator, or whose `collate_fn` moves them there; `x.pin_memory().to(device)` without a
+condition where the file itself says that `device` may be the CPU.
 
 ## Why it matters
 Only memory of the host can be pinned, and only next to an accelerator: each of these raises a
