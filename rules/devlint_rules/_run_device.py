@@ -45,6 +45,7 @@ _SAYS_CPU = re.compile(
 )
 
 _NOT_THE_CPU = re.compile(r"not \(?[\w.]*\bdevice\.type\s*==\s*[\"']cpu[\"']\)?\Z")
+_SETS_UP = re.compile(r"^[ \t]+def (?:setUp|setUpClass|setup_method|setup_class|setup)\b", re.MULTILINE)
 _COMPUTED_CARD = re.compile(r"(cuda|xpu|npu):[{%]")
 _OTHER_CARD = re.compile(r"(cuda|xpu|npu):[1-9{]|\bset_device")
 _MARKED = re.compile(r"(?i)^pytestmark\s*=.*(cuda|gpu)", re.MULTILINE)
@@ -116,7 +117,12 @@ def guard_of(event: ApiCall | CudaMethod | DeviceLiteral, facts: Facts | None = 
 
 @lru_cache(maxsize=32)
 def has_other_tests(text: str) -> bool:
-    """Whether some test of a file says nothing of an accelerator in its name: the file is run without one as well."""
+    """Whether some test of a file says nothing of an accelerator in its name: the file is run without one as well.
+
+    Not where what runs before each test may skip it.
+    """
+    if _SETS_UP.search(text) is not None and "skip" in text:
+        return False
     return any(
         _SAYS_ACCELERATOR.search(name) is None for name in re.findall(r"^[ \t]*def (test\w*)", text, re.MULTILINE)
     )

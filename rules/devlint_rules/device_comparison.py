@@ -196,7 +196,8 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
     elif event.problem == "no-type":
         message = f"torch has no device `{event.word}`, its name is `cuda`: this is always {always}"
         new = site.expression(event.text.replace("gpu", "cuda"))
-        fix = Fix("Ask for `cuda`", Safety.UNSAFE, (Edit(node, new),))
+        plain = ":" not in event.word  # a type has no index
+        fix = Fix("Ask for `cuda`", Safety.UNSAFE if plain else Safety.HINT, (Edit(node, new),) if plain else ())
     elif event.problem == "either":
         message = (
             f"`{event.text}` may be a `torch.device`, as the same test says, which never equals the string {event.word}"

@@ -164,6 +164,8 @@ def _is_quiet(event: DeviceLiteral, site: Site) -> bool:
     if any(isinstance(node, cst.Param) or _is_marked(node) for node in above):
         return True
     parent = above[-2] if len(above) > 1 else None
+    if isinstance(parent, cst.DictElement) and any(isinstance(node, cst.Comparison | cst.Assert) for node in above):
+        return True  # what is expected
     return isinstance(parent, cst.Comparison | cst.ComparisonTarget) or (
         isinstance(parent, cst.Attribute) and parent.attr.value == "type"
     )

@@ -44,6 +44,8 @@ Silent where the file starts its processes itself, for there all of them may be 
 
 from __future__ import annotations
 
+import re
+
 from devlint.api import (
     Edit,
     Facts,
@@ -86,6 +88,8 @@ class RankAsDeviceIndex(Rule[RankIndex]):
             needs.append(ImportNeed("os"))
         if event.problem == "global-rank":
             message = f"`{event.text}` counts over all machines, but cards are counted on each one"
+            if not event.local:  # what else reads it may want the other one
+                return Finding(event.span, message, Fix("Use the local rank for the card", Safety.HINT), event.because)
             local = site.expression(_inside(event.local, site))
             fix = Fix(f"Use the local rank, `{event.local}`", Safety.UNSAFE, (Edit(site.node, local),), tuple(needs))
             return Finding(event.span, message, fix, event.because)
@@ -113,10 +117,16 @@ def _option(event: RankIndex, site: Site, needs: tuple[ImportNeed, ...]) -> Find
     message = "no launcher of torch 2 passes `--local_rank`, so that every process takes the same card"
     title = "Read the variable `LOCAL_RANK`, which they set"
     call = site.node
-    if not isinstance(call, cst.Call):
+    if not isinstance(call, cst.Call) or re.fullmatch(r"-?\d+", event.text) is None or not _takes_default(call):
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)
     edit = Edit(call, with_keyword(call, "default", site.expression(event.local)))
     return Finding(event.span, message, Fix(title, Safety.UNSAFE, (edit,), needs), event.because)
+
+
+def _takes_default(call: cst.Call) -> bool:
+    """Whether the default of an option is what counts where it is not given, and nothing hidden names another one."""
+    names = {a.keyword.value for a in call.args if a.keyword is not None}
+    return "required" not in names and not any(a.star for a in call.args)
 
 
 def _inside(local: str, site: Site) -> str:

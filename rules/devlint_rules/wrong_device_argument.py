@@ -73,6 +73,7 @@ _OLD = frozenset(
 )
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"})
+_MEANT = frozenset({"cuda_device", "device_id", "gpu", "gpu_id"})
 _TAKEN = frozenset({"device", "non_blocking", "memory_format", "async"})
 _DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
 _STATEMENTS = {
@@ -161,7 +162,7 @@ class WrongDeviceArgument(Rule[Event]):
             text = "the type of the device" if event.qualname in _AUTOCAST else "a tensor"
             return Finding(event.span, f"`{name}` needs {text} as its argument", Fix(f"Give it {text}", Safety.HINT))
         if what == "dtype":
-            message = f"`{name}` takes the type of a device first, but `{site.code(call.args[0].value)}` is a dtype"
+            message = f"`{name}` takes the type of a device first, but `{_first(event)}` is a dtype"
             return Finding(
                 event.span, message, Fix("Give it the type of the device, and `dtype=` by name", Safety.HINT)
             )
@@ -195,7 +196,7 @@ class WrongDeviceArgument(Rule[Event]):
         if unknown is not None:
             message = f"`.{event.type}` has no parameter `{unknown}`: the device is its first one"
             given = next(a for a in call.args if a.keyword is not None and a.keyword.value == unknown)
-            if "device" not in unknown or len(call.args) > 1:
+            if unknown not in _MEANT or len(call.args) > 1:
                 return Finding(event.span, message, Fix("Give it the device alone", Safety.HINT))
             edit = Edit(given, cst.Arg(given.value))
             return Finding(event.span, message, Fix("Give it by its place", Safety.SAFE, (edit,)))
@@ -242,10 +243,17 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     return Finding(event.span, f"`{event.call}` takes no argument `device`", fix)
 
 
+def _first(event: ApiCall) -> str:
+    given = argument(event, "device_type" if event.qualname in _AUTOCAST else "device", 0)
+    return given.text if given is not None else ""
+
+
 def _unknown(event: CudaMethod) -> str | None:
     """A keyword that neither tensors nor modules take [torch/_C/__init__.pyi, torch/nn/modules/module.py]."""
     keywords = event.node.keywords if isinstance(event.node, ast.Call) else []
-    return next((k.arg for k in keywords if k.arg is not None and k.arg not in _TAKEN), None)
+    found = next((k.arg for k in keywords if k.arg is not None and k.arg not in _TAKEN), None)
+    known = event.receiver.value.is_tensor or event.receiver.value.kind == "module"
+    return found if known or found in _MEANT else None  # an object of another library may take others
 
 
 def _flag(event: CudaMethod) -> bool | None:

@@ -32,6 +32,7 @@ _HOST_METHODS = frozenset(
 )
 _LOADS = frozenset({"torch.load", "torch.jit.load"})
 _DEPTH = 4
+_MANY = 50  # loads of one file whose uses are looked at one by one
 _FETCHES = re.compile(r"(?i)download|hub|url|http|pretrained|asset")
 #: What only a module has, and what takes it elsewhere.
 _OF_MODULES = frozenset(
@@ -48,12 +49,13 @@ def loads_by_content(o: Outline) -> Iterator[Load]:
     if not events:
         return
     saves = [c for c in o.calls if o.qualname(c.func) == "torch.save" and c.args]
+    scripted: dict[ast.AST, set[str]] = {}
     for call in o.calls:
         event = events.get(call)
         if event is not None and event.qualname == "torch.jit.load":
-            if was_just_scripted(o, call):
+            if was_just_scripted(o, call, scripted):
                 yield replace(event, tensors=False)
-            elif is_used_as_module(o, call):
+            elif len(events) < _MANY and is_used_as_module(o, call):
                 yield replace(event, module=True)
         elif event is not None and (
             feeds_arrays(o, call)
@@ -151,16 +153,18 @@ def was_just_written(o: Outline, load: ast.Call, saves: list[ast.Call]) -> bool:
     )
 
 
-def was_just_scripted(o: Outline, load: ast.Call) -> bool:
-    """Whether the program reads a module that it saved itself: in the same scope, or in a test."""
-    path = ast.unparse(load.args[0]) if load.args else None
-    if o.test:
-        return True
-    for call in own_nodes(o.scope(load)):
-        if isinstance(call, ast.Call) and method(call) in ("save", "save_jit"):
-            if path in [ast.unparse(a) for a in call.args]:
-                return True
-    return False
+def was_just_scripted(o: Outline, load: ast.Call, scripted: dict[ast.AST, set[str]]) -> bool:
+    """Whether the program reads a module that it saved itself: in the same scope, or in a test.
+
+    `scripted`: the texts of what each scope gives to calls of `save`, filled as it is asked.
+    """
+    if o.test or not load.args:
+        return o.test
+    scope = o.scope(load)
+    if scope not in scripted:
+        saves = (n for n in own_nodes(scope) if isinstance(n, ast.Call) and method(n) == "save")
+        scripted[scope] = {ast.unparse(argument) for save in saves for argument in save.args}
+    return ast.unparse(load.args[0]) in scripted[scope]
 
 
 def called(o: Outline, node: ast.expr) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:

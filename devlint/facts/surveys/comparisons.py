@@ -28,10 +28,14 @@ _DEVICE_NAME = re.compile(r"(?:cpu|cuda|mps|xpu|npu|hpu|meta)(?::\d+)?\Z")
 _INDEXED = re.compile(r"(?:cuda|xpu):\d+\Z")
 _NO_TYPE = re.compile(r"gpu(?::\d+)?\Z")
 _NEEDS = re.compile(
-    r"(?i)\b(?:no|needs?|requires?)\b.*\b(?:cuda|gpu)|\b(?:cuda|gpu)\b.*\b(?:unavailable|not|required|needed)\b"
+    r"(?i)\W*(?:no (?:cuda|gpu)s?(?: devices?)?(?: (?:is|are))?(?: (?:available|found|present|detected|here))?"
+    r"|(?:test )?(?:requires?|needs?) (?:an? )?(?:cuda|gpu)s?(?: devices?)?"
+    r"|(?:cuda|gpu)s?(?: (?:is|are))? (?:not available|unavailable|required|needed|missing))\W*\Z"
 )
 _IS_DEVICE = re.compile(r"(?:\A|_)device\Z")
 _OTHERS = frozenset({"tensorflow", "jax", "mxnet", "paddle", "cupy", "mlx", "openvino"})
+#: Terms of a condition that is looked at as a whole.
+_TERMS = 16
 #: Libraries whose models say where they are by a text.
 _OTHER_MODELS = frozenset({"ctranslate2", "faster_whisper", "onnxruntime", "llama_cpp"})
 #: What a file with any of these tests has in its text.
@@ -83,7 +87,7 @@ def _skips(o: Outline, call: ast.Call) -> ast.Call | None:
         return None
     reasons = [*call.args[1:], *(k.value for k in call.keywords if k.arg == "reason")]
     told = " ".join(text_of(reason) or "" for reason in reasons)
-    return asked if _NEEDS.search(told) is not None and "cpu" not in told.lower() else None
+    return asked if _NEEDS.match(told) is not None else None
 
 
 def _of_dtype(left: ast.expr, right: ast.expr) -> Found | None:
@@ -109,7 +113,11 @@ def _of_gpu(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> F
 def is_text_of_device(o: Outline, place: ast.AST, node: ast.expr) -> bool:
     """Whether an expression is the type of a device, `device.type`, or its text, `str(device)`."""
     if isinstance(node, ast.Attribute) and node.attr == "type":
-        return _IS_DEVICE.search(last_name(node.value)) is not None
+        base = node.value
+        if last_name(base) != "device":
+            return False
+        annotated = isinstance(base, ast.Name) and annotation(o, place, base.id) is not None
+        return not annotated or is_device(o, place, base) is not None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
         return is_device(o, place, node.args[0]) == "device"
     return False
@@ -131,6 +139,8 @@ def _of_either(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -
     """`device != "cpu" or (isinstance(device, torch.device) and ...)`: one test asks for what the other leaves out."""
     text, around = text_of(right), o.parent.get(node)
     if text is None or not _DEVICE_NAME.match(text) or not isinstance(around, ast.BoolOp) or dotted(left) is None:
+        return None
+    if len(around.values) > _TERMS:
         return None
     position = around.values.index(node)
     if is_told_apart(o, node, left) or not any(
@@ -158,8 +168,17 @@ def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:
         return None
     if any(name.partition(".")[0] in _OTHER_MODELS for name in o.flow.imports.names.values()):
         return None
-    stores = (a for a in o.attributes.get("device", ()) if isinstance(a.ctx, ast.Store))
-    return None if any(last_name(a.value) == "model" for a in stores) else ("model", left, f'"{text}"')
+    return None if declares_device(o) else ("model", left, f'"{text}"')
+
+
+def declares_device(o: Outline) -> bool:
+    """Whether a file says itself what some object's `device` is: by a value, a property or an annotation."""
+    if any(isinstance(a.ctx, ast.Store) for a in o.attributes.get("device", ())):
+        return True
+    if any(function.name == "device" for function in o.functions):
+        return True
+    fields = (n for class_ in o.classes for n in class_.body if isinstance(n, ast.AnnAssign))
+    return any(last_name(field.target) == "device" for field in fields)
 
 
 def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:
@@ -203,22 +222,48 @@ def asked_before(o: Outline, place: ast.AST) -> Iterator[str]:
 def is_device(o: Outline, place: ast.AST, node: ast.expr) -> str | None:
     """Whether a parameter is a `torch.device` by its annotation: "device", or "either" for `str | torch.device`."""
     function = o.function(place)
-    if not isinstance(node, ast.Name) or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(node, ast.Name) or function is None or node.id in o.values(function):
         return None
-    parameter = parameter_of(function.args, node.id)
-    note = parameter.annotation if parameter is not None else None
-    if note is None or node.id in o.values(function):
+    note = annotation(o, place, node.id)
+    if note is None:
         return None
     if isinstance(note, ast.Constant) and isinstance(note.value, str):
         try:
             note = ast.parse(note.value, mode="eval").body
         except SyntaxError:
             return None
-    classes = {o.qualname(n) for n in walk(note) if isinstance(n, (ast.Name, ast.Attribute))} - {None, "torch"}
-    if "torch.device" not in classes:
+    kinds = set(alternatives(o, note))
+    if "torch.device" not in kinds or None in kinds:
         return None
-    others = {n.id for n in walk(note) if isinstance(n, ast.Name)} - {"torch", "device", "Optional", "Union"}
-    return "either" if others else "device"
+    return "either" if kinds - {"torch.device", "None"} else "device"
+
+
+def annotation(o: Outline, place: ast.AST, name: str) -> ast.expr | None:
+    """The annotation of a parameter of the function around a place."""
+    function = o.function(place)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    parameter = parameter_of(function.args, name)
+    return parameter.annotation if parameter is not None else None
+
+
+def alternatives(o: Outline, note: ast.expr) -> Iterator[str | None]:
+    """The classes that an annotation leaves open: of `Optional`, `Union` and `|`; None for what holds others."""
+    if isinstance(note, ast.BinOp) and isinstance(note.op, ast.BitOr):
+        yield from alternatives(o, note.left)
+        yield from alternatives(o, note.right)
+    elif isinstance(note, ast.Subscript):
+        parts = note.slice.elts if isinstance(note.slice, ast.Tuple) else [note.slice]
+        if last_name(note.value) not in ("Optional", "Union"):
+            yield None
+        for part in parts:
+            yield from alternatives(o, part)
+    elif isinstance(note, ast.Constant):
+        yield "None" if note.value is None else None
+    elif isinstance(note, (ast.Name, ast.Attribute)):
+        yield o.qualname(note) or last_name(note)
+    else:
+        yield None
 
 
 def _of_argument(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:

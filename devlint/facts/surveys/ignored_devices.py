@@ -56,7 +56,10 @@ def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     """The argument for a device that a function does not read."""
     if any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
         return None
-    return next((n for n in _NAMES if parameter_of(function.args, n) is not None and not reads(function, n)), None)
+    taken = [name for name in _NAMES if parameter_of(function.args, name) is not None]
+    if any(reads(function, name) for name in taken):
+        return None
+    return taken[0] if taken else None
 
 
 def named(o: Outline) -> Iterator[ast.expr]:

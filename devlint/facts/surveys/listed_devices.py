@@ -28,6 +28,7 @@ from devlint.facts.values import ACCELERATORS, Place
 
 _NAME = re.compile(r"(?:\A|_)devices?\Z", re.IGNORECASE)
 _FUNCTION = re.compile(r"(?:(?:get|default|torch|test|my)_)?device\Z")
+_MARKS = re.compile(r"(?i)cuda|gpu")
 #: What a file says that leaves out what is not there.
 _ASKS = re.compile(
     r"skip|is_available|device_count|xfail|@[\w.]*require|pytestmark|has_cuda|HAS_CUDA|[Mm]ock|monkeypatch"
@@ -39,18 +40,28 @@ def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:
     if _ASKS.search(o.flow.source.text):
         return
     for function in o.functions:
+        marked = any(
+            _MARKS.search(o.flow.text(d)) for d in function.decorator_list if not parametrized.is_parametrize(d)
+        )
         for name, values in parametrized.given(function).items():
-            if _NAME.search(name):
+            if _NAME.search(name) and not marked:
                 yield from named(o, values)
         if _FUNCTION.match(function.name):
             returned = [s.value for s in statements(function) if isinstance(s, ast.Return)]
             if len(returned) == 1 and returned[0] is not None:
                 yield from named(o, returned)
     for node in o.parent if o.test else ():
-        if isinstance(node, ast.Assign) and any(_NAME.search(last_name(target)) for target in node.targets):
+        if isinstance(node, ast.Assign) and any(is_kept(o, target) for target in node.targets):
             yield from named(o, node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else [node.value])
-        elif isinstance(node, ast.Dict):
+        elif isinstance(node, ast.Dict) and not any(isinstance(a, (ast.Compare, ast.Assert)) for a in o.above(node)):
             yield from named(o, [v for k, v in zip(node.keys, node.values, strict=True) if text_of(k) == "device"])
+
+
+def is_kept(o: Outline, target: ast.expr) -> bool:
+    """Whether a name of the module, or an attribute, is for devices; what a local variable does is seen where it is used."""
+    if _NAME.search(last_name(target)) is None:
+        return False
+    return isinstance(target, ast.Attribute) or o.scope(target) is o.tree
 
 
 def by_process(o: Outline) -> Iterator[DeviceLiteral]:

@@ -45,6 +45,9 @@ def by_type(o: Outline) -> Iterator[CardLost]:
         other, receiver = dotted(given.func.value), call.func.value
         if other is None or has_its_place(o, receiver) or is_placed_then(o, call):
             continue
+        bound = o.assignments(other, call)
+        if bound and all(value is not None and not has_its_place(o, value) for value in bound):
+            continue  # on the CPU itself
         yield CardLost(*o.head(call), "type", other, o.flow.span(receiver), given is call.args[0])
 
 
@@ -77,6 +80,7 @@ def is_factory(call: ast.Call) -> bool:
 
 def by_name(o: Outline) -> Iterator[CardLost]:
     """`.cuda()` of what a function for CUDA makes, beside a tensor that it is given."""
+    moved_in: dict[ast.AST, set[str | None]] = {}
     for event in list(o.flow.events.values()):
         if (
             not isinstance(event, CudaMethod)
@@ -93,11 +97,10 @@ def by_name(o: Outline) -> Iterator[CardLost]:
             continue
         evidence = o.flow.evidence.get(id(function))
         given = [a.arg for a in function.args.args if evidence is not None and a.arg in evidence.tensors]
-        moved = {
-            dotted(node.value)
-            for node in own_nodes(function)
-            if isinstance(node, ast.Attribute) and node.attr in ("cuda", "to", "cpu")
-        }
+        if function not in moved_in:
+            nodes = (n for n in own_nodes(function) if isinstance(n, ast.Attribute) and n.attr in ("cuda", "to", "cpu"))
+            moved_in[function] = {dotted(node.value) for node in nodes}
+        moved = moved_in[function]
         other = next((name for name in given if name not in moved), None)
         if other is not None:
             yield CardLost(*o.head(event.node), "method", other, event.receiver.span, True)
@@ -129,11 +132,13 @@ def number(node: ast.expr) -> int | None:
 
 
 def device_in(node: ast.expr) -> ast.expr | None:
-    """The device in `str(device)`, `device.type` or `device`."""
+    """The device in `str(device)` or `device.type`; a text that is compared as it is names no card."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
         node = node.args[0]
     elif isinstance(node, ast.Attribute) and node.attr == "type":
         node = node.value
+    else:
+        return None
     return node if dotted(node) is not None and _DEVICE.search(last_name(node)) is not None else None
 
 
@@ -150,6 +155,24 @@ def beside_current(o: Outline) -> Iterator[CardLost]:
         if not isinstance(event, DeviceLiteral) or event.index != 0 or event.type != "cuda" or event.role != "fallback":
             continue
         chosen = setting.get(o.scope(event.node))
-        if chosen is not None:
+        if chosen is not None and not are_exclusive(o, chosen, event.node):
             origin = o.flow.origin(chosen, "another card becomes the current one here")
             yield CardLost(*o.head(event.node, origin), "first", o.flow.text(chosen.args[0]), event.span, True)
+
+
+def are_exclusive(o: Outline, a: ast.AST, b: ast.AST) -> bool:
+    """Whether two places stand in different branches of one condition."""
+    sides: dict[ast.AST, ast.AST] = {}
+    child = a
+    for above in o.above(a):
+        sides[above] = child
+        child = above
+    child = b
+    for above in o.above(b):
+        if isinstance(above, ast.If) and above in sides:
+            first, second = (side in above.orelse for side in (sides[above], child))
+            return first != second and sides[above] is not above.test and child is not above.test
+        if above in sides and not isinstance(above, ast.stmt):
+            return False
+        child = above
+    return False

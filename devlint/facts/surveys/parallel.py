@@ -251,7 +251,9 @@ def global_ranks(o: Outline) -> Iterator[RankIndex]:
             continue
         seen.add(place)
         if isinstance(origin, ast.Attribute) and origin.attr == "process_index":
-            place = origin  # the right one is an attribute of the same object
+            local = f"{o.flow.text(origin.value)}.local_process_index" if origin is place else ""
+            yield RankIndex(*o.head(origin), "global-rank", o.flow.text(origin), local, False)
+            continue
         yield RankIndex(
             *o.head(place, o.flow.origin(origin, "the rank among all processes of all machines")), "global-rank",
             o.flow.text(place), local_rank(o, place), False,
@@ -283,7 +285,7 @@ def indices(o: Outline) -> Iterator[ast.expr]:
         if method(call) == "format" and isinstance(call.func, ast.Attribute) and is_cuda_prefix(call.func.value):
             yield from call.args[:1]
     for function in o.functions:
-        for node in own_nodes(function) if function.name.endswith("_device") else ():
+        for node in own_nodes(function) if function.name.endswith("current_device") else ():
             if isinstance(node, ast.Return) and isinstance(node.value, ast.IfExp):
                 yield node.value.body
     for node in ast.walk(o.tree) if "cuda:" in o.flow.source.text else ():
@@ -387,8 +389,6 @@ def local_rank(o: Outline, node: ast.AST) -> str:
     """An expression for the rank within the machine: a name of the scope that holds it, else the variable itself."""
     for scope in (o.scope(node), o.tree):
         for child in own_nodes(scope):
-            if isinstance(child, ast.Attribute) and child.attr == "process_index" and is_of_accelerate(o, child.value):
-                return f"{o.flow.text(child.value)}.local_process_index"
             if not isinstance(child, ast.Assign) or child.lineno >= getattr(node, "lineno", 0):
                 continue
             target = child.targets[0]
@@ -526,10 +526,13 @@ def forked(o: Outline) -> Iterator[WorkerDevice]:
     asked = [c for c in contexts if c.args and isinstance(c.args[0], ast.Constant) and c.args[0].value == "fork"]
     if len(asked) < len(contexts):
         return
+    uses: dict[str, ast.AST | None] = {}
     for call in o.calls:
         started = started_by(o, call, bool(asked))
         name = function_in(started) if started is not None else None
-        used = uses_cuda(o, name) if name is not None else None
+        if name is not None and name not in uses:
+            uses[name] = uses_cuda(o, name)
+        used = uses[name] if name is not None else None
         if used is None or name is None:
             continue
         origin = o.flow.origin(used, "the process uses CUDA here")
@@ -550,10 +553,20 @@ def started_by(o: Outline, call: ast.Call, in_context: bool) -> ast.expr | None:
         return argument(call, "target", 1)
     if method(call) in _POOL_METHODS and call.args and isinstance(call.func, ast.Attribute):
         pool = dotted(call.func.value)
-        made = o.assignments(pool, call) if pool is not None else []
+        made = (opened(o, pool, call) or o.assignments(pool, call)) if pool is not None else []
         if made and all(is_pool(o, value) for value in made):
             return call.args[0]
     return None
+
+
+def opened(o: Outline, name: str, place: ast.AST) -> list[ast.expr | None]:
+    """What a `with` around a place binds to a name."""
+    for above in o.above(place):
+        if isinstance(above, (ast.With, ast.AsyncWith)):
+            for item in above.items:
+                if item.optional_vars is not None and dotted(item.optional_vars) == name:
+                    return [item.context_expr]
+    return []
 
 
 def is_pool(o: Outline, node: ast.expr | None) -> bool:

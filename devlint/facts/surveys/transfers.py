@@ -370,6 +370,7 @@ def host_of(o: Outline, node: ast.expr, taint: dict[str, tuple[ast.expr, ...]]) 
 
 def pins(o: Outline) -> Iterator[Pin]:
     flow = o.flow
+    collates: dict[tuple[ast.AST | None, str], ast.Call | None] = {}
     for node, values in flow.watched.items():
         if not isinstance(node, ast.Call):
             continue
@@ -386,7 +387,10 @@ def pins(o: Outline) -> Iterator[Pin]:
             continue
         collate = argument(node, "collate_fn", 6)
         if collate is not None:
-            moved = moved_by(o, collate)
+            key = (o.nearest(node, ast.ClassDef), last_name(collate))
+            if key not in collates:
+                collates[key] = moved_by(o, node, collate)
+            moved = collates[key]
             if moved is not None:
                 origin = flow.origin(moved, "the batch is moved here, before it is pinned")
                 yield Pin(
@@ -402,17 +406,30 @@ def pins(o: Outline) -> Iterator[Pin]:
     yield from unguarded_pins(o)
 
 
-def moved_by(o: Outline, collate: ast.expr) -> ast.Call | None:
+def moved_by(o: Outline, loader: ast.Call, collate: ast.expr) -> ast.Call | None:
     """Where a `collate_fn` of the file moves what it puts together to a device, and asks for none."""
-    name = last_name(collate)
+    name, class_ = last_name(collate), o.nearest(loader, ast.ClassDef)
+    home = class_ if isinstance(collate, ast.Attribute) else None
     for function in o.functions:
-        for call in inside(function.body) if function.name == name else ():
+        if function.name != name or (home is not None and o.parent.get(function) is not home):
+            continue
+        if isinstance(collate, ast.Name) and isinstance(o.parent.get(function), ast.ClassDef):
+            continue
+        for call in inside(function.body):
             if not isinstance(call, ast.Call) or any(_ASKS.search(test) for test in o.tests(call)):
                 continue
             target = call.args[0] if method(call) == "to" and call.args else None
-            if method(call) == "cuda" or (target is not None and last_name(target) in ("device", "cuda")):
+            if method(call) == "cuda" or (target is not None and is_no_host(o, target, call)):
                 return call
     return None
+
+
+def is_no_host(o: Outline, target: ast.expr, place: ast.AST) -> bool:
+    """Whether the target of a move reads like a device that is not the CPU for sure."""
+    if last_name(target) not in ("device", "cuda"):
+        return False
+    known = [o.flow.text(value) for value in o.assignments(dotted(target) or "", place) if value is not None]
+    return not known or any("cpu" not in text or "cuda" in text for text in known)
 
 
 def yields(dataset: Value) -> Value | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from devlint.facts.text.references import last_name
 
@@ -12,6 +13,7 @@ def is_parametrize(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) == "parametrize" and len(node.args) > 1
 
 
+@lru_cache(maxsize=64)
 def given(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[ast.expr]]:
     """The values of each parameter that a test is given one by one, without their own marks: `pytest.param(x, marks=...)`."""
     found: dict[str, list[ast.expr]] = {}
