@@ -34,8 +34,8 @@ _NEEDS = re.compile(
 )
 _IS_DEVICE = re.compile(r"(?:\A|_)device\Z")
 _OTHERS = frozenset({"tensorflow", "jax", "mxnet", "paddle", "cupy", "mlx", "openvino"})
-#: Terms of a condition that is looked at as a whole.
-_TERMS = 16
+#: Terms of a condition, and values of a test, that are looked at.
+_TERMS, _VALUES = 16, 16
 #: Libraries whose models say where they are by a text.
 _OTHER_MODELS = frozenset({"ctranslate2", "faster_whisper", "onnxruntime", "llama_cpp"})
 #: What a file with any of these tests has in its text.
@@ -274,7 +274,7 @@ def _of_argument(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr)
     if right.id in o.values(function):
         return None
     values = parametrized.given(function).get(right.id, ())
-    names = [name for value in values if (name := name_of(o, value)) is not None]
+    names = [name for value in values[:_VALUES] if (name := name_of(o, value)) is not None]
     if isinstance(left, ast.Attribute) and left.attr == "device" and dotted(left) != right.id:
         without = next((name for name in names if name in ("cuda", "xpu")), None)
         return ("without-index", left, without) if without is not None and not is_asked_apart(o, node, right) else None
