@@ -23,7 +23,7 @@ from devlint.facts.idioms.devices import parse_device
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text import parametrized
 from devlint.facts.text.nodes import statements
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import ACCELERATORS, Place
 
 _NAME = re.compile(r"(?:\A|_)devices?\Z", re.IGNORECASE)
@@ -58,10 +58,10 @@ def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:
 
 
 def is_kept(o: Outline, target: ast.expr) -> bool:
-    """Whether a name of the module, or an attribute, is for devices; what a local variable does is seen where it is used."""
+    """Whether a name of the module, or an attribute of the test, is for devices; a local variable is seen where it is used."""
     if _NAME.search(last_name(target)) is None:
         return False
-    return isinstance(target, ast.Attribute) or o.scope(target) is o.tree
+    return is_self_attribute(target) or (isinstance(target, ast.Name) and o.scope(target) is o.tree)
 
 
 def by_process(o: Outline) -> Iterator[DeviceLiteral]:
