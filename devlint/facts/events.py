@@ -663,7 +663,8 @@ class Pin(Event):
     """Pinned memory that cannot be had.
 
     `problem`: "on-device" (`pin_memory()` of an accelerator's tensor), "loader" (a DataLoader pins what is on an
-    accelerator already), "no-accelerator" (`pin_memory()` where the run device may be the CPU). `receiver`: what is pinned.
+    accelerator already), "collated" (what its `collate_fn` has moved), "no-accelerator" (`pin_memory()` where the run device
+    may be the CPU). `receiver`: what is pinned.
     """
 
     problem: Literal["on-device", "loader", "collated", "no-accelerator"]

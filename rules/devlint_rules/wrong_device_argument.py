@@ -56,6 +56,7 @@ from devlint.api import (
     Finding,
     Fix,
     NoDevice,
+    Operand,
     Rule,
     RuleMeta,
     Safety,
@@ -130,7 +131,7 @@ class WrongDeviceArgument(Rule[Event]):
             given = event.arguments.get("device")
             return "old" if given is not None and given.value.kind != "none" and given.value.device != CPU else ""
         if name in _AUTOCAST or name in _SCALER:
-            given = argument(event, "device_type" if name in _AUTOCAST else "device", 0)
+            given = _typed(event)
             if given is None:
                 return "missing" if name in _AUTOCAST and not event.star else ""
             return "device" if is_device_object(given) else "dtype" if _DTYPE.match(given.text) else ""
@@ -162,7 +163,9 @@ class WrongDeviceArgument(Rule[Event]):
             text = "the type of the device" if event.qualname in _AUTOCAST else "a tensor"
             return Finding(event.span, f"`{name}` needs {text} as its argument", Fix(f"Give it {text}", Safety.HINT))
         if what == "dtype":
-            message = f"`{name}` takes the type of a device first, but `{_first(event)}` is a dtype"
+            given = _typed(event)
+            assert given is not None
+            message = f"`{name}` takes the type of a device first, but `{given.text}` is a dtype"
             return Finding(
                 event.span, message, Fix("Give it the type of the device, and `dtype=` by name", Safety.HINT)
             )
@@ -171,7 +174,7 @@ class WrongDeviceArgument(Rule[Event]):
             fix = Fix(f"Use `{new}`, or a `with` statement", Safety.UNSAFE, (Edit(call.func, site.expression(new)),))
             return Finding(event.span, f"`{name}` is a context manager, as a statement it does nothing", fix)
         if what == "device":
-            given = argument(event, "device_type" if event.qualname in _AUTOCAST else "device", 0)
+            given = _typed(event)
             assert given is not None
             node = site.at(given.span)
             assert isinstance(node, cst.BaseExpression)
@@ -243,9 +246,9 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     return Finding(event.span, f"`{event.call}` takes no argument `device`", fix)
 
 
-def _first(event: ApiCall) -> str:
-    given = argument(event, "device_type" if event.qualname in _AUTOCAST else "device", 0)
-    return given.text if given is not None else ""
+def _typed(event: ApiCall) -> Operand | None:
+    """The argument that autocast, or a scaler, takes the type of the device by."""
+    return argument(event, "device_type" if event.qualname in _AUTOCAST else "device", 0)
 
 
 def _unknown(event: CudaMethod) -> str | None:

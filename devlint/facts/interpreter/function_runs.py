@@ -22,8 +22,8 @@ from devlint.facts.values import CPU, HOME, NONE, NOTHING, SOMEWHERE, Device, Pl
 from devlint.model import Origin
 
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
-#: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
 _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
+#: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
 _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
 
 

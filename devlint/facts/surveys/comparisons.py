@@ -4,7 +4,7 @@
     "gpu" in str(device)                    # torch calls it "cuda"
     "cpu" in device                         # a `torch.device` is no text: TypeError
     device != "cpu" or (isinstance(device, torch.device) and ...)  # what is no text was compared with one before
-    model.device == "cuda"  # a `torch.device` never equals a text
+    model.device == "cuda"                  # a `torch.device` never equals a text
     y.device == device                      # for the test's `torch.device("cuda")`: a tensor's device has an index
 
 Files that know the devices of another library as well are left alone.
@@ -20,7 +20,7 @@ from typing import Literal
 from devlint.facts.events import DeviceTest
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text import parametrized
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import text_of, walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 
@@ -298,8 +298,3 @@ def name_of(o: Outline, node: ast.expr) -> str | None:
     if isinstance(node, ast.Call) and o.qualname(node.func) == "torch.device" and len(node.args) == 1:
         return text_of(node.args[0])
     return None
-
-
-def text_of(node: ast.expr) -> str | None:
-    """The text of a literal."""
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

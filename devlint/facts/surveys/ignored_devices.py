@@ -25,31 +25,26 @@ _NAMED = re.compile(r"cuda|gpu|xpu|npu|mps", re.IGNORECASE)
 
 def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
     """The first place in each such function that names an accelerator, where the argument is never read."""
-    takers = {id(function): function for function in o.functions if takes(function)}
+    takers = {id(f): (f, name) for f in o.functions if (name := ignored(f)) is not None}
     if o.test or not takers:
         return
     first: dict[int, ast.expr] = {}
     for node in sorted(named(o), key=lambda node: (node.lineno, node.col_offset)):
         first.setdefault(id(o.function(node)), node)
-    for key, function in takers.items():
-        name = ignored(function)
-        parameter = parameter_of(function.args, name) if name is not None else None
-        class_ = o.nearest(function, ast.ClassDef)
+    for key, (function, name) in takers.items():
+        parameter, class_ = parameter_of(function.args, name), o.nearest(function, ast.ClassDef)
         says = _NAMED.search(function.name) or (class_ is not None and _NAMED.search(class_.name))
         if key in first and parameter is not None and not says:
             origin = o.flow.origin(parameter, f"`{name}` is an argument, which nothing in the function reads")
-            yield IgnoredDevice(*o.head(first[key], origin), function.name, parameter.arg)
+            yield IgnoredDevice(*o.head(first[key], origin), function.name, name)
 
 
 def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
     """The gate: a function of the file takes a device and does not read it."""
     functions = (each.node for each in flow.scan.functions.values())
-    return any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and takes(node) for node in functions)
-
-
-def takes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function has an argument for a device that it does not read."""
-    return ignored(function) is not None
+    return any(
+        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and ignored(node) is not None for node in functions
+    )
 
 
 def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:

@@ -22,7 +22,7 @@ from devlint.facts.events import DeviceLiteral
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text import parametrized
-from devlint.facts.text.nodes import statements
+from devlint.facts.text.nodes import statements, text_of
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import ACCELERATORS, Place
 
@@ -77,10 +77,6 @@ def by_process(o: Outline) -> Iterator[DeviceLiteral]:
         of_torch = isinstance(around, ast.Call) and o.qualname(around.func) == "torch.device"
         call, device = "torch.device" if of_torch else None, f"{o.flow.text(index.value)}.device"
         yield DeviceLiteral(*o.head(node), "cuda", None, "argument", call, "device", device, False)
-
-
-def text_of(node: ast.expr | None) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def named(o: Outline, nodes: list[ast.expr] | list[ast.expr | None]) -> Iterator[DeviceLiteral]:

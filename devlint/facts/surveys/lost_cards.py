@@ -5,7 +5,7 @@
     card = 0 if str(device) != "cpu" else -1
     torch.cuda.set_device(args.gpu)         # and yet `torch.device("cuda:0" ...)` in the same function
 
-A file with one card does not notice.
+On a machine with one card nothing shows it.
 """
 
 from __future__ import annotations

@@ -34,8 +34,9 @@ _USES = frozenset(
     f"torch.cuda.{name}" for name in ("set_device", "current_device", "synchronize", "init", "current_stream")
 )
 _SPAWNS = ("spawn(", "start_processes(", "mp.Process(", "multiprocessing.Process(")
-#: Launchers that pass `--local_rank` themselves, or number processes in another way.
+#: Classes of accelerate that number the processes.
 _ACCELERATE = frozenset({"Accelerator", "PartialState", "AcceleratorState"})
+#: Launchers that pass `--local_rank` themselves, or number processes in another way.
 _OTHER_LAUNCHERS = (
     "deepspeed", "SLURM_LOCALID", "hvd.", "horovod", "xla_model", "submitit", "pytorch_lightning", "hydra",
 )  # fmt: skip

@@ -37,6 +37,9 @@ Gate = Callable[[ast.Module, Flow, str], bool]
 
 _RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
 _LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
+_RANKS = (
+    "get_rank", "RANK", "global_rank", "world_rank", "cuda:{", "--local_rank", "spawn(", "Process(", "process_index",
+)  # fmt: skip
 _ASKS = ("available(", ".cuda(", '"cuda', "'cuda", "torch.cuda.")
 
 
@@ -119,20 +122,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (retained, words(".backward(")),
     (stream_uses, words(".stream(", "import stream")),
     (wrapped, words("DataParallel")),
-    (
-        ranks,
-        words(
-            "get_rank",
-            "RANK",
-            "global_rank",
-            "world_rank",
-            "cuda:{",
-            "--local_rank",
-            "spawn(",
-            "Process(",
-            "process_index",
-        ),
-    ),
+    (ranks, words(*_RANKS)),
     (workers, works_in_workers),
     (late_settings, touches_early),
     (hidden_cards, words("VISIBLE_DEVICES")),

@@ -102,3 +102,8 @@ def encloses(outer: ast.AST, inner: ast.AST) -> bool:
     """Whether a node starts on one of the rows of another."""
     first, last = getattr(outer, "lineno", 0), getattr(outer, "end_lineno", 0)
     return bool(first <= getattr(inner, "lineno", -1) <= last)
+
+
+def text_of(node: ast.AST | None) -> str | None:
+    """The text that a literal stands for; None for anything else."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
