@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from devlint import knowledge
 from devlint.facts.events import Event, Scope
-from devlint.facts.values import TENSOR_KINDS, Device, Value
+from devlint.facts.values import TENSOR_KINDS, Device, Symbol, Value
 from devlint.file_state import FileState
 from devlint.model import Origin, Span
 from devlint.project_files import Search
@@ -73,10 +73,14 @@ class Facts:
     def device_expression(self, scope: Scope, device: Device) -> str | None:
         """An expression whose device is `device`, valid where `scope` holds; None when nothing there is known to be on it.
 
-        A device variable first, then a tensor's `.device`, then that of the parameters of the module itself.
+        A device variable first, one that the file imports as well, then a tensor's `.device`, then that of the parameters of
+        the module itself.
         """
         if len(device) != 1:
             return None
+        (place,) = device
+        if isinstance(place, Symbol) and self.is_imported(place, scope):
+            return place.name
         tensors: list[str] = []
         for path, value in scope.items():
             if value.device != device or "[" in path:
@@ -92,6 +96,12 @@ class Facts:
                 return "next(self.parameters()).device"
             return None
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"
+
+    def is_imported(self, place: Symbol, scope: Scope) -> bool:
+        """Whether a place is what an import at the module level binds, or an attribute of it: `config.device`."""
+        root = place.name.partition(".")[0]
+        bound = scope.get(root)
+        return place.scope == 0 and root in self.module_imports and (bound is None or bound.kind == "namespace")
 
     def holds_several(self, path: str) -> bool:
         """Whether the text reads what is at a path by a key or takes it apart: `batch["images"]`, `inputs[name]` and

@@ -6,11 +6,20 @@ is decoded when a name is first asked for, so that loading the data costs one JS
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 Version = tuple[int, int]
 
+#: Functions that take any number of tensors, and where the first one stands.
+_VARIADIC = {
+    "torch.einsum": 1,
+    "torch.broadcast_tensors": 0,
+    "torch.meshgrid": 0,
+    "torch.cartesian_prod": 0,
+    "torch.block_diag": 0,
+    "torch.chain_matmul": 0,
+}
 ACCEPTS = ("device", "dtype", "generator", "non_blocking", "out", "pin_memory")
 
 
@@ -83,6 +92,15 @@ class Function(NamedTuple):
     @property
     def is_tensor_method(self) -> bool:
         return self.qualname.startswith("torch.Tensor.")
+
+    def tensors_among(self, positional: int) -> Sequence[int]:
+        """The positions, of so many positional arguments, that take nothing but tensors.
+
+        `torch.einsum` has an equation first [torch/functional.py].
+        """
+        if self.qualname in _VARIADIC:
+            return range(_VARIADIC[self.qualname], positional)
+        return [position for position in self.tensor_params if position < positional]
 
     def result_of(
         self,

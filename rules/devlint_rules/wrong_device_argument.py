@@ -2,14 +2,15 @@
 
 ## What it flags
 - `.cuda(True)`: the first argument is the device, `non_blocking` was meant; `.cuda(cuda_device=0)`, which it does not have
-- `torch.device(True)`
+- `torch.device(True)`, `torch.device(config.dtype)`
+- `dtype=x.get_device()`, a device where a dtype belongs
 - `x.to(x)`: it moves a tensor to where it is
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
 - `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`: texts that name no device
 - `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
-- `torch.from_numpy(x, device=d)`, `torch.stack(xs, device=d)`: functions that take no device
+- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`: functions that take no device
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
 ## Why it matters
@@ -98,6 +99,8 @@ class WrongDeviceArgument(Rule[Event]):
             "Tensor(",
             "device(",
             "device=",
+            "dtype=",
+            "dev=",
             "map_location",
             "autocast",
             "GradScaler",
@@ -114,7 +117,7 @@ class WrongDeviceArgument(Rule[Event]):
             of_text = event.text is not None and not event.is_class
             return not event.under.catches("RuntimeError" if of_text else "TypeError")
         if isinstance(event, Call):
-            return is_move_to_itself(event)
+            return is_move_to_itself(event) or is_device_as_dtype(event)
         if not isinstance(event, ApiCall) or not event.is_call or event.under.catches("RuntimeError", "TypeError"):
             return False
         what = self._what(event)
@@ -126,6 +129,8 @@ class WrongDeviceArgument(Rule[Event]):
         name = event.qualname
         if name == "torch.device":
             given = argument(event, "type", 0) or argument(event, "device", 0)
+            if given is not None and (_DTYPE.match(given.text) or given.text.endswith(".dtype")):
+                return "dtype as device"
             return "bool" if given is not None and isinstance(given.value.constant, bool) else ""
         if name in _OLD:
             given = event.arguments.get("device")
@@ -147,6 +152,11 @@ class WrongDeviceArgument(Rule[Event]):
             return Finding(event.span, message, Fix("Name the device", Safety.HINT))
         if isinstance(event, NoDevice):
             return _said(event, event.text, site) if event.text is not None else _not_taken(event, site)
+        if isinstance(event, Call) and is_device_as_dtype(event):
+            device = event.arguments["dtype"]
+            return Finding(
+                device.span, f"`dtype` is given a device, `{device.text}`", Fix("Say `device=`", Safety.HINT)
+            )
         if isinstance(event, Call):
             name = event.arguments["0"].text
             message = f"`{name}.to({name})` moves `{name}` to where it is: it does nothing"
@@ -159,6 +169,9 @@ class WrongDeviceArgument(Rule[Event]):
             return Finding(
                 event.span, f"`{name}` takes a type or an index, not a flag", Fix("Name the device", Safety.HINT)
             )
+        if what == "dtype as device":
+            fix = Fix("Name the device, and give the dtype to what takes one", Safety.HINT)
+            return Finding(event.span, f"`{name}` takes a device, not a dtype", fix)
         if what == "missing":
             text = "the type of the device" if event.qualname in _AUTOCAST else "a tensor"
             return Finding(event.span, f"`{name}` needs {text} as its argument", Fix(f"Give it {text}", Safety.HINT))
@@ -182,9 +195,9 @@ class WrongDeviceArgument(Rule[Event]):
             edit = Edit(node, cst.Attribute(parenthesized(node), cst.Name("type")))
             message = f"`{name}` takes the type of a device, a string, not a `torch.device`"
             return Finding(given.span, message, Fix("Give it `.type`", safety, (edit,)), given.value.because)
-        device = site.at(event.arguments["device"].span)
-        assert isinstance(device, cst.BaseExpression)
-        modern = modern_tensor(event, device, site)
+        named = site.at(event.arguments["device"].span)
+        assert isinstance(named, cst.BaseExpression)
+        modern = modern_tensor(event, named, site)
         fix = Fix("Use `torch.tensor` or `torch.empty` with a dtype", Safety.HINT)
         if modern is not None:
             fix = Fix(f"Use `{site.code(modern.func)}` with a dtype", Safety.UNSAFE, (Edit(call, modern),))
@@ -236,14 +249,16 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     call = site.node
     if not isinstance(call, cst.Call):
         return None
-    left = [a for a in call.args if a.keyword is None or a.keyword.value != "device"]
-    given = [a.value for a in call.args if a not in left]
+    named = [a for a in call.args if a.keyword is not None and a.keyword.value in ("device", "dev")]
+    left = [a for a in call.args if a not in named]
+    given = [a.value for a in named]
     fix = Fix("Move the result: `.to(device)`", Safety.HINT)
     if left and len(given) == 1 and not site.has_comment(call):
         left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
-    return Finding(event.span, f"`{event.call}` takes no argument `device`", fix)
+    words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
+    return Finding(event.span, f"`{event.call}` takes no argument {words}", fix)
 
 
 def _typed(event: ApiCall) -> Operand | None:
@@ -268,3 +283,9 @@ def is_move_to_itself(event: Call) -> bool:
     """Whether a call is `x.to(x)`."""
     given = event.arguments.get("0")
     return event.qualname == "Tensor.to" and given is not None and given.text == getattr(event.receiver, "text", None)
+
+
+def is_device_as_dtype(event: Call) -> bool:
+    """Whether a call is `torch.empty(3, dtype=x.device)`."""
+    given = event.arguments.get("dtype")
+    return event.qualname.startswith("torch.") and given is not None and given.value.kind in ("device", "index")

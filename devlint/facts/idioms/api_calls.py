@@ -15,7 +15,7 @@ from devlint import knowledge
 from devlint.facts.events import ApiCall, Compare, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.handlers import EVERYTHING
-from devlint.facts.text.references import chain
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import ACCELERATORS
 
@@ -30,6 +30,8 @@ PLUGINS = frozenset({"npu", "hpu", "mlu", "musa", "sdaa", "neuron", "gcu"})
 _COLLECTIVES = ("hccl", "cncl", "mccl", "eccl", "tccl")
 
 _BACKENDS = frozenset({"cuda", "xpu", "mps", "mtia", "accelerator"}) | PLUGINS
+#: How what is a dtype, and no device, is called.
+_DTYPES = frozenset({"dtype", "bfloat16", "float16", "float32", "float64", "half", "float", "double"})
 _OLDEST = knowledge.VERSIONS[0]
 
 # Names of no back end, without a mark in the knowledge, that rules ask about.
@@ -112,7 +114,9 @@ def describe(qualname: str) -> Api | None:
 def _matters(qualname: str, arguments: Arguments | None) -> bool:
     """Whether a common name is used with the argument that a rule looks at."""
     if qualname == "torch.device":
-        return arguments is not None and any(isinstance(v.constant, bool) for v in arguments.values)
+        return arguments is not None and any(
+            isinstance(v.constant, bool) or last_name(n) in _DTYPES for n, v in arguments.every()
+        )
     wanted = _WITH_ARGUMENT.get(qualname)
     return wanted is None or (arguments is not None and wanted in arguments.keywords)
 

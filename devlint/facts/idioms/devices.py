@@ -38,6 +38,10 @@ def parse_device(text: str) -> Device:
     return on(match[1], int(match[2]) if match[2] else None)
 
 
+#: How a device is called that a file imports: `device`, `DEVICE`, `config.torch_device`.
+_NAMES_DEVICE = re.compile(r"(^|[._])device\Z", re.IGNORECASE)
+
+
 class Devices(Operations):
     """Adds what a device argument means, and the events about device literals."""
 
@@ -76,6 +80,13 @@ class Devices(Operations):
             known = self.imported_value(value.type_name)
             if known is not None and known.kind in ("device", "string") and known.device:
                 return self.device_of_argument(node, known)
+            path = self.path(node)
+            if (
+                path is not None
+                and (known is None or known.kind == "unknown")
+                and _NAMES_DEVICE.search(path) is not None
+            ):
+                return Value("device", symbol(path, 0))  # one of the module level, by whatever function it is used
         return Value("device", UNKNOWN)
 
     def _symbolic(self, node: ast.expr, value: Value) -> Value:

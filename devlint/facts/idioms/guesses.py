@@ -129,9 +129,8 @@ def of_import(qualname: str, guessed: Value) -> Value:
 
 def settle(record: Function, values: list[Value]) -> None:
     """Guesses given where a torch function takes nothing but tensors are tensors."""
-    for index in record.tensor_params:
-        if index < len(values):
-            values[index] = surely(values[index])
+    for index in record.tensors_among(len(values)):
+        values[index] = surely(values[index])
     for index in record.sequence_params:
         if index < len(values):
             given = values[index]

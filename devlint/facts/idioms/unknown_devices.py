@@ -66,11 +66,13 @@ def note_class(machine: Machine, node: ast.expr, value: Value, call: str) -> Non
 
 
 def note_argument(machine: Machine, node: ast.Call, record: Record, arguments: Arguments) -> None:
-    """Emit `NoDevice` for `device=...` where a function of torch takes no such argument: `torch.from_numpy(x, device=d)`."""
-    if "device" not in arguments.keywords or not record.qualname.startswith("torch."):
+    """Emit `NoDevice` for `device=...` where a function of torch takes no such argument: `torch.from_numpy(x, device=d)`,
+    `torch.stack(xs, dev=d)`."""
+    given = arguments.keywords.keys() & {"device", "dev"}
+    if not given or not record.qualname.startswith("torch."):
         return
     taken = {*record.accepts, *record.params, *record.keyword_only}
-    if taken.isdisjoint({"device", "**"}) and record.result in ("tensor", "tensors") and record.params:
+    if taken.isdisjoint({*given, "**"}) and record.result in ("tensor", "tensors") and record.params:
         machine.emit(NoDevice(machine.span(node), node, (), machine.guards, {}, machine.name, record.qualname, None))
 
 

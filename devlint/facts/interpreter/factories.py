@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Create, Creation, Operand
+from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, spread
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
@@ -136,7 +137,7 @@ class Factories(HostReads):
                 return False
             if qualname == "torch.from_numpy":
                 return False
-            if first.is_tensor:
+            if first.is_tensor or first.kind == "ndarray":
                 return first.zero_dim
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "get" and len(node.args) == 2:
                 default = node.args[1]  # an option: `kwargs.get("rate", 20.0)`
@@ -158,9 +159,19 @@ class Factories(HostReads):
     def call_legacy(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`torch.Tensor(...)`, `torch.FloatTensor(...)`: a CPU tensor [torch/_tensor_docs.py].
 
-        `torch.Tensor` stands for the default tensor type, and follows that, but no default device.
+        `torch.Tensor` stands for the default tensor type, and follows that, but no default device. Of one tensor it makes an
+        alias, wherever that is; its siblings refuse a tensor of another device [torch/csrc/utils/tensor_new.cpp,
+        `legacy_tensor_generic_ctor_new`].
         """
         span = self.span(node)
+        given = arguments.values[0] if len(arguments.values) == 1 and not arguments.star else None
+        if given is not None and given.is_tensor and qualname == "torch.Tensor" and not self.in_init:
+            return replace(
+                given, kind="tensor", attribute=None
+            )  # an object is given what is on the host when it is made
+        if given is not None and given.is_tensor and may_be_accelerator(given.device):
+            self.note_use(node, qualname, [self.operand(arguments.nodes[0], given)])
+            return Value("tensor", UNKNOWN, given.zero_dim)
         default = self.state.default
         by_type = qualname == "torch.Tensor" and "set_default_tensor_type" in self.source.text
         if by_type and default is not None and default.device != CPU:

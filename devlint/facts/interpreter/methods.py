@@ -65,6 +65,8 @@ _PLOTS = frozenset(
         "loglog", "plot_surface", "plot_wireframe", "scatter3D", "plot3D",
     }
 )  # fmt: skip
+#: First words in the names of losses that an object keeps: `trainer._criterion(output, target)`.
+_LOSSES = frozenset({"criterion", "crit", "loss"})
 
 
 class Methods(ContainerMethods):
@@ -158,6 +160,8 @@ class Methods(ContainerMethods):
             on_host = self.encoded(node, arguments) or self.predicted(node)
             if on_host is not None:
                 return on_host
+        if receiver.kind == "unknown" and self.assume and name.strip("_").split("_")[0] in _LOSSES:
+            self.note_loss(node, arguments)
         if name == "add_graph" and receiver.kind in ("unknown", "object"):
             self.note_graph(node, arguments)
         if name == "forward" and receiver.kind == "unknown" and self.assume:
@@ -181,6 +185,9 @@ class Methods(ContainerMethods):
         return node.id in self.evidence_of(self.function).modules
 
     def evidence_of(self, function: Function) -> Evidence:
+        raise NotImplementedError
+
+    def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
         raise NotImplementedError
 
     def note_called_device(self, node: ast.Call, operand: Operand, arguments: Arguments) -> bool:

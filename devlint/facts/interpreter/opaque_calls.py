@@ -103,7 +103,10 @@ class OpaqueCalls(CallArguments):
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         given = [value for _, value in arguments.every()]
         for argument, value in arguments.every():
-            self.give(argument, value)
+            if value.kind != "dict" or not is_model_call(
+                node
+            ):  # a model computes with its batch, and moves nothing in it
+                self.give(argument, value)
             for part in held(argument):
                 self.may_move(part)
             if value.kind == "tensors" and value.type_name == BATCH and self.statement_value is node:

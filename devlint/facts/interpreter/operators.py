@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_new, guesses, unplaced
+from devlint.facts.idioms import arrays, beside_new, guesses, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
@@ -68,6 +68,9 @@ class Operators(Narrowing):
             for one, other in ((left, right), (right, left)):
                 if guesses.is_guess(one) and other.kind in ("number", "unknown"):
                     return one if other.device in (one.device, UNKNOWN) else NOTHING
+            for one, other in ((left, right), (right, left)):
+                if one == arrays.DIMENSIONED and (other.kind == "number" or other == one):
+                    return one
             if left.kind == "number" and right.kind == "number":
                 for side in (left, right):
                     if side.type_name == "extent":

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import How, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_new, guesses, randomness, unknown_devices, unplaced
+from devlint.facts.idioms import arrays, beside_new, device_maps, guesses, randomness, unknown_devices, unplaced
+from devlint.facts.idioms.device_maps import PLACED
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.host_reads import drawn
@@ -48,8 +49,6 @@ _GIVE_INDICES = frozenset({"multinomial", "argsort", "argmax", "argmin", "nonzer
 _SIZED = frozenset(
     {"expand", "view", "reshape", "repeat", "permute", "narrow", "tile", "unfold", "unflatten", "new_zeros", "roll"}
 )
-#: Options of `from_pretrained` by which a model is placed while it is loaded [transformers/modeling_utils.py].
-_PLACED = frozenset({"device_map", "device", "load_in_8bit", "load_in_4bit", "quantization_config", "tp_plan"})
 #: What gives a tensor the shape in its arguments.
 _SHAPED = frozenset({"view", "reshape", "expand", "repeat", "tile", "broadcast_to"})
 #: Parameters that are numbers in every operator that has them, where no tensor is wanted; a 0-dim tensor is read as one.
@@ -107,6 +106,9 @@ class TorchFunctions(SizedTensors):
         elif receiver is None:
             unknown_devices.note_argument(self, node, record, arguments)
         self.note_index_device(node, record.qualname, arguments)
+        dtype = arguments.keywords.get("dtype")
+        if dtype is not None and dtype[1].kind in ("device", "index"):
+            self.emit_call(node, record.qualname, None, arguments, exists=True)
         written = 0 if record.inplace and operands else None
         if out is not None and how == "function":
             # `tensors` put the operand of `out=` last; it is written to
@@ -173,8 +175,8 @@ class TorchFunctions(SizedTensors):
                 return operands[0].value  # the receiver
             return arguments.values[0] if arguments.values else NOTHING
         kind = RESULT_KIND.get(result)
-        if kind is None:
-            return NOTHING
+        if kind is None or kind == "ndarray":
+            return arrays.result(record, arguments) or (NOTHING if kind is None else Value(kind))
         if kind not in ("tensor", "tensors", "module"):
             return Value(kind, type_name=record.qualname if kind == "bool" else None)
         reduction = arguments.keywords.get("reduction")
@@ -234,7 +236,9 @@ class TorchFunctions(SizedTensors):
                     return replace(combined, zero_dim=False)
             return combined
         builds = record.qualname.startswith(("torchvision.", "timm.", "transformers.")) and not operands
-        if kind == "module" and builds and not arguments.star and not _PLACED.intersection(arguments.keywords):
+        if kind == "module" and builds and "device_map" in arguments.keywords:
+            return device_maps.placed(self, node, arguments) or Value(kind, UNKNOWN, zero_dim)
+        if kind == "module" and builds and not arguments.star and not PLACED.intersection(arguments.keywords):
             # it builds a module, or loads one into host memory
             origin = self.origin(node, "created here")
             return Value("module", self.default_device().device, because=(origin,), ident=origin.span)

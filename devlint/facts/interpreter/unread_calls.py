@@ -56,7 +56,12 @@ class UnreadCalls(Objects):
         if not is_model_name(name) or arguments.star or is_loss_name(name):
             return
         given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
-        moved = [o for o in given if o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME]
+        inside = [self.operand(n, part) for n, v in arguments.every() if v.kind == "dict" for part in v.parts]
+        moved = [
+            o
+            for o in (*given, *inside)
+            if o.value.is_tensor and o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME
+        ]
         for operand in given:
             value = operand.value
             plain = value.made and value.device == CPU and value.zero_dim is False

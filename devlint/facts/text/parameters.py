@@ -277,10 +277,10 @@ class Evidence:
             if isinstance(first, (ast.List, ast.Tuple)):
                 for joined in first.elts:
                     self._used(tensor_root(self._of_data(compared(unscaled(joined)))), open_)
-        elif qualname not in _NOT_EVIDENCE and 0 in (positions := _tensor_positions(qualname)):
-            for other in (call.args[position] for position in positions if 0 < position < len(call.args)):
+        elif qualname not in _NOT_EVIDENCE and (positions := _tensor_positions(qualname, len(call.args))):
+            for other in (call.args[position] for position in positions[1:]):
                 self._used(other.id if isinstance(other, ast.Name) else None, open_)
-            first = self._of_data(unscaled(first))
+            first = self._of_data(unscaled(call.args[positions[0]]))
             used = tensor_root(first)
             if used is not None:
                 self._used(used, open_)
@@ -481,10 +481,11 @@ def reads_like_device(name: str) -> bool:
     return "dev" in name.lower() or name in ("gpu", "rank", "local_rank", "gpu_id", "cuda")
 
 
-def _tensor_positions(qualname: str) -> tuple[int, ...]:
-    """The positions of what a function of torch takes only as tensors."""
+def _tensor_positions(qualname: str, positional: int) -> Sequence[int]:
+    """The positions of what a function of torch takes only as tensors, of so many arguments: the first one, and others."""
     function = knowledge.function(qualname)
-    return function.tensor_params if function is not None else ()
+    found = function.tensors_among(positional) if function is not None else ()
+    return found if 0 in found or qualname == "torch.einsum" else ()
 
 
 def default_value(node: ast.expr | None) -> Value | None:

@@ -1,0 +1,74 @@
+"""Arrays of numpy that surely have a dimension, so that tensors made of them do: `torch.tensor(np.linspace(0, 1, 10))`.
+
+A tensor without dimensions leaves the CPU where it meets others, one with dimensions does not; of `torch.tensor(x)` only what
+`x` is can tell.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Final
+
+from devlint.facts.values import Value
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.arguments import Arguments
+    from devlint.knowledge import Function as Record
+
+#: What gives one dimension at least, whatever it is given [numpy documentation, each page under "Returns"].
+_DIMENSIONED = frozenset(
+    {
+        "linspace", "logspace", "geomspace", "arange", "eye", "identity", "tri", "tril", "triu", "tril_indices",
+        "triu_indices", "indices", "append", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "concatenate",
+        "concat", "stack", "vstack", "hstack", "dstack", "row_stack", "cumsum", "cumprod", "diag", "diagonal", "diff",
+        "ediff1d", "flatnonzero", "histogram_bin_edges", "intersect1d", "kron", "outer", "ravel", "repeat",
+        "setdiff1d", "sort", "union1d", "unique", "fromiter", "fromstring", "frombuffer", "fromfile", "loadtxt",
+        "random.permutation",
+    }
+)  # fmt: skip
+#: What takes a shape first: a number or more is one dimension or more.
+_SHAPED = frozenset(
+    {"zeros", "ones", "empty", "full", "random.random", "random.random_sample", "random.standard_normal"}
+)
+#: What takes sizes as its arguments.
+_SIZED = frozenset({"random.rand", "random.randn"})
+#: What draws one number, or as many as `size` says.
+_DRAWN = frozenset({"random.normal", "random.uniform", "random.randint", "random.choice"})
+_OF_DATA = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "copy"})
+#: What works element by element on one array.
+_ELEMENTWISE = frozenset(
+    {
+        "abs", "absolute", "arccos", "arcsin", "arctan", "around", "cbrt", "ceil", "clip", "cos", "cosh", "deg2rad",
+        "degrees", "exp", "exp2", "expm1", "fabs", "floor", "log", "log10", "log1p", "log2", "negative", "rad2deg",
+        "radians", "reciprocal", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh",
+    }
+)  # fmt: skip
+DIMENSIONED: Final = Value("ndarray", zero_dim=False)
+
+
+def result(record: Record, arguments: Arguments) -> Value | None:
+    """What a function of numpy gives where that is an array which surely has a dimension; None where it may have none."""
+    library, _, name = record.qualname.partition(".")
+    return DIMENSIONED if library == "numpy" and is_dimensioned(name, arguments) else None
+
+
+def is_dimensioned(name: str, arguments: Arguments) -> bool:
+    first = arguments.values[0] if arguments.values else None
+    node = arguments.nodes[0] if arguments.nodes else None
+    if name in _SHAPED:
+        return is_shape(node, first)
+    if name in _DRAWN:
+        size = arguments.get("size")
+        return size is not None and is_shape(*size)
+    if name in _ELEMENTWISE:
+        return first == DIMENSIONED
+    if name in _OF_DATA:
+        return isinstance(node, (ast.List, ast.ListComp, ast.Tuple)) or first == DIMENSIONED
+    return name in _DIMENSIONED or (name in _SIZED and node is not None)
+
+
+def is_shape(node: ast.expr | None, value: Value | None) -> bool:
+    """Whether an argument is a number, or a shape that is written out and has one at least."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return bool(node.elts)
+    return value is not None and (value.kind == "number" or value.type_name == "extent")
