@@ -65,6 +65,15 @@ _COLLECTIVES = frozenset(
     }
 )  # fmt: skip
 _EXPORTS = re.compile(r"export|onnx|ncnn|coreml|tflite|openvino|torchscript|jit|convert|deploy", re.IGNORECASE)
+#: Loaders of other libraries that are those of torch with another collator, whose batches are on the host as well
+#: [torch_geometric/loader/dataloader.py, dgl/dataloading/dataloader.py]
+_LOADERS = dict.fromkeys(
+    (
+        "torch_geometric.loader.DataLoader", "torch_geometric.loader.dataloader.DataLoader",
+        "torch_geometric.data.DataLoader", "torch_geometric.loader.DenseDataLoader", "dgl.dataloading.GraphDataLoader",
+    ),
+    "torch.utils.data.DataLoader",
+)  # fmt: skip
 _WAITERS = ("synchronize", "barrier", "block_until_ready")
 
 
@@ -104,7 +113,7 @@ class Calls(BuiltinCalls):
         made = library_modules.make(self, node, qualname, arguments)
         if made is not None:
             return made
-        class_ = knowledge.cls(qualname)
+        class_ = knowledge.cls(_LOADERS.get(qualname, qualname))
         if class_ is not None and class_.family != "object":
             return self.construct(node, qualname, class_, arguments)
         record = knowledge.function(qualname)

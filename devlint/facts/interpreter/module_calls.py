@@ -51,6 +51,7 @@ _MODEL_INPUTS = frozenset(
         "input_features", "pixel_mask", "encoder_hidden_states",
     }
 )  # fmt: skip
+_ALIKE = ("_ids", "_mask")
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
@@ -58,6 +59,11 @@ _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
 
 #: Factories whose tensors a module that was moved computes with, or looks up: positions, for the most part.
 COUNTED = frozenset({"torch.arange", "torch.linspace", "torch.eye"})
+
+
+def takes_input(name: str) -> bool:
+    """Whether a parameter of a model is called like one of those that it computes with: `input_ids`, `ss_input_ids`."""
+    return name in _MODEL_INPUTS or name.endswith(_ALIKE)
 
 
 class ModuleCalls(Moves):
@@ -107,7 +113,7 @@ class ModuleCalls(Moves):
                 if class_ is not None or not home.startswith("torch.nn.") or home == "torch.nn.Module":
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
                     lead = leading(arguments, checked, value)
-                    inputs = {id(n) for k, (n, _) in arguments.keywords.items() if k in _MODEL_INPUTS}
+                    inputs = {id(n) for k, (n, _) in arguments.keywords.items() if takes_input(k)}
                     placed = value.device != HOME or (lead is not None and lead.value.moved)
                     for operand in checked:
                         if operand is not lead and operand.value.zero_dim is True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
@@ -13,10 +14,15 @@ from devlint.facts.interpreter.arguments import Arguments, CallArguments
 from devlint.facts.interpreter.operations import ENCODED
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.references import chain
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signs import is_model_call, uses_cards
 from devlint.facts.values import BATCH, COMPUTED, CPU, HOME, NOTHING, UNKNOWN, Value, may_be_accelerator
 
+#: Names of what makes, fetches or moves something, and so reads a text like `cuda` as the device for it.
+_PLACES = re.compile(
+    r"^_*(get|fetch|load|make|create|build|sample|move|send|put|place|transfer|copy|to|run|train|evaluate|generate|predict)"
+    r"_(?!.*(device|backend|propert|memory|name|path|dir|mesh|info|config|version))"
+)
 BY_MODEL = "given by a model, which may be on an accelerator"
 
 
@@ -102,6 +108,9 @@ class OpaqueCalls(CallArguments):
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         given = [value for _, value in arguments.every()]
+        if _PLACES.search(last_name(node.func)) is not None:
+            for argument in node.args:
+                self.note_named(argument)
         for argument, value in arguments.every():
             if value.kind != "dict" or not is_model_call(
                 node

@@ -74,7 +74,22 @@ class OwnMethods(OwnClasses):
                 origin = Origin(self.span(node), "created here")
                 # where its parts are, the method decides
                 return Value("module", type_name=class_.name, because=(origin,), ident=origin.span, shared=True)
+            given = self.call_of_class(node, receiver, class_, name, arguments)
+            if given is not None:
+                return given
         return self.call_method(node, receiver, name, arguments)
+
+    def call_of_class(
+        self, node: ast.Call, receiver: Value, class_: ClassFacts, name: str, arguments: Arguments
+    ) -> Value | None:
+        """What a static method or a class method of the file gives that is called on its class: `Sampler.noise(x.shape)`."""
+        found = class_.method(name)
+        marks = {last_name(mark) for mark in found[1].decorator_list} if found is not None else set()
+        if found is None or found[0].abroad or arguments.star or marks not in ({"staticmethod"}, {"classmethod"}):
+            return None
+        values = arguments.values if marks == {"staticmethod"} else [receiver, *arguments.values]
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        return self.call_function(self.method_function(found[0], name, found[1]), values, keywords, node)
 
     def note_dropped(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: Arguments) -> bool:
         """Emit `Move` where a class of the file gives another object, and nobody takes it: `rollout.to(device)`."""

@@ -11,7 +11,7 @@ from devlint.facts.idioms import distributions, leaves, ordering, randomness
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.torch_functions import TorchFunctions
 from devlint.facts.text.parameters import reads_like_device
-from devlint.facts.values import CPU, UNKNOWN, Device, Kind, Value, merge, on
+from devlint.facts.values import BATCH, CPU, UNKNOWN, Device, Kind, Value, merge, on
 from devlint.model import Origin
 
 FAMILY_KIND: Mapping[str, Kind] = {
@@ -76,7 +76,8 @@ class TorchClasses(TorchFunctions):
                     device = item.device if item.is_tensor else CPU
                 elif dataset[1].is_tensor:  # the collator stacks its rows where they are
                     device = dataset[1].device
-            return Value("loader", device, type_name=home, because=(origin,))
+            graphs = not qualname.startswith("torch.")  # whose batches are graphs, which move in place
+            return Value("loader", device, type_name=BATCH if graphs else home, because=(origin,))
         if kind == "dataset":
             parts = [
                 v for _, v in arguments.every() if v.kind in ("dataset", "list", "tuple", "unknown") or v.is_tensor
