@@ -17,6 +17,7 @@ from devlint.facts.interpreter.operations import HOST_BATCH
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
+from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signs import is_loader_name, moves
 from devlint.facts.values import ACCELERATORS, BATCH, CPU, NOTHING, NUMBER, Value
 from devlint.model import Origin
@@ -105,22 +106,36 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     if own is None or not machine.assume or machine.host:
         return None
     names = {part.id for part in target.elts if isinstance(part, ast.Name)}
+    alike = names | given_alike(own, node)
     moved = {
         receiver.id
         for call in own.calls
         if isinstance(call.func, ast.Attribute) and (call.func.attr == "to" or call.func.attr in ACCELERATORS)
-        if isinstance(receiver := call.func.value, ast.Name) and receiver.id in names and call.lineno > node.lineno
+        if isinstance(receiver := call.func.value, ast.Name) and receiver.id in alike and call.lineno > node.lineno
     }
     left = [name for name in names - moved if own.bound.get(name) == 1]
     if not moved or not left or _DEVICE.search(machine.text(node.value)) is not None:
         return None
-    again = {t.id for a in own.assigns if isinstance(a, ast.Assign) for t in a.targets if isinstance(t, ast.Name)}
+    others = (a for a in own.assigns if isinstance(a, ast.Assign) and ast.unparse(a.value) != ast.unparse(node.value))
+    stored = (n for a in others for t in a.targets for n in walk(t))
+    again = {n.id for n in stored if isinstance(n, ast.Name)}
     calls = [call for call in own.calls if isinstance(call.func, ast.Attribute) and moves(call)]
     goes = {call.func.value.id for call in calls if isinstance(getattr(call.func, "value", None), ast.Name)}  # type: ignore[attr-defined]
     if not moved & again & goes:
         return None
     origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {_MOVED_HERE}")
     return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def given_alike(own: FunctionScan, node: ast.Assign) -> set[str]:
+    """The names that other assignments of a function unpack from the same call: `x, y = batches.next()`, twice."""
+    text = ast.unparse(node.value)
+    found: set[str] = set()
+    for other in own.assigns:
+        if isinstance(other, ast.Assign) and other is not node and isinstance(other.targets[0], ast.Tuple):
+            if isinstance(other.value, ast.Call) and ast.unparse(other.value) == text:
+                found |= {part.id for part in other.targets[0].elts if isinstance(part, ast.Name)}
+    return found
 
 
 def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:

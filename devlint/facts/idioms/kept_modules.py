@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
+from devlint.facts.idioms.unseen_modules import is_network
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.references import is_self_attribute
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
-from devlint.facts.values import CPU, may_be_accelerator
+from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
@@ -37,6 +39,8 @@ _READ = frozenset(
     {"train", "eval", "zero_grad", "state_dict", "load_state_dict", "forward", "requires_grad_", "training"}
 )
 _ALL_AT_ONCE = re.compile(r"\bvars\(\s*self|\b__dict__\b|\bgetattr\(\s*self\b")
+#: Names of devices, and of options that may hold one.
+_TELLS = re.compile(r"dev|cuda|gpu|rank|\*\*|args|opts?$|cfg|conf|param|flags|accel|fabric", re.IGNORECASE)
 Around = tuple[ast.Attribute, ast.AST | None, ast.AST | None, ast.AST | None]
 
 
@@ -58,6 +62,50 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
     read = _READ.union(*(each.methods for each in lineage(class_)))
     if all(is_plain(read, *use) for use in machine.attribute_uses.get(name.attr, ())):
         machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
+
+
+def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> None:
+    """A plain object calls a module of a class that cannot be read on what it moved: `self.model = GMMModel(3)`.
+
+    Such a class shows by its name. What it is made of may tell it a device: not where options are handed to it. In an object
+    that is a module itself only what the same method made is certain to be where it was made.
+    """
+    name, owner = node.func, machine.owner
+    if not isinstance(name, ast.Attribute) or not is_self_attribute(name) or owner is None or machine.in_init:
+        return
+    if owner.abroad or machine.host or machine.function is None or machine.scan.tree is None:
+        return
+    moved = next((o for o in given if o.value.moved and may_be_accelerator(o.value.device)), None)
+    if moved is None or moved.value.device == HOME:
+        return
+    around = machine.attribute_uses.get(name.attr, ())
+    made = [
+        outer.value for use, outer, *_ in around if isinstance(use.ctx, ast.Store) and isinstance(outer, ast.Assign)
+    ]
+    if not made or not all(is_network(machine, each) and is_told_no_device(each) for each in made):  # type: ignore[arg-type]
+        return
+    if owner.is_module and not all(holds(machine.function.node, each) for each in made):
+        return  # who moved the object moved what it had
+    if reads_all_at_once(machine.source.text) or is_moved(machine, name.attr):
+        return
+    if all(is_plain(_READ, *use) for use in around):
+        because = (machine.origin(made[0], "created here, and moved nowhere in this file"),)
+        module = machine.operand(name, Value("module", CPU, because=because))
+        machine.meet(node, [module, moved], "module", "module", "exact")
+
+
+def is_told_no_device(node: ast.expr) -> bool:
+    """Whether no argument of a call reads like a device, or like options that may name one."""
+    arguments = (*node.args, *(k.value for k in node.keywords)) if isinstance(node, ast.Call) else ()
+    names = [k.arg or "**" for k in node.keywords] if isinstance(node, ast.Call) else []
+    names += [
+        last_name(part)
+        for argument in arguments
+        for part in walk(argument)
+        if isinstance(part, (ast.Name, ast.Attribute))
+    ]
+    starred = any(isinstance(argument, ast.Starred) for argument in arguments)
+    return not starred and not any(_TELLS.search(name) for name in names)
 
 
 def reads_all_at_once(text: str) -> bool:

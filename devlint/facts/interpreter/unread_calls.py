@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.idioms import guesses, sized_by_module
+from devlint.facts.idioms import guesses, kept_modules, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.objects import Objects
@@ -62,6 +62,7 @@ class UnreadCalls(Objects):
             for o in (*given, *inside)
             if o.value.is_tensor and o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME
         ]
+        kept_modules.note_unread(self, node, given)
         for operand in given:
             value = operand.value
             plain = value.made and value.device == CPU and value.zero_dim is False
