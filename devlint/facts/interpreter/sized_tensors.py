@@ -13,6 +13,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED, FROM_DATA, Factories
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.nodes import asks_name, walk
+from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
 from devlint.model import Origin
 
@@ -146,7 +147,9 @@ class SizedTensors(Factories):
             beside = [o for o in operands if o.value.device == known.value.device]
             if any(o.text == known.text.split(".", 1)[0] for o in beside):
                 self.meet(node, [operand, next(o for o in beside)], "function", name, "exact")
-            elif value.made[0].function in FILLED and self.is_part_of_module(node.func):
+            elif value.made[0].function in FILLED and (
+                self.is_part_of_module(node.func) or self.compares(node, arguments)
+            ):
                 given = [self.operand(n, guesses.tensor(v)) for n, v in arguments.every() if guesses.is_guess(v)]
                 beside += [o for o in given if o.value.device == known.value.device]
                 if beside:
@@ -169,6 +172,13 @@ class SizedTensors(Factories):
         ]
         if beside:
             self.meet(node, [new, beside[0]], "function", name, "exact")
+
+    def compares(self, node: ast.Call, arguments: Arguments) -> bool:
+        """Whether a call is one of a function's own argument with two tensors, as norms and losses are: `norm(error, zeros)`."""
+        function = node.func
+        if self.function is None or not isinstance(function, ast.Name) or len(arguments.values) != 2:
+            return False
+        return not arguments.keywords and parameter_of(self.function.node.args, function.id) is not None
 
     def is_part_of_module(self, function: ast.expr) -> bool:
         """Whether what is called is an attribute of the module whose method this is, and no method: `self.decoder(z)`."""
