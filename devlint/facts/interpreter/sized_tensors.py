@@ -174,7 +174,7 @@ class SizedTensors(Factories):
             self.meet(node, [new, beside[0]], "function", name, "exact")
 
     def compares(self, node: ast.Call, arguments: Arguments) -> bool:
-        """Whether a call is one of a function's own argument with two tensors, as norms and losses are: `norm(error, zeros)`."""
+        """Whether a call is one of a function's own argument with two tensors, as norms are: `norm(error, zeros)`."""
         function = node.func
         if self.function is None or not isinstance(function, ast.Name) or len(arguments.values) != 2:
             return False
