@@ -618,11 +618,12 @@ class CardLost(Event):
     """Something goes to the current card, or the first, where `other`, a tensor or a device at hand, may be another one.
 
     `problem`: "type" (`x.type(other.type())`), "method" (`x.cuda()` in a function for CUDA that gets `other`), "zero"
-    (`0 if str(other) != "cpu" else -1`), "first" ("cuda:0" where the card `other` is made current). `subject`: the span of
-    `x`, else of what names the device. `direct`: `other` is written where it is used.
+    (`0 if str(other) != "cpu" else -1`), "first" ("cuda:0" where the card `other` is made current), "kind" (`other.type` where
+    a device is wanted). `subject`: the span of `x`, else of what names the device. `direct`: `other` is written where it is
+    used.
     """
 
-    problem: Literal["type", "method", "zero", "first"]
+    problem: Literal["type", "method", "zero", "first", "kind"]
     other: str
     subject: Span
     direct: bool

@@ -4,7 +4,8 @@
 `.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)` without an index in code that runs because another tensor
 `is_cuda`: on a machine with several cards that tensor may be on another one. And `torch.cuda.Stream()`,
 `current_stream()` and `default_stream()` without a device in a function or class that was given one; `x.type(y.type())`
-of a new tensor, `.cuda()` of one in a function for CUDA that is given another, and `0 if str(device) != "cpu" else -1`.
+of a new tensor, `.cuda()` of one in a function for CUDA that is given another, `0 if str(device) != "cpu" else -1`, and the
+type of a device where a device is wanted: `x.to(y.device.type)`.
 Quiet in files that make a card current (`set_device`, `with torch.cuda.device(...)`), but for `cuda:0` in a function that
 makes a card of its own choice current.
 
@@ -132,6 +133,14 @@ def _lost(event: CardLost, site: Site) -> Finding:
     if event.problem == "zero":
         message = f"every card becomes the first one, but `{other}` may name another"
         return Finding(event.span, message, Fix(f"Use `{other}` itself, or its index", Safety.HINT), event.because)
+    if event.problem == "kind":
+        whole, device = site.node, site.at(event.subject)
+        assert isinstance(whole, cst.BaseExpression) and isinstance(device, cst.BaseExpression)
+        message = f"`{other}.type` names no card, but `{other}` may be one of several"
+        fix = Fix(f"Use `{other}`", Safety.UNSAFE, (Edit(whole, device),))
+        if not event.direct:
+            fix = Fix(f"Return `{other}`", Safety.HINT, why="who reads it may want a text")
+        return Finding(event.span, message, fix, event.because)
     if event.problem == "first":
         message = f"this is always the first card, but `{other}` is made the current one"
         return Finding(event.span, message, Fix("Name that card", Safety.HINT), event.because)

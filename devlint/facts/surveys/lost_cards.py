@@ -3,6 +3,7 @@
     eye = torch.eye(3).type(a.type())       # the type of a tensor names no card
     cost = cost.cuda()                      # in a function for CUDA, beside an argument that is on some card
     card = 0 if str(device) != "cpu" else -1
+    other = other.to(x.device.type)         # "cuda", of whatever card
     torch.cuda.set_device(args.gpu)         # and yet `torch.device("cuda:0" ...)` in the same function
 
 On a machine with one card nothing shows it.
@@ -28,6 +29,7 @@ def lost_cards(o: Outline) -> Iterator[CardLost]:
     yield from by_name(o)
     yield from as_first(o)
     yield from beside_current(o)
+    yield from as_kind(o)
 
 
 def by_type(o: Outline) -> Iterator[CardLost]:
@@ -158,6 +160,28 @@ def beside_current(o: Outline) -> Iterator[CardLost]:
         if chosen is not None and not are_exclusive(o, chosen, event.node):
             origin = o.flow.origin(chosen, "another card becomes the current one here")
             yield CardLost(*o.head(event.node, origin), "first", o.flow.text(chosen.args[0]), event.span, True)
+
+
+def as_kind(o: Outline) -> Iterator[CardLost]:
+    """`x.to(y.device.type)`, `torch.zeros(3, device=y.device.type)`, and a property `device` that returns the type alone."""
+    for call in o.calls:
+        given = next((k.value for k in call.keywords if k.arg == "device"), None)
+        if given is not None and (o.qualname(call.func) or "").startswith("torch.") and is_factory(call):
+            yield from lost_kind(o, given)
+        elif method(call) == "to" and call.args:
+            yield from lost_kind(o, call.args[0])
+    for function in o.functions:
+        if function.name == "device" and any(last_name(mark) == "property" for mark in function.decorator_list):
+            for node in own_nodes(function):
+                if isinstance(node, ast.Return) and node.value is not None:
+                    yield from lost_kind(o, node.value, direct=False)
+
+
+def lost_kind(o: Outline, node: ast.expr, direct: bool = True) -> Iterator[CardLost]:
+    """The card of `x.device.type`, where a device is wanted. `direct`: right there, not by who reads what is returned."""
+    device = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else None
+    if isinstance(device, ast.Attribute) and device.attr == "device":
+        yield CardLost(*o.head(node), "kind", o.flow.text(device), o.flow.span(device), direct)
 
 
 def are_exclusive(o: Outline, a: ast.AST, b: ast.AST) -> bool:

@@ -141,7 +141,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (device_tests, words(*WORDS)),
     (by_process, words("local_process_index")),
     (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
-    (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(")),
+    (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(", ".device.type")),
 )
 
 
