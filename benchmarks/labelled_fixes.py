@@ -1,5 +1,5 @@
 """How many repairs of device bugs in other repositories devlint foresees: their labels are in labelled_fixes.json, for the
-kinds that DEV1 and DEV3 answer, and in labelled_other_fixes.json, mostly for the others.
+kinds that DEV1 and DEV3 answer, in labelled_other_fixes.json, mostly for the others, and in labelled_mixed_fixes.json, for all.
 
 Usage: python benchmarks/labelled_fixes.py CLONES [--labels FILE] [--whole] [--misses]
 
@@ -7,7 +7,7 @@ CLONES holds a clone with its history for each repository, in a folder `owner+na
 before a repair, the lines at which a reader would point, and why; `read` says whether the misses were looked at since.
 Each file is checked by itself, or with --whole where it stands, among all files of its project at that commit and with the
 settings of the project: what calls say of arguments, and which torch is asked for, counts there. The first figure is of
-findings of any rule on such a line, the second of those whose rule answers the kind.
+findings of any rule that span such a line (of a long one the first six count), the second of those whose rule answers the kind.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ ANSWERS = {
     "cuda-init-order": ("DEV604", "DEV205"),
     "fork-with-cuda": ("DEV605",),
 }
+#: The first and last row of a problem, and its code.
+Problem = tuple[int, int, str]
+LONGEST = 5  # rows after the first one
 #: The files of a project that a check of one of them may read.
 KEPT = (".py", ".ipynb", ".toml", ".cfg", ".txt", ".yml", ".yaml")
 
@@ -86,18 +89,19 @@ def files_of(git: Path, commit: str) -> Iterator[tuple[str, bytes]]:
             start += size + 1
 
 
-def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, tuple[int, str]]]:
-    """The file, as a path from a folder, with row and code of every problem that devlint reports there by its default rules."""
+def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, Problem]]:
+    """The file, as a path from a folder, with rows and code of every problem that devlint reports there by its default rules."""
     command = [sys.executable, "-m", "devlint", "check", *arguments, "--no-cache", "--output-format", "json"]
     report = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
     for finding in json.loads(report):
         path = Path(folder, finding["filename"]).resolve().relative_to(folder.resolve())
-        yield path, (finding["location"]["row"], finding["code"])
+        first = finding["location"]["row"]
+        yield path, (first, min(finding["end_location"]["row"], first + LONGEST), finding["code"])
 
 
-def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[tuple[int, str]]]:
+def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[Problem]]:
     """The rows of problems in each labelled file by itself, by the label's number."""
-    found: dict[str, set[tuple[int, str]]] = {}
+    found: dict[str, set[Problem]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for number, label in labels.items():
@@ -114,9 +118,9 @@ def alone(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[tupl
     return found
 
 
-def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[tuple[int, str]]]:
+def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set[Problem]]:
     """The same with each file among those of its project, a commit at a time."""
-    found: dict[str, set[tuple[int, str]]] = {}
+    found: dict[str, set[Problem]] = {}
     commits: dict[tuple[str, str], list[str]] = {}
     for number, label in labels.items():
         commits.setdefault((label["repo"], label["commit"]), []).append(number)
@@ -149,7 +153,7 @@ def main() -> int:
     found, right, every = Counter[str](), Counter[str](), Counter[str]()
     for number, seen in rows.items():
         label = labels[number]
-        there = [code for row, code in seen if row in label["lines"]]
+        there = [code for first, last, code in seen if any(first <= row <= last for row in label["lines"])]
         hit, answered = bool(there), any(code.startswith(ANSWERS[label["kind"]]) for code in there)
         for key in (label["kind"], "read" if label["read"] else "unread", "all"):
             every[key] += 1
