@@ -90,7 +90,7 @@ def files_of(git: Path, commit: str) -> Iterator[tuple[str, bytes]]:
 
 
 def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, Problem]]:
-    """The file, as a path from a folder, with rows and code of every problem that devlint reports there by its default rules."""
+    """The file, as a path from a folder, with rows and code of every problem that devlint reports by its default rules."""
     command = [sys.executable, "-m", "devlint", "check", *arguments, "--no-cache", "--output-format", "json"]
     report = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
     for finding in json.loads(report):

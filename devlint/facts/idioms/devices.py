@@ -11,6 +11,7 @@ from devlint.facts.events import DeviceLiteral
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import unknown_devices
 from devlint.facts.interpreter.operations import Operations
+from devlint.facts.text.references import last_name
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -38,8 +39,23 @@ def parse_device(text: str) -> Device:
     return on(match[1], int(match[2]) if match[2] else None)
 
 
+#: The names of functions that give a device, and of entries that hold one: `get_device`, `current_accelerator`, `device`.
+_GIVES_DEVICE = re.compile(r"(^|_)(device|accelerator)\Z", re.IGNORECASE)
 #: How a device is called that a file imports: `device`, `DEVICE`, `config.torch_device`.
 _NAMES_DEVICE = re.compile(r"(^|[._])device\Z", re.IGNORECASE)
+
+
+def called_device(node: ast.expr) -> str | None:
+    """The text of a call that gives a device, by the name of what is called or by the key: `get_device()`,
+    `args.get("device")`. The same call gives the same device again."""
+    if not isinstance(node, ast.Call) or node.keywords or not all(isinstance(a, ast.Constant) for a in node.args):
+        return None
+    name = last_name(node.func)
+    if name == "device" and isinstance(node.func, ast.Attribute):
+        return None  # an attribute that is called by mistake, for the most part
+    if name == "get" and node.args:
+        name = str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else ""
+    return ast.unparse(node) if _GIVES_DEVICE.search(name) is not None else None
 
 
 class Devices(Operations):
@@ -92,7 +108,12 @@ class Devices(Operations):
     def _symbolic(self, node: ast.expr, value: Value) -> Value:
         path = self.path(node)
         if path is None:
-            return Value("device", UNKNOWN)
+            path = called_device(node)
+            if path is None:
+                return Value("device", UNKNOWN)
+            if path.endswith("cuda.current_device()"):
+                return Value("device", self.resolve(on("cuda")), because=value.because)
+            return Value("device", symbol(path, self.scope_id(path)), because=value.because)
         if "cpu" in path.rpartition(".")[2].lower().split("_"):
             return Value("device", CPU, because=value.because)  # `self._cpu_device`
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)

@@ -8,6 +8,7 @@ import re
 from devlint.facts.events import CudaMethod, Move, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import aliases, batches, dropped, guesses, leaves, ordering, unknown_devices
+from devlint.facts.idioms.devices import called_device
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import Attributes
 from devlint.facts.text.parameters import reads_like_device
@@ -342,7 +343,17 @@ def names_parts(arguments: Arguments) -> bool:
 
 
 def looks_like_device(node: ast.expr) -> bool:
-    """Whether an argument of `.to` whose value is not known reads like a device rather than a dtype or a tensor."""
+    """Whether an argument of `.to` whose value is not known reads like a device rather than a dtype or a tensor.
+
+    `args["device"]` and `args.get("device")` do by their key, `get_device()` by what is called.
+    """
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    if isinstance(node, ast.Call):
+        if last_name(node.func) != "get":
+            return called_device(node) is not None
+        key = node.args[0] if node.args else None
+    if key is not None:
+        return isinstance(key, ast.Constant) and isinstance(key.value, str) and reads_like_device(key.value)
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return reads_like_device(name)
 

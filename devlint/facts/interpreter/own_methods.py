@@ -53,6 +53,10 @@ class OwnMethods(OwnClasses):
                 if not static:
                     ordering.note_helper(self, node, found[1], arguments, own=True)
                 return self.call_function(target, values, keywords, node, on_self=True)
+        if self.owner is not None and is_super(function.value):
+            given = self.call_of_base(node, name, arguments)
+            if given is not None:
+                return given
         if name == "add_argument":
             default = arguments.keywords.get("default")
             if default is not None:
@@ -78,6 +82,16 @@ class OwnMethods(OwnClasses):
             if given is not None:
                 return given
         return self.call_method(node, receiver, name, arguments)
+
+    def call_of_base(self, node: ast.Call, name: str, arguments: Arguments) -> Value | None:
+        """What a method of a base in this file gives: `super().forward(x)`. What `__init__` does is known of the class."""
+        assert self.owner is not None
+        found = next((f for base in self.owner.local_bases if (f := base.method(name)) is not None), None)
+        if found is None or found[0].abroad or arguments.star or found[1].decorator_list or name.startswith("__"):
+            return None
+        values = [self.self_value(self.owner), *arguments.values]
+        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        return self.call_function(self.method_function(found[0], name, found[1]), values, keywords, node, on_self=True)
 
     def call_of_class(
         self, node: ast.Call, receiver: Value, class_: ClassFacts, name: str, arguments: Arguments
@@ -206,6 +220,11 @@ class OwnMethods(OwnClasses):
         if self.host:
             return None
         return Value("tensors", HOME, None, because=(self.origin(node, "saved by `forward`"),))
+
+
+def is_super(node: ast.expr) -> bool:
+    """Whether an expression is `super()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args
 
 
 def gives_own_object(name: str, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

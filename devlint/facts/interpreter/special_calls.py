@@ -17,6 +17,11 @@ from devlint.model import Origin
 _TRANSFORMS = "torchvision.transforms"
 TO_TENSOR = f"{_TRANSFORMS}.ToTensor"
 
+#: What `checkpoint` takes for itself [torch/utils/checkpoint.py].
+_OF_CHECKPOINT = frozenset(
+    {"use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state"}
+)
+
 
 class SpecialCalls(TorchClasses):
     """Adds a method for each function in `SPECIAL`."""
@@ -119,6 +124,13 @@ class SpecialCalls(TorchClasses):
         if first is None or not first[1].is_tensor:
             return Value("parameter", UNKNOWN)
         return replace(first[1], kind="parameter", attribute=None)
+
+    def call_checkpoint(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`checkpoint(block, x)` calls the block, and again in the backward pass [torch/utils/checkpoint.py]."""
+        if not node.args or any(isinstance(argument, ast.Starred) for argument in node.args[:1]):
+            return NOTHING
+        keywords = [k for k in node.keywords if k.arg not in _OF_CHECKPOINT]
+        return self.evaluate(ast.copy_location(ast.Call(node.args[0], node.args[1:], keywords), node))
 
     def call_same(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """A call that gives its first argument back, as far as devices go: `copy.deepcopy`, `torch.compile`."""
@@ -250,6 +262,7 @@ SPECIAL: dict[str, Special] = {
     "torch.mps.synchronize": SpecialCalls.call_wait,
     "torch.npu.synchronize": SpecialCalls.call_wait,
     "torch.compile": SpecialCalls.call_same,
+    "torch.utils.checkpoint.checkpoint": SpecialCalls.call_checkpoint,
     "torch.autograd.Variable": SpecialCalls.call_same,
     "torch.nn.utils.clip_grad_norm_": SpecialCalls.call_clip,
     "torch.distributions.kl_divergence": SpecialCalls.call_divergence,

@@ -42,6 +42,10 @@ RESULT_KIND: Mapping[str, Kind] = {
 _LOOKS = frozenset({"max", "min", "argmax", "argmin", "median", "nanmedian", "mode", "kthvalue"})
 #: Operations whose result may have no dimension left though the operand has one.
 _DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
+#: Those with several results, each of which has as many dimensions as the operand, or as the one with most of them.
+_KEEPS_DIMENSIONS = frozenset(
+    {"chunk", "split", "tensor_split", "split_with_sizes", "sort", "topk", "cummax", "cummin", "broadcast_tensors"}
+)
 #: Functions whose further tensors are lengths [torch/nn/utils/rnn.py].
 _OF_FIRST = frozenset({"torch.nn.utils.rnn.unpad_sequence", "torch.nn.utils.rnn.pack_padded_sequence"})
 #: Operations that give indices of what they are given.
@@ -227,7 +231,9 @@ class TorchFunctions(SizedTensors):
             if zero_dim is None and combined.type_name is None and reduces_first(record.qualname, arguments):
                 combined = replace(combined, type_name=TURN)  # nothing is left of one dimension
             if kind == "tensors":
-                return replace(combined, kind="tensors")
+                kept = record.qualname.rsplit(".", 1)[-1] in _KEEPS_DIMENSIONS
+                whole = kept and any(o.value.zero_dim is False for o in deciding)
+                return replace(combined, kind="tensors", zero_dim=False if whole else combined.zero_dim)
             if zero_dim is None and len(operands) == 1 and record.mixing == "scalar":
                 return replace(combined, zero_dim=operands[0].value.zero_dim)
             name = record.qualname.rsplit(".", 1)[-1]
