@@ -86,6 +86,7 @@ class Evidence:
         self.narrowed: set[str] = set()  # the code asks what they are: `isinstance(x, ...)`, `hasattr(x, ...)`
         self.arrays: set[str] = set()  # given to numpy
         self.converted: set[str] = set()  # made into a tensor here, so no tensor before
+        self.listed: set[str] = set()  # given to `torch.IntTensor`, which takes lists, and refuses a tensor of a card
         self.either: set[str] = set()  # made into a tensor on the path on which it is none, see `converted`
         self.containers: set[str] = set()  # a tensor, or a sequence of tensors
         self.parted: set[str] = set()  # of which a part is moved: `batch["image"].to(device)`
@@ -162,6 +163,7 @@ class Evidence:
                 self.tensors.add(parameter)
         self.weak -= self.tensors
         self.tensors |= self.weak
+        self.converted |= self.listed - self.narrowed  # of what is no tensor one is made where that was asked
         self.tensors -= self.modules | (self.converted & open_) | _ON_HOST
         self.asked = frozenset(self.narrowed)
         self.narrowed |= self.arrays & open_  # given to numpy: host data, in one branch at least
@@ -273,6 +275,8 @@ class Evidence:
             if isinstance(first, ast.Name):
                 self.arrays.add(first.id)
                 self.converted.add(first.id)
+        elif qualname.endswith("Tensor") and isinstance(first, ast.Name) and qualname.count(".") == 1:
+            self.listed.add(first.id)
         elif qualname in _JOINS:
             if isinstance(first, (ast.List, ast.Tuple)):
                 for joined in first.elts:
