@@ -382,14 +382,13 @@ class Assignments(Timing):
 
 
 def of_pair(source: ast.expr | None, target: ast.Tuple | ast.List, index: int) -> ast.expr | None:
-    """What `self.index = ...` gets in `self.a, self.b = [], []`, and `x` in `x, y = data.x, data.y`; None for anything
-    but new lists and dicts, and attributes."""
+    """What an attribute of `self` gets in `self.a, self.b = torch.ones(3), []`, a part of what the whole gives in
+    `self.x, self.y = torch.meshgrid(a, b)`, and `x` in `x, y = data.x, data.y`; None for what else a name gets."""
+    own = is_self_attribute(target.elts[index])
     if not isinstance(source, (ast.Tuple, ast.List)) or len(source.elts) != len(target.elts):
-        return None
+        return source if own and isinstance(source, ast.Call) else None
     part = source.elts[index]
-    if isinstance(target.elts[index], ast.Name):
-        return part if isinstance(part, ast.Attribute) else None
-    return part if is_self_attribute(target.elts[index]) and isinstance(part, (ast.List, ast.Dict)) else None
+    return part if own or isinstance(part, ast.Attribute) else None
 
 
 def has_one_element(value: Value) -> bool:

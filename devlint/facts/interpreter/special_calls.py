@@ -170,7 +170,9 @@ class SpecialCalls(TorchClasses):
         return NOTHING
 
     def call_pairs(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
-        """`OrderedDict(model.named_parameters())`: a dict of what the pairs hold."""
+        """`OrderedDict(model.named_parameters())`: a dict of what the pairs hold; `OrderedDict()` is empty."""
+        if not arguments.every() and not arguments.star:
+            return Value("dict", elements={})
         held = (
             held_by(self.element(arguments.values[0])) if len(arguments.every()) == 1 and arguments.values else NOTHING
         )
