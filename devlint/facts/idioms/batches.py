@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.idioms.moved_inside import moved_inside
 from devlint.facts.interpreter.operations import HOST_BATCH
@@ -106,35 +108,55 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     if own is None or not machine.assume or machine.host:
         return None
     names = {part.id for part in target.elts if isinstance(part, ast.Name)}
-    alike = names | given_alike(own, node)
-    moved = {
-        receiver.id
-        for call in own.calls
-        if isinstance(call.func, ast.Attribute) and (call.func.attr == "to" or call.func.attr in ACCELERATORS)
-        if isinstance(receiver := call.func.value, ast.Name) and receiver.id in alike and call.lineno > node.lineno
-    }
-    left = [name for name in names - moved if own.bound.get(name) == 1]
-    if not moved or not left or _DEVICE.search(machine.text(node.value)) is not None:
-        return None
-    others = (a for a in own.assigns if isinstance(a, ast.Assign) and ast.unparse(a.value) != ast.unparse(node.value))
-    stored = (n for a in others for t in a.targets for n in walk(t))
-    again = {n.id for n in stored if isinstance(n, ast.Name)}
-    calls = [call for call in own.calls if isinstance(call.func, ast.Attribute) and moves(call)]
-    goes = {call.func.value.id for call in calls if isinstance(getattr(call.func, "value", None), ast.Name)}  # type: ignore[attr-defined]
-    if not moved & again & goes:
+    moves_of = moved_parts(own, ast.unparse(node.value))
+    left = [name for name in names if moves_of.last.get(name, 0) <= node.lineno and own.bound.get(name) == 1]
+    if moves_of.latest <= node.lineno or not left or _DEVICE.search(machine.text(node.value)) is not None:
         return None
     origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {_MOVED_HERE}")
     return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
 
 
-def given_alike(own: FunctionScan, node: ast.Assign) -> set[str]:
-    """The names that other assignments of a function unpack from the same call: `x, y = batches.next()`, twice."""
-    text = ast.unparse(node.value)
-    found: set[str] = set()
-    for other in own.assigns:
-        if isinstance(other, ast.Assign) and other is not node and isinstance(other.targets[0], ast.Tuple):
-            if isinstance(other.value, ast.Call) and ast.unparse(other.value) == text:
-                found |= {part.id for part in other.targets[0].elts if isinstance(part, ast.Name)}
+class MovedParts(NamedTuple):
+    """The rows of the last moves of what a function unpacks from one call, by name; `latest`: of those that it binds again."""
+
+    last: dict[str, int]
+    latest: int
+
+
+@lru_cache(64)
+def moved_parts(own: FunctionScan, text: str) -> MovedParts:
+    """When the parts are moved that the assignments of a function unpack from a call of this text: `x, y = batches.next()`."""
+    bound = Counter(name for target in unpacked_from(own).get(text, ()) for name in target)
+    last: dict[str, int] = {}
+    latest = 0
+    for name in bound:
+        for call, method in called_on_names(own).get(name, ()):
+            if method == "to" or method in ACCELERATORS:
+                last[name] = max(call.lineno, last.get(name, 0))
+                if moves(call) and own.bound.get(name, 0) > bound[name]:
+                    latest = max(latest, call.lineno)
+    return MovedParts(last, latest)
+
+
+@lru_cache(8)
+def unpacked_from(own: FunctionScan) -> dict[str, list[list[str]]]:
+    """The names that the assignments of a function unpack from what calls give, by the text of the call."""
+    found: dict[str, list[list[str]]] = {}
+    for each in own.assigns:
+        target = each.targets[0] if isinstance(each, ast.Assign) else None
+        if isinstance(each, ast.Assign) and isinstance(target, ast.Tuple) and isinstance(each.value, ast.Call):
+            names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+            found.setdefault(ast.unparse(each.value), []).append(names)
+    return found
+
+
+@lru_cache(8)
+def called_on_names(own: FunctionScan) -> dict[str, list[tuple[ast.Call, str]]]:
+    """The calls of methods of names in a function, by the name, each with the method."""
+    found: dict[str, list[tuple[ast.Call, str]]] = {}
+    for call in own.calls:
+        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+            found.setdefault(call.func.value.id, []).append((call, call.func.attr))
     return found
 
 

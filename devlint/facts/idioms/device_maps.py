@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from devlint.facts.values import CPU, META, UNKNOWN, Device, Value, describe, may_be_accelerator, symbol
+from devlint.facts.values import NOTHING, UNKNOWN, Device, Value, describe, may_be_accelerator, symbol
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments
@@ -26,7 +26,7 @@ def placed(machine: Machine, node: ast.Call, arguments: Arguments) -> Value | No
     if arguments.star or PLACED.intersection(arguments.keywords) != {"device_map"}:
         return None
     device = device_of(machine, node, *arguments.keywords["device_map"])
-    if not may_be_accelerator(device) or device in (CPU, META):
+    if not may_be_accelerator(device):
         return None
     origin = machine.origin(node, f"loaded to {describe(device)} here")
     return Value("module", device, because=(origin,), moved=True, ident=origin.span)
@@ -38,7 +38,7 @@ def device_of(machine: Machine, node: ast.Call, given: ast.expr, value: Value) -
         key = given.keys[0]
         if not isinstance(key, ast.Constant) or key.value != "" or not isinstance(value.elements, dict):
             return UNKNOWN
-        given, value = given.values[0], value.elements[""]
+        value = value.elements.get("", NOTHING)
     if (value.kind == "string" and value.constant in _PLANS) or (
         value.kind == "number" and isinstance(value.constant, int)
     ):

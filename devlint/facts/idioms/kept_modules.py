@@ -25,7 +25,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
 from devlint.facts.idioms.unseen_modules import is_network
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
 from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
@@ -78,20 +78,28 @@ def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> N
     moved = next((o for o in given if o.value.moved and may_be_accelerator(o.value.device)), None)
     if moved is None or moved.value.device == HOME:
         return
-    around = machine.attribute_uses.get(name.attr, ())
-    made = [
-        outer.value for use, outer, *_ in around if isinstance(use.ctx, ast.Store) and isinstance(outer, ast.Assign)
-    ]
-    if not made or not all(is_network(machine, each) and is_told_no_device(each) for each in made):  # type: ignore[arg-type]
-        return
-    if owner.is_module and not all(holds(machine.function.node, each) for each in made):
+    known = machine.never_moved_parts
+    if name.attr not in known:
+        known[name.attr] = made_and_left(machine, name.attr)
+    made, around = known[name.attr], machine.span(machine.function.node)
+    if owner.is_module and not all(around.start <= machine.span(each).start < around.end for each in made):
         return  # who moved the object moved what it had
-    if reads_all_at_once(machine.source.text) or is_moved(machine, name.attr):
-        return
-    if all(is_plain(_READ, *use) for use in around):
+    if made:
         because = (machine.origin(made[0], "created here, and moved nowhere in this file"),)
         module = machine.operand(name, Value("module", CPU, because=because))
         machine.meet(node, [module, moved], "module", "module", "exact")
+
+
+def made_and_left(machine: ModuleCalls, name: str) -> list[ast.expr]:
+    """The calls that make what an attribute holds: modules that cannot be read, told no device, moved nowhere. Else none."""
+    around = machine.attribute_uses.get(name, ())
+    stores = (outer for use, outer, *_ in around if isinstance(use.ctx, ast.Store))
+    made = [outer.value for outer in stores if isinstance(outer, ast.Assign)]
+    if not all(is_network(machine, each) and is_told_no_device(each) for each in made):  # type: ignore[arg-type]
+        return []
+    if reads_all_at_once(machine.source.text) or is_moved(machine, name):
+        return []
+    return made if all(is_plain(_READ, *use) for use in around) else []
 
 
 def is_told_no_device(node: ast.expr) -> bool:

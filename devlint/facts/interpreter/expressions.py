@@ -12,6 +12,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import attribute_lists, guesses, rows, uncalled
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.idioms.devices import parse_device
+from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.operators import Operators
 from devlint.facts.text.nodes import walk
@@ -254,7 +255,8 @@ class Expressions(Operators):
     def starred(self, node: ast.Starred) -> Value:
         return self.evaluate(node.value)
 
-    def call(self, node: ast.Call) -> Value:
+    def call(self, node: ast.Call, given: Arguments | None = None) -> Value:
+        """What a call gives. `given`: its arguments, where they were evaluated already."""
         function = node.func
         if isinstance(function, ast.Name) and function.id == "reveal_device" and len(node.args) == 1:
             value = self.evaluate(node.args[0])
@@ -269,12 +271,11 @@ class Expressions(Operators):
                 receiver = self.evaluate(function.value)
                 if receiver.kind == "namespace":
                     qualname = f"{receiver.type_name}.{function.attr}"
-                    return self.call_namespace(node, qualname, self.arguments(node))
-                return self.call_on(node, receiver, function, self.arguments(node))
+                    return self.call_namespace(node, qualname, given or self.arguments(node))
+                return self.call_on(node, receiver, function, given or self.arguments(node))
         else:
             callee = self.evaluate(function)
-        arguments = self.arguments(node)
-        return self.call_value(node, callee, arguments)
+        return self.call_value(node, callee, given or self.arguments(node))
 
     def probe(self, node: ast.Call, value: Value) -> None:
         span = self.span(node)

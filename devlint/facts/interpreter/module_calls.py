@@ -190,6 +190,11 @@ class ModuleCalls(Moves):
         """The attributes of the file, by their names."""
         return kept_modules.uses(self.scan.tree) if self.scan.tree is not None else {}
 
+    @cached_property
+    def never_moved_parts(self) -> dict[str, list[ast.expr]]:
+        """What attributes are bound to that hold modules which nothing in the file moves, as far as they were asked for."""
+        return {}
+
     def is_any_accelerator(self, device: Device) -> bool:
         """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""
         symbols = [place for place in device if isinstance(place, Symbol)]

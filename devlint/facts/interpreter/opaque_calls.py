@@ -108,13 +108,12 @@ class OpaqueCalls(CallArguments):
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         given = [value for _, value in arguments.every()]
+        runs = is_model_call(node)
         if _PLACES.search(last_name(node.func)) is not None:
             for argument in node.args:
                 self.note_named(argument)
         for argument, value in arguments.every():
-            if value.kind != "dict" or not is_model_call(
-                node
-            ):  # a model computes with its batch, and moves nothing in it
+            if value.kind != "dict" or not runs:  # a model computes with its batch, and moves nothing in it
                 self.give(argument, value)
             for part in held(argument):
                 self.may_move(part)

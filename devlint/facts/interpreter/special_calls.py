@@ -127,10 +127,16 @@ class SpecialCalls(TorchClasses):
 
     def call_checkpoint(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`checkpoint(block, x)` calls the block, and again in the backward pass [torch/utils/checkpoint.py]."""
-        if not node.args or any(isinstance(argument, ast.Starred) for argument in node.args[:1]):
+        if not node.args or arguments.star:
             return NOTHING
+        inner = Arguments()
+        inner.nodes, inner.values = arguments.nodes[1:], arguments.values[1:]
+        inner.keywords = {name: each for name, each in arguments.keywords.items() if name not in _OF_CHECKPOINT}
         keywords = [k for k in node.keywords if k.arg not in _OF_CHECKPOINT]
-        return self.evaluate(ast.copy_location(ast.Call(node.args[0], node.args[1:], keywords), node))
+        return self.call(ast.copy_location(ast.Call(node.args[0], node.args[1:], keywords), node), inner)
+
+    def call(self, node: ast.Call, given: Arguments | None = None) -> Value:
+        raise NotImplementedError
 
     def call_same(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """A call that gives its first argument back, as far as devices go: `copy.deepcopy`, `torch.compile`."""

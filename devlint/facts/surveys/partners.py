@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from devlint.facts.events import ApiCall, CudaMethod, DeviceLiteral, Event, Scope
 from devlint.facts.frozen import replace
@@ -120,11 +121,8 @@ def met_later(o: Outline, node: ast.expr, scope: Scope) -> str | None:
         return None
     uses = [
         child
-        for child in own_nodes(o.scope(node))
-        if isinstance(child, ast.Name)
-        and child.id == name.id
-        and isinstance(child.ctx, ast.Load)
-        and child.lineno > statement.lineno
+        for child in names_in(o.scope(node)).get(name.id, ())
+        if isinstance(child.ctx, ast.Load) and child.lineno > statement.lineno
     ]
     for use in sorted(uses, key=lambda child: (child.lineno, child.col_offset)):
         found = met(o, use, scope)
@@ -133,13 +131,19 @@ def met_later(o: Outline, node: ast.expr, scope: Scope) -> str | None:
     return None
 
 
+@lru_cache(4)
+def names_in(scope: ast.AST) -> dict[str, list[ast.Name]]:
+    """The names of a scope, each where it is read or bound."""
+    found: dict[str, list[ast.Name]] = {}
+    for child in own_nodes(scope):
+        if isinstance(child, ast.Name):
+            found.setdefault(child.id, []).append(child)
+    return found
+
+
 def bound_before(o: Outline, path: str, statement: ast.stmt) -> bool:
     """Whether a name is bound above a statement, and nowhere below it."""
-    stores = [
-        child.lineno
-        for child in own_nodes(o.scope(statement))
-        if isinstance(child, ast.Name) and child.id == path and isinstance(child.ctx, ast.Store)
-    ]
+    stores = [child.lineno for child in names_in(o.scope(statement)).get(path, ()) if isinstance(child.ctx, ast.Store)]
     return all(line < statement.lineno for line in stores)
 
 
