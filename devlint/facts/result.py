@@ -98,10 +98,13 @@ class Facts:
         return f"{min(tensors, key=lambda p: p.count('.'))}.device"
 
     def is_imported(self, place: Symbol, scope: Scope) -> bool:
-        """Whether a place is what an import at the module level binds, or an attribute of it: `config.device`."""
+        """Whether a place is what an import at the module level binds, or an attribute of it: `config.device`. Not where
+        anything else in the file has the name."""
         root = place.name.partition(".")[0]
+        if place.scope != 0 or root not in self.module_imports or root in _bound_names(self.text):
+            return False
         bound = scope.get(root)
-        return place.scope == 0 and root in self.module_imports and (bound is None or bound.kind == "namespace")
+        return bound is None or bound.kind == "namespace"
 
     def holds_several(self, path: str) -> bool:
         """Whether the text reads what is at a path by a key or takes it apart: `batch["images"]`, `inputs[name]` and
@@ -119,8 +122,11 @@ class Facts:
 
 @lru_cache(maxsize=32)
 def _is_read_by_name(text: str, path: str) -> bool:
-    """Whether a text reads what is at a path by a name, or by its keys: `path[name]`, `path.items()`."""
-    return re.search(rf"(?<![\w.]){re.escape(path)}(?:\[[A-Za-z_]\w*\]|\.(?:items|keys|values)\()", text) is not None
+    """Whether a text reads what is at a path by a name, a number or its keys: `path[name]`, `path[0]`, `path.items()`."""
+    return (
+        re.search(rf"(?<![\w.]){re.escape(path)}(?:\[[A-Za-z_]\w*\]|\[-?\d+\]|\.(?:items|keys|values)\()", text)
+        is not None
+    )
 
 
 @lru_cache(maxsize=32)
@@ -158,6 +164,29 @@ def _first_bindings(text: str, at: int | None) -> dict[str, int]:
             continue
         pending.extend(ast.iter_child_nodes(node))
     return {name: line for name, line in first.items() if name not in given}
+
+
+#: What binds a name that it has as a text.
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+
+
+@lru_cache(maxsize=1)
+def _bound_names(text: str) -> frozenset[str]:
+    """What a file binds anywhere but by an import at the module level: variables, arguments, functions, classes."""
+    tree, _ = _outline(text)
+    own = set(map(id, tree.body))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, _NAMED):
+            found.add(node.name or "")
+        elif isinstance(node, (ast.Import, ast.ImportFrom)) and id(node) not in own:
+            found.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    return frozenset(found)
 
 
 @lru_cache(maxsize=1)

@@ -98,8 +98,9 @@ class Function(NamedTuple):
 
         `torch.einsum` has an equation first [torch/functional.py].
         """
-        if self.qualname in _VARIADIC:
-            return range(_VARIADIC[self.qualname], positional)
+        first = _VARIADIC.get(self.qualname)
+        if first is not None:  # one alone may be a list of them
+            return range(first, positional) if positional > first + 1 else ()
         return [position for position in self.tensor_params if position < positional]
 
     def result_of(

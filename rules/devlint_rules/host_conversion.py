@@ -80,6 +80,8 @@ class HostConversion(Rule[Use]):
             return None
         detached = event.detached or ends_with_detach(event.operand.node)
         methods = ("cpu",) if detached else ("detach", "cpu")
+        if event.consumer.startswith("torch."):
+            return Fix("Bring it to the CPU first: `.cpu()`", Safety.HINT)
         if event.consumer != "numpy" and not is_one_tensor(event):
             return Fix("Copy each tensor to the CPU", Safety.HINT)
         if event.also_arrays:

@@ -21,8 +21,8 @@ _DIMENSIONED = frozenset(
         "linspace", "logspace", "geomspace", "arange", "eye", "identity", "tri", "tril", "triu", "tril_indices",
         "triu_indices", "indices", "append", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "concatenate",
         "concat", "stack", "vstack", "hstack", "dstack", "row_stack", "cumsum", "cumprod", "diag", "diagonal", "diff",
-        "ediff1d", "flatnonzero", "histogram_bin_edges", "intersect1d", "kron", "outer", "ravel", "repeat",
-        "setdiff1d", "sort", "union1d", "unique", "fromiter", "fromstring", "frombuffer", "fromfile", "loadtxt",
+        "ediff1d", "flatnonzero", "histogram_bin_edges", "intersect1d", "outer", "ravel", "repeat",
+        "setdiff1d", "sort", "union1d", "unique", "fromiter", "fromstring", "frombuffer", "fromfile",
         "random.permutation",
     }
 )  # fmt: skip

@@ -47,7 +47,7 @@ _NAMES_DEVICE = re.compile(r"(^|[._])device\Z", re.IGNORECASE)
 
 def called_device(node: ast.expr) -> str | None:
     """The text of a call that gives a device, by the name of what is called or by the key: `get_device()`,
-    `args.get("device")`. The same call gives the same device again."""
+    `args.get("device")`. It is taken to give the same device again."""
     if not isinstance(node, ast.Call) or node.keywords or not all(isinstance(a, ast.Constant) for a in node.args):
         return None
     name = last_name(node.func)
@@ -102,6 +102,8 @@ class Devices(Operations):
                 and (known is None or known.kind == "unknown")
                 and _NAMES_DEVICE.search(path) is not None
             ):
+                if not {"cpu", "host"}.isdisjoint(path.rpartition(".")[2].lower().split("_")):
+                    return Value("device", CPU)
                 return Value("device", symbol(path, 0))  # one of the module level, by whatever function it is used
         return Value("device", UNKNOWN)
 

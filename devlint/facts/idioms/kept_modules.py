@@ -25,7 +25,6 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
 from devlint.facts.idioms.unseen_modules import is_network
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
 from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
@@ -39,8 +38,10 @@ _READ = frozenset(
     {"train", "eval", "zero_grad", "state_dict", "load_state_dict", "forward", "requires_grad_", "training"}
 )
 _ALL_AT_ONCE = re.compile(r"\bvars\(\s*self|\b__dict__\b|\bgetattr\(\s*self\b")
-#: Names of devices, and of options that may hold one.
-_TELLS = re.compile(r"dev|cuda|gpu|rank|\*\*|args|opts?$|cfg|conf|param|flags|accel|fabric", re.IGNORECASE)
+#: Names of sizes and other numbers that a network is made of.
+_SIZE = re.compile(
+    r"^n(um)?_|_n$|num|dim|size|width|height|channel|hidden|class|component|layer|feature|heads|depth|count|vocab"
+)
 Around = tuple[ast.Attribute, ast.AST | None, ast.AST | None, ast.AST | None]
 
 
@@ -67,7 +68,7 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
 def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> None:
     """A plain object calls a module of a class that cannot be read on what it moved: `self.model = GMMModel(3)`.
 
-    Such a class shows by its name. What it is made of may tell it a device: not where options are handed to it. In an object
+    Such a class shows by its name. What it is made of may tell it a device, so that only sizes count. In an object
     that is a module itself only what the same method made is certain to be where it was made.
     """
     name, owner = node.func, machine.owner
@@ -91,29 +92,49 @@ def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> N
 
 
 def made_and_left(machine: ModuleCalls, name: str) -> list[ast.expr]:
-    """The calls that make what an attribute holds: modules that cannot be read, told no device, moved nowhere. Else none."""
+    """The calls that make what an attribute holds: modules that cannot be read, made of sizes, moved nowhere. Else none."""
     around = machine.attribute_uses.get(name, ())
     stores = (outer for use, outer, *_ in around if isinstance(use.ctx, ast.Store))
     made = [outer.value for outer in stores if isinstance(outer, ast.Assign)]
-    if not all(is_network(machine, each) and is_told_no_device(each) for each in made):  # type: ignore[arg-type]
+    if not all(is_network(machine, each) and is_made_of_sizes(each) for each in made):  # type: ignore[arg-type]
         return []
-    if reads_all_at_once(machine.source.text) or is_moved(machine, name):
+    if reads_all_at_once(machine.source.text) or is_moved(machine, name) or hands_on_itself(machine):
         return []
     return made if all(is_plain(_READ, *use) for use in around) else []
 
 
-def is_told_no_device(node: ast.expr) -> bool:
-    """Whether no argument of a call reads like a device, or like options that may name one."""
-    arguments = (*node.args, *(k.value for k in node.keywords)) if isinstance(node, ast.Call) else ()
-    names = [k.arg or "**" for k in node.keywords] if isinstance(node, ast.Call) else []
-    names += [
-        last_name(part)
-        for argument in arguments
-        for part in walk(argument)
-        if isinstance(part, (ast.Name, ast.Attribute))
-    ]
-    starred = any(isinstance(argument, ast.Starred) for argument in arguments)
-    return not starred and not any(_TELLS.search(name) for name in names)
+def is_made_of_sizes(node: ast.expr) -> bool:
+    """Whether a call is given nothing but numbers, texts and sizes: a device, a tensor or a module may decide where it is."""
+    if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+        return False
+    return all(map(is_size, (*node.args, *(k.value for k in node.keywords))))
+
+
+def is_size(node: ast.expr) -> bool:
+    """Whether an expression is a constant, or reads like a size: `self.n_components`, `x.shape[-1]`, `len(classes)`."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(map(is_size, node.elts))
+    if isinstance(node, ast.BinOp):
+        return is_size(node.left) and is_size(node.right)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in ("len", "size", "int")
+    return isinstance(node, (ast.Name, ast.Attribute)) and _SIZE.search(last_name(node)) is not None
+
+
+def hands_on_itself(machine: ModuleCalls) -> bool:
+    """Whether some code of the file hands `self` to a call, which may move all that the object has."""
+    return any(
+        isinstance(argument, ast.Name) and argument.id == "self"
+        for name, sites in machine.scan.calls.items()
+        if name not in ("super", "isinstance", "hasattr")
+        for site in sites
+        for argument in site.call.args
+        if name != "__init__"
+    )
 
 
 def reads_all_at_once(text: str) -> bool:

@@ -170,7 +170,10 @@ class Factories(HostReads):
                 given, kind="tensor", attribute=None
             )  # an object is given what is on the host when it is made
         if given is not None and given.is_tensor and may_be_accelerator(given.device):
-            self.note_use(node, qualname, [self.operand(arguments.nodes[0], given)])
+            if not isinstance(
+                arguments.nodes[0], ast.Name
+            ):  # who names it so holds it on the host, as far as anybody can tell
+                self.note_use(node, qualname, [self.operand(arguments.nodes[0], given)])
             return Value("tensor", UNKNOWN, given.zero_dim)
         default = self.state.default
         by_type = qualname == "torch.Tensor" and "set_default_tensor_type" in self.source.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cached_property
 
 from devlint import knowledge
@@ -51,7 +52,10 @@ _MODEL_INPUTS = frozenset(
         "input_features", "pixel_mask", "encoder_hidden_states",
     }
 )  # fmt: skip
-_ALIKE = ("_ids", "_mask")
+#: Others that are called like them, but for those of samples, pictures and requests, which name things for the host.
+_ALIKE = re.compile(
+    r"(?!sample|image|video|request|adapter|example|batch|item|doc|user|row|task|speaker|lang)\w*_(ids|mask)\Z"
+)
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
@@ -63,7 +67,7 @@ COUNTED = frozenset({"torch.arange", "torch.linspace", "torch.eye"})
 
 def takes_input(name: str) -> bool:
     """Whether a parameter of a model is called like one of those that it computes with: `input_ids`, `ss_input_ids`."""
-    return name in _MODEL_INPUTS or name.endswith(_ALIKE)
+    return name in _MODEL_INPUTS or _ALIKE.match(name) is not None
 
 
 class ModuleCalls(Moves):

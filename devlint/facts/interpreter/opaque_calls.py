@@ -18,10 +18,11 @@ from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signs import is_model_call, uses_cards
 from devlint.facts.values import BATCH, COMPUTED, CPU, HOME, NOTHING, UNKNOWN, Value, may_be_accelerator
 
-#: Names of what makes, fetches or moves something, and so reads a text like `cuda` as the device for it.
+#: Names of what makes, fetches or moves tensors or models, and so reads a text like `cuda` as the device for them.
 _PLACES = re.compile(
-    r"^_*(get|fetch|load|make|create|build|sample|move|send|put|place|transfer|copy|to|run|train|evaluate|generate|predict)"
-    r"_(?!.*(device|backend|propert|memory|name|path|dir|mesh|info|config|version))"
+    r"^_*(get|fetch|load|make|create|build|sample|move|send|put|place|transfer|copy|to|generate)_(\w+_)?"
+    r"(model|net|network|tensors?|batch|batches|data|inputs?|noise|weights|embeddings?|images?|checkpoint|latents?|features"
+    r"|tokens|samples?|encoder|decoder|agent|policy|pipeline)$"
 )
 BY_MODEL = "given by a model, which may be on an accelerator"
 
@@ -93,6 +94,13 @@ class OpaqueCalls(CallArguments):
         elif value.elements is not None and (value.kind in ("list", "dict") or isinstance(value.elements, dict)):
             self.bind(path, replace(value, elements=None))
 
+    def keep_moved(self, node: ast.expr, value: Value) -> None:
+        """A model gets a dict: it may put something into it, but takes nothing back to the CPU that was moved for it."""
+        path = self.path(node)
+        if path is not None and path in self.state.env and isinstance(value.elements, dict):
+            kept = {key: part if part.moved else NOTHING for key, part in value.elements.items()}
+            self.bind(path, replace(value, elements=kept))
+
     def may_move(self, node: ast.expr, offloads: bool = False) -> None:
         """Something unknown has got hold of what an expression names: a module may be anywhere from now on.
 
@@ -108,12 +116,14 @@ class OpaqueCalls(CallArguments):
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         given = [value for _, value in arguments.every()]
-        runs = is_model_call(node)
+        runs = is_model_call(node) and self.statement_value is not node  # else it writes into what it is given
         if _PLACES.search(last_name(node.func)) is not None:
             for argument in node.args:
                 self.note_named(argument)
         for argument, value in arguments.every():
-            if value.kind != "dict" or not runs:  # a model computes with its batch, and moves nothing in it
+            if runs and value.kind == "dict" and isinstance(value.elements, dict):
+                self.keep_moved(argument, value)
+            else:
                 self.give(argument, value)
             for part in held(argument):
                 self.may_move(part)

@@ -69,7 +69,11 @@ class Operators(Narrowing):
                 if guesses.is_guess(one) and other.kind in ("number", "unknown"):
                     return one if other.device in (one.device, UNKNOWN) else NOTHING
             for one, other in ((left, right), (right, left)):
-                if one == arrays.DIMENSIONED and (other.kind == "number" or other == one):
+                if (
+                    one == arrays.DIMENSIONED
+                    and (other.kind == "number" or other == one)
+                    and not isinstance(op, ast.MatMult)
+                ):
                     return one
             if left.kind == "number" and right.kind == "number":
                 for side in (left, right):

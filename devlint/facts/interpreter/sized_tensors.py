@@ -32,6 +32,8 @@ _INTEGERS = frozenset({"int", "int8", "int16", "int32", "int64", "long", "short"
 READERS = re.compile(
     r"(^|_)(cpu|numpy|plot|draw|show|save|write|log|print|dataset|dataloader|load|assert|check|test|format|append|update|collate)"
 )
+#: Words in the name of a function that compares two tensors.
+_COMPARES = re.compile(r"norm|loss|crit|metric|dist|error|objective|mse|mae")
 _FOR_HOST = re.compile(r"len|size|idx|index|num|count|mask|label|target")
 
 
@@ -178,7 +180,9 @@ class SizedTensors(Factories):
         function = node.func
         if self.function is None or not isinstance(function, ast.Name) or len(arguments.values) != 2:
             return False
-        return not arguments.keywords and parameter_of(self.function.node.args, function.id) is not None
+        if arguments.keywords or _COMPARES.search(function.id.lower()) is None:
+            return False
+        return parameter_of(self.function.node.args, function.id) is not None
 
     def is_part_of_module(self, function: ast.expr) -> bool:
         """Whether what is called is an attribute of the module whose method this is, and no method: `self.decoder(z)`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 
 from devlint import knowledge
@@ -44,6 +45,9 @@ _AFFINE = {"LayerNorm": 2, "RMSNorm": 2}
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
+_PLACES_GRAPHS = re.compile(r"device|cuda|gpu|\.to\(")
+
+
 class TorchClasses(TorchFunctions):
     """Adds `construct`."""
 
@@ -77,6 +81,8 @@ class TorchClasses(TorchFunctions):
                 elif dataset[1].is_tensor:  # the collator stacks its rows where they are
                     device = dataset[1].device
             graphs = not qualname.startswith("torch.")  # whose batches are graphs, which move in place
+            if graphs and dataset is not None and may_be_placed(dataset[0], self.source.text):
+                device = UNKNOWN
             return Value("loader", device, type_name=BATCH if graphs else home, because=(origin,))
         if kind == "dataset":
             parts = [
@@ -203,3 +209,19 @@ def is_bare(home: str, arguments: Arguments) -> bool:
     if "BatchNorm" in name:
         return bare and tracked is not None and tracked[1].constant is False
     return bare
+
+
+def may_be_placed(dataset: ast.expr, text: str) -> bool:
+    """Whether graphs may be on a device before a loader batches them, as sets that fit there often are: what gives them says
+    something of one, or the file moves them, or loops over them."""
+    if "ToDevice" in text or _PLACES_GRAPHS.search(ast.unparse(dataset)) is not None:
+        return True
+    if not isinstance(dataset, ast.Name):
+        return False
+    name = re.escape(dataset.id)
+    return (
+        re.search(
+            rf"(?m)\b{name}\b[^\n=]*=[^\n]*({_PLACES_GRAPHS.pattern})|\b{name}\b[\w.]*\.(to|cuda)\(|\bin {name}\b", text
+        )
+        is not None
+    )
