@@ -11,15 +11,6 @@ from typing import NamedTuple
 
 Version = tuple[int, int]
 
-#: Functions that take any number of tensors, and where the first one stands.
-_VARIADIC = {
-    "torch.einsum": 1,
-    "torch.broadcast_tensors": 0,
-    "torch.meshgrid": 0,
-    "torch.cartesian_prod": 0,
-    "torch.block_diag": 0,
-    "torch.chain_matmul": 0,
-}
 ACCEPTS = ("device", "dtype", "generator", "non_blocking", "out", "pin_memory")
 
 
@@ -96,11 +87,12 @@ class Function(NamedTuple):
     def tensors_among(self, positional: int) -> Sequence[int]:
         """The positions, of so many positional arguments, that take nothing but tensors.
 
-        `torch.einsum` has an equation first [torch/functional.py].
+        `torch.einsum(equation, *operands)` calls them `*args` [torch/functional.py].
         """
-        first = _VARIADIC.get(self.qualname)
-        if first is not None:  # one alone may be a list of them
-            return range(first, positional) if positional > first + 1 else ()
+        if self.qualname == "torch.einsum":
+            return range(1, positional) if positional > 2 else ()
+        if self.result in ("tensor", "tensors") and self.params[:1] in (("*tensors",), ("*matrices",)):
+            return range(positional) if positional > 1 else ()  # one alone may be a list of them
         return [position for position in self.tensor_params if position < positional]
 
     def result_of(

@@ -130,10 +130,9 @@ def hands_on_itself(machine: ModuleCalls) -> bool:
     return any(
         isinstance(argument, ast.Name) and argument.id == "self"
         for name, sites in machine.scan.calls.items()
-        if name not in ("super", "isinstance", "hasattr")
+        if name not in ("super", "isinstance", "hasattr", "__init__")
         for site in sites
         for argument in site.call.args
-        if name != "__init__"
     )
 
 

@@ -29,10 +29,14 @@ class Arguments:
             return self.nodes[position], self.values[position]
         return found
 
+    def named(self) -> dict[str, Value]:
+        """What is given by keyword."""
+        return {name: value for name, (_, value) in self.keywords.items()}
+
     def by_name(self, names: Sequence[str]) -> dict[str, Value]:
         """What is given by keyword, or by position for the parameters of these names."""
         found = dict(zip(names, self.values, strict=False))
-        found.update((name, value) for name, (_, value) in self.keywords.items())
+        found.update(self.named())
         return found
 
     def every(self) -> list[tuple[ast.expr, Value]]:

@@ -35,7 +35,7 @@ class BuiltinCalls(SpecialCalls):
             )
         if first is None:
             return (
-                Value("dict", elements={k: v for k, (_, v) in arguments.keywords.items()})
+                Value("dict", elements=arguments.named())
                 if name == "dict"
                 else Value("list", elements=())
                 if name == "list"

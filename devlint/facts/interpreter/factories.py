@@ -166,13 +166,11 @@ class Factories(HostReads):
         span = self.span(node)
         given = arguments.values[0] if len(arguments.values) == 1 and not arguments.star else None
         if given is not None and given.is_tensor and qualname == "torch.Tensor" and not self.in_init:
-            return replace(
-                given, kind="tensor", attribute=None
-            )  # an object is given what is on the host when it is made
+            # an object, for its part, is given what is on the host when it is made
+            return replace(given, kind="tensor", attribute=None)
         if given is not None and given.is_tensor and may_be_accelerator(given.device):
-            if not isinstance(
-                arguments.nodes[0], ast.Name
-            ):  # who names it so holds it on the host, as far as anybody can tell
+            # who hands on a name holds it on the host, as far as anybody can tell
+            if not isinstance(arguments.nodes[0], ast.Name):
                 self.note_use(node, qualname, [self.operand(arguments.nodes[0], given)])
             return Value("tensor", UNKNOWN, given.zero_dim)
         default = self.state.default

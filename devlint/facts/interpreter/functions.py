@@ -52,7 +52,7 @@ class Functions(OwnMethods):
         if callee.kind == "function" and callee.type_name in self.functions and not arguments.star:
             self.give_modules(self.functions[callee.type_name], arguments)
             self.give_containers(self.functions[callee.type_name], node, arguments)
-            keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+            keywords = arguments.named()
             ordering.note_helper(self, node, self.functions[callee.type_name].node, arguments, own=False)
             return self.call_function(self.functions[callee.type_name], arguments.values, keywords, node)
         if callee.kind == "function" and callee.type_name in self.lambdas and not arguments.star:

@@ -85,7 +85,7 @@ class Imported(Functions):
         for argument, given in arguments.every():
             if given.kind in ("list", "dict"):
                 self.give(argument, given)
-        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        keywords = arguments.named()
         return self.call_abroad(home, function, arguments.values, keywords, node)
 
     def note_handed(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:

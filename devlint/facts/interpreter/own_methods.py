@@ -46,7 +46,7 @@ class OwnMethods(OwnClasses):
                 static = is_static(found[1])
                 target = self.method_function(found[0], name, found[1])
                 values = arguments.values if static else [self.self_value(self.owner), *arguments.values]
-                keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+                keywords = arguments.named()
                 if arguments.star:
                     self.forget_self()
                     return NOTHING
@@ -90,7 +90,7 @@ class OwnMethods(OwnClasses):
         if found is None or found[0].abroad or arguments.star or found[1].decorator_list or name.startswith("__"):
             return None
         values = [self.self_value(self.owner), *arguments.values]
-        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        keywords = arguments.named()
         return self.call_function(self.method_function(found[0], name, found[1]), values, keywords, node, on_self=True)
 
     def call_of_class(
@@ -102,7 +102,7 @@ class OwnMethods(OwnClasses):
         if found is None or found[0].abroad or arguments.star or marks not in ({"staticmethod"}, {"classmethod"}):
             return None
         values = arguments.values if marks == {"staticmethod"} else [receiver, *arguments.values]
-        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        keywords = arguments.named()
         return self.call_function(self.method_function(found[0], name, found[1]), values, keywords, node)
 
     def note_dropped(self, node: ast.Call, receiver: Value, function: ast.Attribute, arguments: Arguments) -> bool:
@@ -133,7 +133,7 @@ class OwnMethods(OwnClasses):
         if found is None:
             return None
         target = self.method_function(found[0], "__call__", found[1])
-        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        keywords = arguments.named()
         return self.call_function(
             target, [self.self_value(self.owner), *arguments.values], keywords, node, on_self=True
         )
@@ -155,7 +155,7 @@ class OwnMethods(OwnClasses):
             return NOTHING
         self.prepare(self.classes[receiver.type_name or ""])
         target = self.method_function(class_, method.name, method)
-        keywords = {k: v for k, (_, v) in arguments.keywords.items()}
+        keywords = arguments.named()
         whole = ast.copy_location(ast.Call(node.func, [function.value, *node.args], node.keywords), node)
         called, seen = target.called, dict(target.seen)
         result = self.call_function(target, [receiver, *arguments.values], keywords, whole)

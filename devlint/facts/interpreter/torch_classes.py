@@ -58,7 +58,7 @@ class TorchClasses(TorchFunctions):
         origin = Origin(self.span(node), "created here")
         if kind == "loader" or home.endswith("DataParallel"):
             self.watched[node] = {str(i): v for i, v in enumerate(arguments.values)}
-            self.watched[node].update({k: v for k, (_, v) in arguments.keywords.items()})
+            self.watched[node].update(arguments.named())
         if kind == "module":
             return self.construct_module(node, qualname, class_, arguments)
         if kind == "optimizer":
