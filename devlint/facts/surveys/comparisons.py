@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from devlint.facts.events import DeviceTest
+from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text import parametrized
 from devlint.facts.text.nodes import text_of, walk
@@ -32,6 +33,7 @@ _NEEDS = re.compile(
     r"|(?:test )?(?:requires?|needs?) (?:an? )?(?:cuda|gpu)s?(?: devices?)?"
     r"|(?:cuda|gpu)s?(?: (?:is|are))? (?:not available|unavailable|required|needed|missing))\W*\Z"
 )
+_BEGINNINGS = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "meta", "gpu")
 _IS_DEVICE = re.compile(r"(?:\A|_)device\Z")
 _OTHERS = frozenset({"tensorflow", "jax", "mxnet", "paddle", "cupy", "mlx", "openvino"})
 #: Terms of a condition, and values of a test, that are looked at.
@@ -49,6 +51,20 @@ Problem = Literal["dtype", "no-type", "in-device", "either", "model", "without-i
 Found = tuple[Problem, ast.expr, str]
 
 
+def compares_devices(tree: ast.Module, flow: Flow, text: str) -> bool:
+    """The gate: a file with a comparison that may be such a test, or a mark that skips tests, and one of the words."""
+    calls = flow.scan.calls
+    asks = "skipif" in calls or "skipIf" in calls or "parametrize" in calls or any(map(may_ask, flow.scan.compares))
+    return asks and any(word in text for word in WORDS)
+
+
+def may_ask(node: ast.Compare) -> bool:
+    """Whether a comparison is of a dtype, or with a text that begins like the name of a device."""
+    if isinstance(node.left, ast.Attribute) and node.left.attr == "dtype":
+        return True
+    return any((text_of(side) or "").startswith(_BEGINNINGS) for side in (node.left, node.comparators[0]))
+
+
 def device_tests(o: Outline) -> Iterator[DeviceTest]:
     """The tests of a file that never hold, or fail."""
     if any(name.partition(".")[0] in _OTHERS for name in o.flow.imports.names.values()):
@@ -56,8 +72,8 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
     for call in o.calls if "skip" in o.flow.source.text else ():
         if (asked := _skips(o, call)) is not None:
             yield DeviceTest(*o.head(asked), "skips", o.flow.span(asked), o.flow.text(asked), "", False)
-    for node in o.parent:
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+    for node in o.flow.scan.compares:
+        if len(node.ops) != 1:
             continue
         (operator,), left, (right,) = node.ops, node.left, node.comparators
         if isinstance(operator, (ast.Eq, ast.NotEq)):
@@ -268,7 +284,7 @@ def alternatives(o: Outline, note: ast.expr) -> Iterator[str | None]:
 
 def _of_argument(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
     """`y.device == device`, where the test is also given `torch.device("cuda")`, or one of the two has no index."""
-    function = o.function(node)
+    function = o.function(node) if isinstance(right, ast.Name) else None
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(right, ast.Name):
         return None
     if right.id in o.values(function):

@@ -11,7 +11,7 @@ from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import named_parameters, parameter_of
 
 #: The names of parameters that are devices.
 _NAMES = ("device", "torch_device", "run_device")
@@ -49,12 +49,11 @@ def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     """The argument for a device that a function does not read."""
-    if any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
+    names = {a.arg for a in named_parameters(function.args)}
+    taken = [name for name in _NAMES if name in names]
+    if not taken or any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
         return None
-    taken = [name for name in _NAMES if parameter_of(function.args, name) is not None]
-    if any(reads(function, name) for name in taken):
-        return None
-    return taken[0] if taken else None
+    return None if any(reads(function, name) for name in taken) else taken[0]
 
 
 def named(o: Outline) -> Iterator[ast.expr]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from devlint.facts.events import NO_GUARDS, Guards, Move, Scope
 from devlint.facts.interpreter.flow import Flow
@@ -26,6 +26,14 @@ _STORES = (ast.Store, ast.Del)
 N = TypeVar("N", bound=ast.AST)
 
 
+class Shape(NamedTuple):
+    """What encloses each node of a file, and its functions and classes."""
+
+    parent: dict[ast.AST, ast.AST]
+    functions: list[ast.FunctionDef | ast.AsyncFunctionDef]
+    classes: list[ast.ClassDef]
+
+
 class Outline:
     """Look-ups on one file's tree. Positions, imports and events come from `flow`, the interpreter after its run."""
 
@@ -33,35 +41,53 @@ class Outline:
         self.tree = tree
         self.flow = flow
         self.test = test  # the file is a test: it runs in one process, on one machine
-        self.parent: dict[ast.AST, ast.AST] = {}
         self._values: dict[ast.AST, dict[str, list[ast.expr | None]]] = {}
-        self.calls: list[ast.Call] = []
-        self.functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
-        self.classes: list[ast.ClassDef] = []
-        parent = self.parent
-        stack: list[ast.AST] = [tree]
+
+    @cached_property
+    def _shape(self) -> Shape:
+        """One walk over the tree, for the files in which a survey looks upwards."""
+        shape = Shape({}, [], [])
+        parent, functions, classes = shape
+        stack: list[ast.AST] = [self.tree]
         pop, push = stack.pop, stack.append
         while stack:
             node = pop()
-            if isinstance(node, ast.Call):
-                self.calls.append(node)
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self.functions.append(node)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions.append(node)
             elif isinstance(node, ast.ClassDef):
-                self.classes.append(node)
+                classes.append(node)
             for child in children(node):
                 parent[child] = node
                 push(child)
-        self.calls.sort(key=lambda node: (node.lineno, node.col_offset))
+        return shape
+
+    @property
+    def parent(self) -> dict[ast.AST, ast.AST]:
+        """What is directly around each node."""
+        return self._shape.parent
+
+    @property
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return self._shape.functions
+
+    @property
+    def classes(self) -> list[ast.ClassDef]:
+        return self._shape.classes
+
+    @cached_property
+    def calls(self) -> list[ast.Call]:
+        """The calls of the file in the order in which they start, an outer one first."""
+        return sorted(self.flow.scan.every_call, key=lambda node: (node.lineno, node.col_offset))
 
     # -- upwards ------------------------------------------------------------------------------------------------------
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """What encloses a node, from the inside out."""
-        parent = self.parent.get(node)
+        parents = self.parent
+        parent = parents.get(node)
         while parent is not None:
             yield parent
-            parent = self.parent.get(parent)
+            parent = parents.get(parent)
 
     def nearest(self, node: ast.AST, *types: type[N]) -> N | None:
         """The innermost enclosing node of these types."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
-from devlint.facts.surveys.comparisons import WORDS, device_tests
+from devlint.facts.surveys.comparisons import compares_devices, device_tests
 from devlint.facts.surveys.early_copies import early_copies
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
@@ -37,15 +37,23 @@ Gate = Callable[[ast.Module, Flow, str], bool]
 
 _RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
 _LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
-_RANKS = (
-    "get_rank", "RANK", "global_rank", "world_rank", "cuda:{", "--local_rank", "spawn(", "Process(", "process_index",
-)  # fmt: skip
-_ASKS = ("available(", ".cuda(", '"cuda', "'cuda", "torch.cuda.")
+_RANKS = ("RANK", "cuda:{", "spawn(", "Process(", "process_index")
+_ASKS = (".cuda(", '"cuda', "'cuda", "torch.cuda.")
 
 
 def words(*any_of: str) -> Gate:
     """The gate of a survey that needs one of these words."""
     return lambda tree, flow, text: any(word in text for word in any_of)
+
+
+def within(part: str, *any_of: str) -> Gate:
+    """The gate of a survey that needs one of these words, which share a part: most files lack that already."""
+    return lambda tree, flow, text: part in text and any(word in text for word in any_of)
+
+
+def either(*gates: Gate) -> Gate:
+    """The gate of a survey that needs what one of these gates asks for."""
+    return lambda tree, flow, text: any(gate(tree, flow, text) for gate in gates)
 
 
 def moves_in_loops(tree: ast.Module, flow: Flow, text: str) -> bool:
@@ -66,13 +74,15 @@ def works_in_workers(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 def touches_early(tree: ast.Module, flow: Flow, text: str) -> bool:
     """Whether the visible devices are set, or something is computed for a default or a class body, in a file with CUDA."""
-    return "VISIBLE_DEVICES" in text or (any(word in text for word in _ASKS) and any(map(computes_early, tree.body)))
+    asks = "available(" in text or ("cuda" in text and any(word in text for word in _ASKS))
+    return "VISIBLE_DEVICES" in text or (asks and any(map(computes_early, tree.body)))
 
 
 def copies_and_moves(tree: ast.Module, flow: Flow, text: str) -> bool:
     """Whether a file with classes copies something, and moves something."""
-    copies = any(word in text for word in ("deepcopy(", "clone()", "_like("))
-    return copies and (".to(" in text or ".cuda(" in text) and bool(flow.classes)
+    if not flow.classes or not any(word in text for word in ("deepcopy(", "clone()", "_like(")):
+        return False
+    return ".to(" in text or ".cuda(" in text
 
 
 def restores_and_moves(tree: ast.Module, flow: Flow, text: str) -> bool:
@@ -122,7 +132,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (retained, words(".backward(")),
     (stream_uses, words(".stream(", "import stream")),
     (wrapped, words("DataParallel")),
-    (ranks, words(*_RANKS)),
+    (ranks, either(words(*_RANKS), within("_rank", "get_rank", "global_rank", "world_rank", "--local_rank"))),
     (workers, works_in_workers),
     (late_settings, touches_early),
     (hidden_cards, words("VISIBLE_DEVICES")),
@@ -136,12 +146,23 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (loads_by_content, words("torch.load", "import load", "jit.load")),
     (restored_scores, loads_in_processes),
     (required, words("is_available")),
-    (type_tests, words(".type() == ", ".type() != ", ".type()==")),
-    (followed, words(".is_cuda", ".is_xpu", ".is_mps")),
-    (device_tests, words(*WORDS)),
+    (type_tests, within(".type()", ".type() == ", ".type() != ", ".type()==")),
+    (followed, within(".is_", ".is_cuda", ".is_xpu", ".is_mps")),
+    (device_tests, compares_devices),
     (by_process, words("local_process_index")),
-    (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
-    (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(", ".device.type")),
+    (
+        listed_devices,
+        either(within("cuda", '"cuda', "'cuda"), within("xpu", '"xpu', "'xpu"), within("mps", '"mps', "'mps")),
+    ),
+    (
+        lost_cards,
+        either(
+            within(".type()", ".type())", ".type()\n"),
+            within("cuda", "_cuda(", "cuda_"),
+            within("-1", "else -1", "-1 if "),
+            words("set_device(", ".device.type"),
+        ),
+    ),
 )
 
 

@@ -28,10 +28,12 @@ class FunctionScan:
     `attributes`, `stores` (those among them that are bound), `calls`, `subscripts`: its nodes of these kinds, in no order.
     `size`: number of nodes. `bound`: how often each name is bound. `nonlocals`: names that a nested function rebinds.
     `assigns`: its own assignments, `for` loops and comprehensions. `node`: the function; `owner`: the class around it.
+    `is_outermost`: it stands in no other function.
     """
 
     node: ast.AST
     owner: ast.ClassDef | None = None
+    is_outermost: bool = False
     size: int = 0
     attributes: list[ast.Attribute] = field(default_factory=list)
     stores: list[ast.Attribute] = field(default_factory=list)
@@ -76,6 +78,13 @@ class Scan:
         for each in (*self.functions.values(), self.module):
             if each is not None:
                 yield from each.stores
+
+    @property
+    def every_call(self) -> Iterator[ast.Call]:
+        """The calls of the file, those inside another one after it."""
+        for each in (self.module, *self.functions.values()):
+            if each is not None and (each.is_outermost or each is self.module):
+                yield from each.calls
 
     def calls_in(self, node: ast.AST | None) -> Sequence[ast.Call]:
         """The calls that a function of the file holds, nested functions included, in no order."""
@@ -166,7 +175,7 @@ def scan(tree: ast.Module) -> Scan:
             elif isinstance(node, _FUNCTIONS):
                 around.append((stack, inside, caller, owner))
                 inside.size += size
-                own = found.functions.setdefault(id(node), FunctionScan(node, owner))
+                own = found.functions.setdefault(id(node), FunctionScan(node, owner, caller is None))
                 nested.append((own, inside))
                 stack, size, inside, caller = [], 0, own, caller or own
         for field_name in PARTS[kind]:
