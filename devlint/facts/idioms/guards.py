@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Set
+from dataclasses import dataclass
 
 from devlint.facts.values import ACCELERATORS, Value
 
@@ -50,6 +50,9 @@ _NCCL_IS_THERE = frozenset(
 )
 
 
+_NONE: frozenset[str] = frozenset()  # most conditions say nothing, and share it
+
+
 @dataclass(slots=True)
 class Condition:
     """What is known where a test holds (`when`) and where it does not (`unless`): device types available or not.
@@ -60,20 +63,20 @@ class Condition:
     """
 
     key: str
-    when: set[str] = field(default_factory=set)
-    unless: set[str] = field(default_factory=set)
-    when_not: set[str] = field(default_factory=set)
-    unless_not: set[str] = field(default_factory=set)
-    on_cpu: set[str] = field(default_factory=set)
-    else_on_cpu: set[str] = field(default_factory=set)
-    no_tensor: set[str] = field(default_factory=set)
-    else_no_tensor: set[str] = field(default_factory=set)
-    no_module: set[str] = field(default_factory=set)
-    else_no_module: set[str] = field(default_factory=set)
-    has_device: set[str] = field(default_factory=set)  # paths of what is asked for its device
+    when: Set[str] = _NONE
+    unless: Set[str] = _NONE
+    when_not: Set[str] = _NONE
+    unless_not: Set[str] = _NONE
+    on_cpu: Set[str] = _NONE
+    else_on_cpu: Set[str] = _NONE
+    no_tensor: Set[str] = _NONE
+    else_no_tensor: Set[str] = _NONE
+    no_module: Set[str] = _NONE
+    else_no_module: Set[str] = _NONE
+    has_device: Set[str] = _NONE  # paths of what is asked for its device
 
     def negated(self) -> Condition:
-        """The opposite condition. It shares the sets, which nothing is added to from here on."""
+        """The opposite condition."""
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
         return Condition(
             key, self.unless, self.when, self.unless_not, self.when_not, self.else_on_cpu, self.on_cpu,
@@ -108,24 +111,24 @@ def read(
     if isinstance(test, ast.Call):
         name = qualify(test.func)
         if name in _AVAILABLE:
-            condition.when.add(_AVAILABLE[name])
-            condition.unless_not.add(_AVAILABLE[name])
+            condition.when |= {_AVAILABLE[name]}
+            condition.unless_not |= {_AVAILABLE[name]}
             return condition
         if test.args and name in ("builtins.isinstance", "torch.is_tensor"):
             path = source(test.args[0])
             types = test.args[1] if len(test.args) > 1 else None
             named = {qualify(t) for t in (types.elts if isinstance(types, ast.Tuple) else [types]) if t is not None}
             if not named.isdisjoint(_MODULE):
-                condition.else_no_module.add(path)
+                condition.else_no_module |= {path}
             if not named or named <= {"torch.Tensor", "torch.autograd.Variable"}:
-                condition.else_no_tensor.add(path)
+                condition.else_no_tensor |= {path}
             elif all(n is not None and _LEGACY.match(n) is not None for n in named):
-                condition.on_cpu.add(path)
+                condition.on_cpu |= {path}
             elif not any(n is None or n.startswith("torch.") or "Tensor" in n for n in named):
-                condition.no_tensor.add(path)
+                condition.no_tensor |= {path}
             return condition
         if name is not None and test.args and name.rpartition(".")[2] in _NO_TENSOR:
-            condition.no_tensor.add(source(test.args[0]))
+            condition.no_tensor |= {source(test.args[0])}
             return condition
         if isinstance(test.func, ast.Attribute) and test.func.attr == "startswith" and test.args:
             _device_type(condition, test.func.value, test.args[0], evaluate, source)
@@ -133,28 +136,28 @@ def read(
             # page-locked memory comes from an accelerator's driver, on nearly every machine that of CUDA
             condition.when |= {"cuda", "accelerator"}
         elif isinstance(test.func, ast.Attribute) and test.func.attr == "is_cuda" and not test.args:
-            condition.when.add("cuda")  # a method of that name, for what a tensor has as an attribute
-            condition.unless_not.add("cuda")
-            condition.else_on_cpu.add(source(test.func.value))
+            condition.when |= {"cuda"}  # a method of that name, for what a tensor has as an attribute
+            condition.unless_not |= {"cuda"}
+            condition.else_on_cpu |= {source(test.func.value)}
         elif name in _NCCL_IS_THERE:
-            condition.when.add("cuda")
+            condition.when |= {"cuda"}
         elif not (test.args or test.keywords or (name or "").startswith(("torch.", "builtins."))):
             _flag(condition, evaluate(test))  # a function that gives the answer: `if on_card():`
             asked = _ASKS.search(name) if name is not None and not condition.when else None
             if asked is not None and asked[1] in ACCELERATORS:
-                condition.when.add(asked[1])
-                condition.unless_not.add(asked[1])
+                condition.when |= {asked[1]}
+                condition.unless_not |= {asked[1]}
         return condition
     if isinstance(test, ast.Attribute) and test.attr.startswith("is_") and test.attr[3:] in ACCELERATORS:
-        condition.when.add(test.attr[3:])
-        condition.unless_not.add(test.attr[3:])
-        condition.has_device.add(source(test.value))
+        condition.when |= {test.attr[3:]}
+        condition.unless_not |= {test.attr[3:]}
+        condition.has_device |= {source(test.value)}
         if test.attr == "is_cuda":
-            condition.else_on_cpu.add(source(test.value))
+            condition.else_on_cpu |= {source(test.value)}
         return condition
     if isinstance(test, ast.Attribute) and test.attr == "is_cpu":
-        condition.unless.add("accelerator")
-        condition.on_cpu.add(source(test.value))
+        condition.unless |= {"accelerator"}
+        condition.on_cpu |= {source(test.value)}
         return condition
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _comparison(test, condition, qualify, evaluate, source)
@@ -171,8 +174,8 @@ def key_of(test: ast.expr, source: Callable[[ast.AST], str]) -> str:
 def _flag(condition: Condition, value: Value) -> None:
     """A flag that holds the answer: `use_cuda = torch.cuda.is_available()`."""
     if value.type_name in _AVAILABLE:
-        condition.when.add(_AVAILABLE[value.type_name])
-        condition.unless_not.add(_AVAILABLE[value.type_name])
+        condition.when |= {_AVAILABLE[value.type_name]}
+        condition.unless_not |= {_AVAILABLE[value.type_name]}
     elif (value.type_name or "").startswith(FLAG):
         types, _, paths = (value.type_name or "").removeprefix(FLAG).partition(";")
         condition.when |= set(types.split(","))
@@ -215,7 +218,7 @@ def _comparison(
     elif isinstance(operator, (ast.Gt, ast.GtE)) and isinstance(left, ast.Call):
         name = qualify(left.func)
         if name in _AVAILABLE:
-            condition.when.add(_AVAILABLE[name])
+            condition.when |= {_AVAILABLE[name]}
     _index(condition, left, operator, right)
     _count(condition, left, operator, right, qualify)
     _backend(condition, left, operator, right, qualify)
@@ -238,9 +241,9 @@ def _backend(condition: Condition, left: ast.expr, operator: ast.cmpop, right: a
     if not is_nccl and not (isinstance(right, ast.Attribute) and right.attr == "NCCL"):
         return
     if isinstance(operator, (ast.Eq, ast.Is)):
-        condition.when.add("cuda")
+        condition.when |= {"cuda"}
     elif isinstance(operator, (ast.NotEq, ast.IsNot)):
-        condition.unless.add("cuda")
+        condition.unless |= {"cuda"}
 
 
 def _index(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> None:
@@ -255,11 +258,11 @@ def _index(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast
     is_card = (bound, type(operator)) in ((-1, ast.Gt), (-1, ast.NotEq), (0, ast.GtE))
     is_cpu = (bound, type(operator)) in ((-1, ast.Eq), (-1, ast.LtE), (0, ast.Lt))
     if is_card:
-        condition.when.add("cuda")
-        condition.unless_not.add("cuda")
+        condition.when |= {"cuda"}
+        condition.unless_not |= {"cuda"}
     elif is_cpu:
-        condition.unless.add("cuda")
-        condition.when_not.add("cuda")
+        condition.unless |= {"cuda"}
+        condition.when_not |= {"cuda"}
 
 
 def _count(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr, qualify: Qualify) -> None:
@@ -276,11 +279,11 @@ def _count(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast
     none = (isinstance(operator, ast.Eq) and right.value == 0) or (isinstance(operator, ast.Lt) and right.value == 1)
     some = (isinstance(operator, ast.NotEq) and right.value == 0) or (isinstance(operator, ast.Gt) and right.value == 0)
     if none:
-        condition.unless.add(type_)
-        condition.when_not.add(type_)
+        condition.unless |= {type_}
+        condition.when_not |= {type_}
     elif some:
-        condition.when.add(type_)
-        condition.unless_not.add(type_)
+        condition.when |= {type_}
+        condition.unless_not |= {type_}
 
 
 def _device_type(
@@ -302,16 +305,16 @@ def _device_type(
         if path.endswith(suffix):
             path = path[: -len(suffix)]
             if "device" in suffix:
-                condition.has_device.add(path)
+                condition.has_device |= {path}
             break
     if type == "cpu":
-        condition.on_cpu.add(path)
+        condition.on_cpu |= {path}
     elif type == "cuda" and by_type:
         # `device == "cuda"` is False for `cuda:1`, so nothing follows where it does not hold
-        condition.else_on_cpu.add(path)
+        condition.else_on_cpu |= {path}
     if type in ACCELERATORS:
-        condition.when.add(type)
-        condition.unless_not.add(type)
+        condition.when |= {type}
+        condition.unless_not |= {type}
     elif type == "cpu":
-        condition.unless.add("accelerator")
-        condition.when_not.add("accelerator")
+        condition.unless |= {"accelerator"}
+        condition.when_not |= {"accelerator"}

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import stored_names
 from devlint.facts.values import Value
 
 
@@ -43,23 +45,19 @@ def first_turn(body: Sequence[ast.stmt], env: Mapping[str, Value], index: str | 
     known = {name for name, value in env.items() if value.kind == "bool" and isinstance(value.constant, bool)}
     if index is None and not known:
         return None
-    asked: set[str] = set()
-    for statement in body:
-        for child in walk(statement):
-            if isinstance(child, (ast.If, ast.IfExp)):
-                name = subject(child.test)
-                if name is not None:
-                    asked.add(name)
+    asked = {name for statement in body for name in asked_in(statement)}
     flags = (asked & known) - {index}
     if flags:
-        flags &= {
-            child.id
-            for statement in body
-            for child in walk(statement)
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
-        }
+        flags &= {name for statement in body for name in stored_names(statement)}
     counted = index if index in asked else None
     return Turn(True, frozenset(flags), counted) if flags or counted is not None else None
+
+
+@lru_cache(256)
+def asked_in(statement: ast.stmt) -> frozenset[str]:
+    """The names that conditions in a statement ask."""
+    asked = (subject(node.test) for node in walk(statement) if isinstance(node, (ast.If, ast.IfExp)))
+    return frozenset(name for name in asked if name is not None)
 
 
 def subject(test: ast.expr) -> str | None:

@@ -40,7 +40,10 @@ class Arguments:
         return found
 
     def every(self) -> list[tuple[ast.expr, Value]]:
-        return [*zip(self.nodes, self.values, strict=True), *self.keywords.values()]
+        found = list(zip(self.nodes, self.values, strict=True))
+        if self.keywords:
+            found += self.keywords.values()
+        return found
 
 
 class CallArguments(Iteration):

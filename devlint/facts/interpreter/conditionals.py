@@ -27,8 +27,10 @@ class Conditionals(Assignments):
         self.steps += len(self.state.env) >> 3
         condition = conditions.read(node.test, self.qualify, self.asked, self.text)
         chosen = self.moves_by_test(node)
-        if chosen is not None:
-            (condition.unless_not if chosen else condition.when_not).add("accelerator")
+        if chosen:
+            condition.unless_not |= {"accelerator"}
+        elif chosen is not None:
+            condition.when_not |= {"accelerator"}
         test = self.evaluate(node.test)
         note_truth(self, node.test)
         if test.is_tensor:

@@ -121,7 +121,7 @@ class Entry(Registration):
                 if annotated.kind == "module":
                     self.assumed_modules[origin.span] = function, name
             elif (
-                name in evidence.tensors | evidence.containers
+                (name in evidence.tensors or name in evidence.containers)
                 and not self.host
                 and not self.callers.is_plausible(
                     function,
@@ -132,7 +132,12 @@ class Entry(Registration):
             elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
                 self.state.env[name] = Value("tensor", home, None, because=(origin,))
                 self.assumed[origin.span] = (function, name)
-            elif name in evidence.containers | evidence.several and self.assume and self.knows_torch and not self.host:
+            elif (
+                (name in evidence.containers or name in evidence.several)
+                and self.assume
+                and self.knows_torch
+                and not self.host
+            ):
                 self.state.env[name] = Value("tensors", home, None, because=(origin,))
                 self.assumed[origin.span] = (function, name)
             elif name in evidence.maybe and self.assume and self.knows_torch and not self.host:
@@ -140,7 +145,7 @@ class Entry(Registration):
                 self.assumed[origin.span] = (function, name)
             elif name in evidence.devices:
                 self.state.env[name] = Value("device", symbol(name, self.span(node).start), type_name="argument")
-            elif name in evidence.modules | evidence.annotated_modules and self.assume:
+            elif (name in evidence.modules or name in evidence.annotated_modules) and self.assume:
                 place = UNKNOWN if is_loss_name(name) else home
                 self.state.env[name] = Value("module", place, type_name=f"argument {name}", because=(origin,))
                 self.assumed_modules[origin.span] = function, name

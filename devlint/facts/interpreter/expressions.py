@@ -74,7 +74,7 @@ class Expressions(Operators):
         return NOTHING
 
     def name_(self, node: ast.Name) -> Value:
-        found = self.lookup(node.id)
+        found = self.state.env.get(node.id) or self.lookup(node.id)
         if found is not None:
             return found
         target = self.imports.names.get(node.id)

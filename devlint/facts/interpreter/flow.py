@@ -14,7 +14,7 @@ from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.ordering import OPTIMIZED
 from devlint.facts.interpreter.loops import Loops
-from devlint.facts.interpreter.machine import join_states
+from devlint.facts.interpreter.machine import OutOfBudget, join_states
 from devlint.facts.text.handlers import EVERYTHING, awaits_error, caught, stand_ins, suppressed
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import WITHOUT_CARD
@@ -37,7 +37,9 @@ class Flow(Loops):
         for statement in statements:
             if self.state.dead:
                 break
-            self.step(statement)
+            self.steps += 1
+            if self.steps > self.budget:
+                raise OutOfBudget
             handler = _STATEMENTS.get(type(statement))
             if handler is not None:
                 try:

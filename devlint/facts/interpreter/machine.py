@@ -56,6 +56,7 @@ class SourceLike(Protocol):
     def span(self, node: ast.AST) -> Span: ...
 
 
+_STEPS = (ast.Attribute, ast.Subscript)  # what an access path is made of, beside a name
 SNAPSHOTS = 400  # copies of the scope that one function may ask for
 
 
@@ -306,10 +307,11 @@ class Machine:
         """The access path of an expression: `x`, `self.model`, `state["step"]`, `pair[0]`; None for anything else."""
         if isinstance(node, ast.Name):
             return node.id
-        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+        if not isinstance(node, _STEPS):
             return None
-        if node in self._paths:
-            return self._paths[node]
+        known = self._paths.get(node, "")
+        if known != "":
+            return known
         base = self.path(node.value)
         path: str | None = None
         if base is not None and isinstance(node, ast.Attribute):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from devlint import knowledge
 from devlint.facts.events import Operand
@@ -359,7 +359,13 @@ def reads_lengths(class_: ClassFacts) -> bool:
     found = class_.method("forward")
     if found is None or class_.abroad or found[0].abroad:
         return True
-    nodes = list(walk(found[1]))
+    return compares_no_lengths(found[1])
+
+
+@lru_cache(256)
+def compares_no_lengths(function: ast.AST) -> bool:
+    """Whether a function reads something on the host, or compares nothing that is a length by its name."""
+    nodes = list(walk(function))
     if any(getattr(n, "attr", getattr(n, "id", "")) in _ON_HOST for n in nodes):
         return True
     compared = (part for n in nodes if isinstance(n, ast.Compare) for part in walk(n))

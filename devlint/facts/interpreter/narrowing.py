@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
@@ -136,7 +137,7 @@ class Narrowing(Subscripts):
                         self.state.env.setdefault(path, first)
         return changed
 
-    def place(self, on_cpu: set[str], has_device: set[str]) -> dict[str, tuple[Value, Value]]:
+    def place(self, on_cpu: Set[str], has_device: Set[str]) -> dict[str, tuple[Value, Value]]:
         """Values that a condition tells to be on the CPU here: before and after. A device takes what is on it along.
 
         What is asked for its device, and of which nothing else is known, is a tensor.
@@ -164,7 +165,7 @@ class Narrowing(Subscripts):
                 changed[other] = (known, told)
         return changed
 
-    def no_tensors(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
+    def no_tensors(self, paths: Set[str]) -> dict[str, tuple[Value, Value]]:
         """Values that a condition tells to be no tensors here: nothing is known of them."""
         changed: dict[str, tuple[Value, Value]] = {}
         for path in paths:
@@ -175,7 +176,7 @@ class Narrowing(Subscripts):
                 changed[path] = (value, told)
         return changed
 
-    def no_modules(self, paths: set[str]) -> dict[str, tuple[Value, Value]]:
+    def no_modules(self, paths: Set[str]) -> dict[str, tuple[Value, Value]]:
         """Values that a condition tells to be no modules here: nothing is known of them, and of what a call of them gives."""
         changed: dict[str, tuple[Value, Value]] = {}
         for path in paths:
@@ -186,7 +187,7 @@ class Narrowing(Subscripts):
                 changed[path] = (value, told)
         return changed
 
-    def tensors_here(self, paths: set[str]) -> None:
+    def tensors_here(self, paths: Set[str]) -> None:
         """Values that a condition tells to be tensors here: guesses become tensors."""
         for path in paths:
             value = self.lookup(path)
@@ -217,8 +218,8 @@ class Narrowing(Subscripts):
     def under(self, condition: conditions.Condition) -> Guards:
         """The guards inside a branch where the condition holds."""
         guards = self.guards
-        holds, fails = guards.holds | condition.when, guards.fails | condition.when_not
-        return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.caught)
+        holds, fails = guards.holds.union(condition.when), guards.fails.union(condition.when_not)
+        return Guards(holds, fails, (*guards.tests, condition.key), guards.caught)
 
 
 def is_symbol(device: Device) -> bool:

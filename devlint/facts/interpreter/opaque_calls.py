@@ -24,6 +24,7 @@ _PLACES = re.compile(
     r"(model|net|network|tensors?|batch|batches|data|inputs?|noise|weights|embeddings?|images?|checkpoint|latents?|features"
     r"|tokens|samples?|encoder|decoder|agent|policy|pipeline)$"
 )
+_WRITTEN_OUT = (ast.Dict, ast.List, ast.Tuple)
 BY_MODEL = "given by a model, which may be on an accelerator"
 
 
@@ -115,25 +116,26 @@ class OpaqueCalls(CallArguments):
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
-        given = [value for _, value in arguments.every()]
+        every = arguments.every()
         runs = is_model_call(node) and self.statement_value is not node  # else it writes into what it is given
         if _PLACES.search(last_name(node.func)) is not None:
             for argument in node.args:
                 self.note_named(argument)
-        for argument, value in arguments.every():
+        for argument, value in every:
             if runs and value.kind == "dict" and isinstance(value.elements, dict):
                 self.keep_moved(argument, value)
             else:
                 self.give(argument, value)
-            for part in held(argument):
-                self.may_move(part)
+            if isinstance(argument, _WRITTEN_OUT):
+                for part in held(argument):
+                    self.may_move(part)
             if value.kind == "tensors" and value.type_name == BATCH and self.statement_value is node:
                 path = self.path(argument)
                 if path is not None and path in self.state.env:
                     self.bind(path, NOTHING)  # `to_device(batch, device)`: it may move what is in it
             if value.kind == "module":
                 # `offload(embedding, head, device)` is told where the module's results belong
-                self.may_move(argument, any(v.kind in ("device", "module") for v in given if v is not value))
+                self.may_move(argument, any(v.kind in ("device", "module") for _, v in every if v is not value))
             elif value.kind == "event":
                 path = self.path(argument)
                 if path is not None:

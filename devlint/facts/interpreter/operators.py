@@ -54,7 +54,8 @@ class Operators(Narrowing):
     ) -> Value:
         if isinstance(op, ast.MatMult):
             left, right = guesses.tensor(left), guesses.tensor(right)
-        left, right = self.beside(left, right), self.beside(right, left)
+        if guesses.is_guess(left) or guesses.is_guess(right):
+            left, right = self.beside(left, right), self.beside(right, left)
         left, right = beside_new.sides(self, left_node, left, right_node, right)
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
@@ -216,7 +217,8 @@ class Operators(Narrowing):
             left, right = values[index], values[index + 1]
             if symbol_ is None:
                 continue
-            left, right = self.beside(left, right), self.beside(right, left)
+            if guesses.is_guess(left) or guesses.is_guess(right):
+                left, right = self.beside(left, right), self.beside(right, left)
             left, right = beside_new.sides(self, nodes[index], left, nodes[index + 1], right)
             if left.is_tensor and right.is_tensor and not symbol_.endswith("in"):
                 operands = [self.operand(nodes[index], left), self.operand(nodes[index + 1], right)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
@@ -191,14 +192,14 @@ def calls_kept(class_: ClassFacts, init: ast.AST, names: set[str]) -> bool:
             if root_name(node.value) in roots:
                 roots |= {t.id for t in node.targets if isinstance(t, ast.Name)}
                 attributes |= {t.attr for t in node.targets if isinstance(t, ast.Attribute) and is_self_attribute(t)}
-    return bool(attributes) and any(
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and is_self_attribute(call.func)
-        and call.func.attr in attributes
-        for each in lineage(class_)
-        for call in walk(each.node)
-    )
+    return bool(attributes) and any(not attributes.isdisjoint(called_on_self(each.node)) for each in lineage(class_))
+
+
+@lru_cache(256)
+def called_on_self(class_: ast.AST) -> frozenset[str]:
+    """The attributes of `self` that the code of a class calls."""
+    calls = (node.func for node in walk(class_) if isinstance(node, ast.Call))
+    return frozenset(func.attr for func in calls if isinstance(func, ast.Attribute) and is_self_attribute(func))
 
 
 def mentions_devices(class_: ClassFacts) -> bool:

@@ -14,6 +14,10 @@ _LOOKING = frozenset(
         "map", "filter", "print", "type", "iter",
     }
 )  # fmt: skip
+_LOOKS = (
+    ast.For, ast.comprehension, ast.Subscript, ast.Attribute, ast.Starred, ast.Compare, ast.UnaryOp, ast.If, ast.IfExp,
+    ast.While, ast.Assert, ast.Call,
+)  # fmt: skip
 _LOOKUPS = frozenset({"items", "values", "keys", "get", "copy", "index", "count"})
 
 
@@ -24,13 +28,16 @@ def only_reads(function: ast.AST, name: str, leaves: Callable[[ast.Call, ast.exp
     """
     names, read = [], set()
     for node in walk(function):
-        if isinstance(node, ast.Name) and node.id == name:
-            names.append(node)
+        if isinstance(node, ast.Name):
+            if node.id == name:
+                names.append(node)
+            continue
         if isinstance(node, ast.Attribute) and (
             node.attr == "set_" or (node.attr == "data" and isinstance(node.ctx, ast.Store))
         ):
             return False  # its items may be elsewhere afterwards: `item.data = item.data.to(device)`
-        read |= {id(part) for part in _looked_at(node, leaves)}
+        if isinstance(node, _LOOKS):
+            read.update(map(id, _looked_at(node, leaves)))
     return all(isinstance(node.ctx, ast.Load) and id(node) in read for node in names)
 
 

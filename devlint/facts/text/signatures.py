@@ -45,15 +45,15 @@ def lacks_arguments(node: Plain, call: ast.Call, first: int, named: Collection[s
 
     `named`: further names that are given, by a partial function. A decorator or star-arguments may give the rest.
     """
-    marks = [mark for mark in node.decorator_list if not (isinstance(mark, ast.Name) and mark.id == "staticmethod")]
-    starred = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
-    if marks or starred:
-        return False
     spec = node.args
     plain = positional_names(spec)
     needed = plain[: len(plain) - len(spec.defaults)][first + len(call.args) :]
     needed += [a.arg for a, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if default is None]
-    return not {*named, *(k.arg for k in call.keywords)}.issuperset(needed)
+    if not needed or {*named, *(k.arg for k in call.keywords)}.issuperset(needed):
+        return False
+    if any(not (isinstance(mark, ast.Name) and mark.id == "staticmethod") for mark in node.decorator_list):
+        return False
+    return not (any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords))
 
 
 def calls_parameter(function: ast.AST) -> bool:

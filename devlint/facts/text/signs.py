@@ -115,6 +115,7 @@ def is_loader_name(name: str) -> bool:
     return _LOADER.search(name) is not None
 
 
+@lru_cache(4096)
 def is_model_name(name: str) -> bool:
     """Whether a name reads like that of a model, not of a class or of what makes, loads or saves one."""
     words = name.lower().split("_")
