@@ -16,6 +16,8 @@ from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import chain, last_name
 
 _NAME = re.compile(r"(^|_)(pipe|pipeline)$")
+#: What is in every name of a class of pipelines.
+WORD = "ipeline"
 _CLASS = re.compile(r"[A-Z]\w*Pipeline([A-Z]\w*)?|pipeline")
 
 

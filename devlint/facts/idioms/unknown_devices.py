@@ -96,15 +96,14 @@ def only_binding(machine: Machine, name: str) -> ast.expr | None:
     own = machine.scan.functions.get(id(function)) if function is not None else None
     if function is not None and (own is None or parameter_of(function.args, name) is not None):
         return None
-    known = machine.bindings
     if own is not None and name in own.bound:
         assigns = own.assigns if own.bound[name] == 1 else ()
         given = [a.value for a in assigns if isinstance(a, ast.Assign) and _binds(a, name)]
-    elif name in machine.imports.names or name in machine.scan.rebound or name in known.in_functions:
+    elif name in machine.imports.names or name in machine.scan.rebound or name in machine.bindings.in_functions:
         return None  # another file's, or perhaps one of a function around this one
     else:
-        given = known.given.get(name, [])
-    return given[0] if len(given) == 1 and name not in known.compared else None
+        given = machine.bindings.given.get(name, [])
+    return given[0] if len(given) == 1 and name not in machine.bindings.compared else None
 
 
 def _binds(node: ast.Assign, name: str) -> bool:

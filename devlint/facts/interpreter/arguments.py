@@ -50,27 +50,29 @@ class CallArguments(Iteration):
     """Adds `arguments` (what a call is given), `tensors` (which of that are operands) and `emit_call`."""
 
     def arguments(self, node: ast.Call) -> Arguments:
-        found = Arguments()
+        found, evaluate = Arguments(), self.evaluate
+        nodes, values = found.nodes, found.values
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                value = self.evaluate(argument.value)
+                value = evaluate(argument.value)
                 if isinstance(value.elements, tuple):
                     for element in value.elements:
-                        found.nodes.append(argument.value)
-                        found.values.append(element)
+                        nodes.append(argument.value)
+                        values.append(element)
                 else:
                     found.star = True
-                    found.nodes.append(argument.value)
-                    found.values.append(element_of(value))
+                    nodes.append(argument.value)
+                    values.append(element_of(value))
             else:
-                value = self.evaluate(argument)
-                found.nodes.append(argument)
-                found.values.append(value)
+                value = evaluate(argument)
+                nodes.append(argument)
+                values.append(value)
                 if value.kind == "function" or isinstance(argument, ast.Attribute):
                     self.hand_over(argument, value)
         for keyword in node.keywords:
-            value = self.evaluate(keyword.value)
-            if keyword.arg is None:
+            name = keyword.arg
+            value = evaluate(keyword.value)
+            if name is None:
                 found.star = found.double_star = True
                 if value.kind == "tensors":
                     found.keywords[f"**{len(found.keywords)}"] = (keyword.value, value)
@@ -78,10 +80,10 @@ class CallArguments(Iteration):
                 if device is not None:
                     found.keywords.setdefault("device", (keyword.value, device))
             else:
-                found.keywords[keyword.arg] = (keyword.value, value)
+                found.keywords[name] = (keyword.value, value)
                 if value.kind == "function" or isinstance(keyword.value, ast.Attribute):
                     self.hand_over(keyword.value, value)
-                if keyword.arg == "device" and not self.is_of_torch(node.func):
+                if name == "device" and not self.is_of_torch(node.func):
                     is_default = isinstance(node.func, ast.Attribute) and node.func.attr == "set_defaults"
                     self.note_named(keyword.value, "default" if is_default else "argument")
         return found

@@ -85,6 +85,8 @@ class Calls(BuiltinCalls):
         return immovable.made_by(self, node, qualname, self.call_name(node, qualname, arguments))
 
     def call_name(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        if qualname.startswith("builtins."):
+            return self.call_builtin(node, qualname[9:], arguments)
         if qualname.startswith("torch."):
             note_api(self, node, qualname, arguments)
         randomness.note_sampling(self, node, qualname, arguments)
@@ -101,8 +103,6 @@ class Calls(BuiltinCalls):
             return self.call_load(node, qualname, arguments)
         if qualname in _LEGACY:
             return self.call_legacy(node, qualname, arguments)
-        if qualname.startswith("builtins."):
-            return self.call_builtin(node, qualname[9:], arguments)
         if qualname.startswith("torch.cuda.") and qualname.endswith("Tensor"):
             return Value("tensor", self.resolve(on("cuda")), zero_dim=False)
         if qualname.rsplit(".", 1)[-1] in _WAITERS:

@@ -102,7 +102,7 @@ class Conditionals(Assignments):
         if not self.remember(key, node.test):
             # a condition that an equal one does not repeat still tells which values belong together
             key = f"{key} @{self.span(node).start}"
-        self.state = join_states(then, otherwise, key)
+        self.state = join_states(then, otherwise, key, self.told_apart)
         moved_off_cpu.settle(self.state, then, otherwise, condition)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0)
         self.join_attributes(then, otherwise)

@@ -170,9 +170,12 @@ class FunctionRuns(UnreadCalls):
 
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
         """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
-        holds = set(self.guards.holds) | self.file_holds
         owner = self.function.owner if self.function is not None else None
-        for decorator in (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ())):
+        decorators = (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ()))
+        if not decorators and not self.file_holds and id(node) not in self.substitutes:
+            return self.guards
+        holds = set(self.guards.holds) | self.file_holds
+        for decorator in decorators:
             text = self.marked(decorator).lower()
             if "amp" in text or "autocast" in text:
                 continue  # it switches a mode, it skips nothing

@@ -107,11 +107,12 @@ def known_on_one_side(path: str, value: Value) -> Value:
     return value if "." not in path else NOTHING
 
 
-def join_states(a: State, b: State, guard: str | None = None) -> State:
+def join_states(a: State, b: State, guard: str | None = None, told: set[str] | None = None) -> State:
     """What is known after either. Paths known on one side only stay as they are when they are bound there alone.
 
     With `guard` (a condition that held in `a` and not in `b`), values that differ remember both, so that the same
     condition later tells them apart again; also after a join of two that it told apart, as at the end of a loop's turn.
+    The condition is added to `told` where there are such values.
     """
     if a.dead:
         return b
@@ -128,6 +129,8 @@ def join_states(a: State, b: State, guard: str | None = None) -> State:
         else:
             merged = either(value, mate)
             if guard is not None and value.device != mate.device:
+                if told is not None:
+                    told.add(guard)
                 merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))
             elif value.split is not None and mate.split is not None and value.split[0] == mate.split[0]:
                 key, first, second = value.split  # both sides still know what the same condition told apart
@@ -189,7 +192,8 @@ class Machine:
         self.state_of_run = object()  # stands for the run of the function that is being run
         self.noted_in: dict[Span, object] = {}  # the run in which a name of torch was last noted, by its place
         self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
-        self.split_keys: set[str] = set()  # conditions that told values apart
+        self.split_keys: set[str] = set()  # conditions that may have told values apart
+        self.told_apart: set[str] = set()  # those that did
         self.rooted: set[str] = set()  # names that have paths below them
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         # device strings of the file by where they stand, with the function around them and what they stand under

@@ -187,7 +187,7 @@ class ModuleCalls(Moves):
     @cached_property
     def pipelines(self) -> frozenset[str]:
         """What the file binds to pipelines: names and attributes, as written."""
-        return pipelines.bound(self.scan.tree)
+        return pipelines.bound(self.scan.tree) if pipelines.WORD in self.source.text else frozenset()
 
     @cached_property
     def attribute_uses(self) -> dict[str, list[kept_modules.Around]]:

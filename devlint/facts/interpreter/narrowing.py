@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Set
+from functools import lru_cache
 
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
@@ -83,12 +84,13 @@ class Narrowing(Subscripts):
         moved = chosen.is_tensor and (body.moved or orelse.moved)
         place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told
         if (moved or place) and body.device != orelse.device and self.remember(condition.key, node.test):
+            self.told_apart.add(condition.key)
             chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
         return self.along(chosen, body, orelse, condition)
 
     def remember(self, key: str, test: ast.expr) -> bool:
         """Whether an equal condition later has the same answer as long as its names are not rebound."""
-        for child in walk(test):
+        for child in names_and_calls(test):
             if isinstance(child, ast.Call) and not (self.qualify(child.func) or "").endswith(
                 ("is_available", "isinstance", "is_tensor")
             ):
@@ -115,7 +117,7 @@ class Narrowing(Subscripts):
         Gives what is on the CPU here since it was moved to a device that is that: before and after.
         """
         base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
-        if not self.muted and base not in self.split_keys and f"not {base}" not in self.split_keys:
+        if not self.muted and base not in self.told_apart and f"not {base}" not in self.told_apart:
             return {}  # in another file the module level may have told values apart, by an interpreter of its own
         on_cpu: set[Device] = set()
         for path, value in self.state.env.items():
@@ -220,6 +222,12 @@ class Narrowing(Subscripts):
         guards = self.guards
         holds, fails = guards.holds.union(condition.when), guards.fails.union(condition.when_not)
         return Guards(holds, fails, (*guards.tests, condition.key), guards.caught)
+
+
+@lru_cache(1024)
+def names_and_calls(test: ast.expr) -> tuple[ast.Name | ast.Call, ...]:
+    """The names and calls in a condition, in the order of `walk`."""
+    return tuple(node for node in walk(test) if isinstance(node, (ast.Name, ast.Call)))
 
 
 def is_symbol(device: Device) -> bool:

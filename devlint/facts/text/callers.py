@@ -65,6 +65,7 @@ class Callers:
         self.collators = collators
         self._host: dict[int, bool] = {}
         self._signs: tuple[set[int], bool] | None = None
+        self._signed: dict[int, bool] = {}  # by the identity of a function
         self._placed: set[str] | None = None
         self._pooled: set[str] | None = None
         self._pure: bool | None = None
@@ -201,7 +202,20 @@ class Callers:
         """Whether a function handles devices in its own text, or the `__init__` of the class whose method it is does."""
         owner = function.owner if self.is_method(function) else None
         init = owner.methods.get("__init__") if owner is not None else None
-        return any(id(node) in self.signs[0] for node in (function.node, init))
+        return any(self._has_signs(node) for node in (function.node, init) if node is not None)
+
+    def _has_signs(self, node: ast.AST) -> bool:
+        """Whether the text of a function handles devices."""
+        if self._signs is not None:
+            return id(node) in self._signs[0]
+        if id(node) not in self._signed:
+            self._signed[id(node)] = any(map(is_sign, walk(node)))
+        return self._signed[id(node)]
+
+    @cached_property
+    def handles_devices(self) -> bool:
+        """Whether any code of the file handles devices."""
+        return self.scan.tree is not None and any(map(is_sign, walk(self.scan.tree)))
 
     def _is_applied_by_init_alone(self, name: str) -> bool:
         """Whether all that the file does with a function is to apply it in the `__init__` of modules: it sets weights."""
@@ -259,7 +273,7 @@ class Callers:
         with torch alone: it is written for tensors wherever they are.
         """
         owner = function.owner
-        if annotated or (owner is not None and owner.is_module) or self.handles_modules or self.signs[1]:
+        if annotated or (owner is not None and owner.is_module) or self.handles_modules or self.handles_devices:
             return True
         if _LOSS.search(function.name) is not None or (owner is not None and self.trains(owner)):
             return True  # it gets what a model gave

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from devlint.facts.text.nodes import walk
 
@@ -25,6 +26,7 @@ def last_option(node: ast.If) -> tuple[ast.If, frozenset[str]] | None:
     return (last, frozenset(names)) if last is not node and not last.orelse and names else None
 
 
+@lru_cache(1024)
 def asked(test: ast.expr) -> str | None:
     """What a condition compares with a text: `mode` of `mode == "sum"` and `mode in ("sum", "add")`."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.In)):
