@@ -185,7 +185,7 @@ def _muted(settings: Settings, loaded: Loaded, make: Callable[..., Flow] = Flow)
     flow.muted, flow.evidence = True, loaded.evidence
     if loaded.definitions is None:
         loaded.definitions = tuple(definitions(loaded.tree.body))
-    _collect(loaded.definitions, flow, loaded.imports)
+    _collect(loaded.definitions, flow, loaded.imports, loaded.classes)
     return flow
 
 
@@ -235,11 +235,20 @@ def is_test(path: str) -> bool:
     )
 
 
-def _collect(defined: Iterable[Definition], flow: Flow, imports: Imports) -> None:
-    """Register the classes and module-level functions."""
+def _collect(
+    defined: Iterable[Definition], flow: Flow, imports: Imports, known: dict[int, ClassFacts] | None = None
+) -> None:
+    """Register the classes and module-level functions. `known`: the classes, as they were for other interpreters."""
     for node in defined:
         if isinstance(node, ast.ClassDef):
-            class_ = flow.classes.setdefault(node.name, collect_class(node, flow.classes, imports))
+            if known is None:
+                class_ = collect_class(node, flow.classes, imports)
+            else:
+                if id(node) not in known:
+                    known[id(node)] = collect_class(node, flow.classes, imports)
+                    known[id(node)].local_bases = ()  # they belong to this interpreter
+                class_ = known[id(node)].fresh(flow.classes)
+            class_ = flow.classes.setdefault(node.name, class_)
             if not flow.muted:
                 flow.adopt_bases(class_)
         else:

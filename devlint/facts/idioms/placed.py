@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.signs import moves
 from devlint.facts.values import CPU, Device, Value, may_be_accelerator, on, symbol
@@ -91,7 +91,7 @@ def classes_of(machine: Machine, node: ast.expr) -> list[ast.expr]:
     function, name = machine.function, own_name(node)
     if function is None or machine.owner is None or not name:
         return []
-    for each in walk(function.node):
+    for each in statements(function.node):
         if not isinstance(each, ast.Assert) or each.lineno > node.lineno or not isinstance(each.test, ast.Call):
             continue
         asked = each.test.args
@@ -104,10 +104,16 @@ def classes_of(machine: Machine, node: ast.expr) -> list[ast.expr]:
 def stored_in(class_: ClassFacts, name: str) -> Iterator[ast.expr]:
     """What the methods of a class store in `self.name`, None left out."""
     for method in class_.methods.values():
-        for node in walk(method):
-            if isinstance(node, ast.Assign) and any(own_name(target) == name for target in node.targets):
+        for node in assignments(method):
+            if any(own_name(target) == name for target in node.targets):
                 if not (isinstance(node.value, ast.Constant) and node.value.value is None):
                     yield node.value
+
+
+@lru_cache(512)
+def assignments(method: ast.AST) -> tuple[ast.Assign, ...]:
+    """The assignments in a method, those of functions inside it included."""
+    return tuple(node for node in statements(method) if isinstance(node, ast.Assign))
 
 
 def used_as_modules(class_: ClassFacts) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from devlint.errors import SourceError
 from devlint.facts.project.exports import ExportedClass, Exports, exports
 from devlint.facts.project.instances import Instance
+from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import Definition
 from devlint.facts.text.loading import handed_to_loading
 from devlint.facts.text.names import Imports, collect_imports
@@ -58,6 +59,7 @@ class Loaded:
     imports: Imports
     evidence: dict[int, Evidence] = field(default_factory=dict)  # of parameters, by the identity of a function's node
     definitions: tuple[Definition, ...] | None = None  # of the module level, None before they were asked for
+    classes: dict[int, ClassFacts] = field(default_factory=dict)  # by the identity of the node, for `fresh` ones
     globals: Mapping[str, Value] | None = None
     default: Value | None = None
     _scan: Scan | None = None

@@ -28,6 +28,7 @@ from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import HOME, Value, symbol
 from devlint.model import Origin
 
+_MOVES = ("to", "cuda", "cpu")
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -37,7 +38,7 @@ def placed_copies(o: Outline) -> Iterator[Meet]:
         return
     for class_ in o.flow.classes.values():
         init = class_.methods.get("__init__")
-        if class_.abroad or init is None:
+        if class_.abroad or init is None or not any(map(is_move_of_own, o.flow.scan.calls_in(init))):
             continue
         for copy in copies(class_).values():
             if (
@@ -96,9 +97,17 @@ def is_prepared(o: Outline, readers: dict[str, States], name: str, own: str, fla
 def moves_of(o: Outline, class_: ClassFacts, method: str, path: str) -> Iterator[ast.Call]:
     """The moves of an attribute, or of the whole object, in a method: `self.average.to(device)`."""
     for call in o.flow.scan.calls_in(class_.methods[method]):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda", "cpu"):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
             if ast.unparse(call.func.value) in (path, "self"):
                 yield call
+
+
+def is_move_of_own(call: ast.Call) -> bool:
+    """Whether a call may move an attribute, or the whole object."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in _MOVES:
+        return False
+    return is_self_attribute(function.value) or (isinstance(function.value, ast.Name) and function.value.id == "self")
 
 
 def target_of(move: ast.Call) -> str:

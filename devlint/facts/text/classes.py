@@ -63,6 +63,14 @@ class ClassFacts:
     extended: bool = False  # bases from other files were looked up
     followed: frozenset[str] = frozenset()  # those that were found
 
+    def fresh(self, classes: Mapping[str, ClassFacts]) -> ClassFacts:
+        """The same class for another interpreter, before any of its methods ran. `classes`: those that this one knows."""
+        local = tuple(classes[base] for base in self.bases if base in classes)
+        return ClassFacts(
+            self.node, self.name, self.family, self.bases, local, self.methods,
+            properties=self.properties, given_back=self.given_back,
+        )  # fmt: skip
+
     @property
     def abroad(self) -> bool:
         """Whether another file defines it."""

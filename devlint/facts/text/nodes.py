@@ -35,7 +35,8 @@ def children(node: ast.AST) -> list[ast.AST]:
     for name in PARTS[type(node)]:
         part = getattr(node, name, None)
         if part.__class__ is list:
-            found += filter(None, part)  # a key may be missing, and a default
+            if part:
+                found += filter(None, part)  # a key may be missing, and a default
         elif isinstance(part, ast.AST):
             found.append(part)
     return found
@@ -74,7 +75,8 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         for name in PARTS[type(each)]:  # as in `children`, which would be called for every node
             part = getattr(each, name, None)
             if part.__class__ is list:
-                pending += filter(None, part)
+                if part:
+                    pending += filter(None, part)
             elif isinstance(part, ast.AST):
                 pending.append(part)
 

@@ -98,10 +98,11 @@ def scan(tree: ast.Module) -> Scan:
     outside = FunctionScan(tree)  # stands for the module level
     nested: list[tuple[FunctionScan, FunctionScan]] = []
     # what is left to do around a function or class, the function that holds it, the outermost one, the class
-    around: list[tuple[list[ast.AST], FunctionScan, FunctionScan | None, ast.ClassDef | None]] = []
+    around: list[tuple[list[ast.AST | None], FunctionScan, FunctionScan | None, ast.ClassDef | None]] = []
     inside, caller, owner = outside, None, None
     handed, uncalled = found.handed, found.uncalled
-    stack: list[ast.AST] = [tree]
+    stack: list[ast.AST | None] = [tree]
+    any_node, name, constant, store = ast.AST, ast.Name, ast.Constant, ast.Store  # asked for at every node
     size = 0  # nodes of `inside` that are not counted there yet
     while True:
         if not stack:
@@ -112,15 +113,17 @@ def scan(tree: ast.Module) -> Scan:
             stack, inside, caller, owner = around.pop()
             continue
         node = stack.pop()
+        if node is None:
+            continue  # a key may be missing, and a default
         size += 1
-        if isinstance(node, ast.Name):
-            if type(node.ctx) is not ast.Store:
+        if isinstance(node, name):
+            if type(node.ctx) is not store:
                 handed.add(node.id)
             elif caller is not None:
                 inside.bound[node.id] = inside.bound.get(node.id, 0) + 1
             continue
         kind = type(node)
-        if kind is ast.Constant:
+        if kind is constant:
             continue
         if isinstance(node, ast.Attribute):
             inside.attributes.append(node)
@@ -181,8 +184,8 @@ def scan(tree: ast.Module) -> Scan:
         for field_name in PARTS[kind]:
             part = getattr(node, field_name, None)
             if part.__class__ is list:
-                stack += filter(None, part)  # a key may be missing, and a default
-            elif isinstance(part, ast.AST):
+                stack += part
+            elif isinstance(part, any_node):
                 stack.append(part)
     for own, outer in reversed(nested):
         outer.size += own.size
