@@ -12,7 +12,7 @@ arm: `y = torch.tensor(x) if isinstance(x, list) else x.clone()`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
@@ -42,7 +42,7 @@ def settle(machine: Machine, condition: Condition, then: State, otherwise: State
                 kept.env[path] = found
 
 
-def ahead(machine: Machine, paths: set[str], other: list[ast.stmt]) -> None:
+def ahead(machine: Machine, paths: Set[str], other: list[ast.stmt]) -> None:
     """Before a branch where arguments are tensors: `x = x.float()`, where the other one is `x = torch.tensor(x)`."""
     for statement in other if paths else ():
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:

@@ -182,7 +182,7 @@ def _flag(condition: Condition, value: Value) -> None:
         condition.else_on_cpu |= set(paths.split(",")) - {""}
 
 
-def flag_of(types: set[str], else_on_cpu: list[str]) -> str:
+def flag_of(types: Set[str], else_on_cpu: list[str]) -> str:
     """The type name of a flag that holds where these device types are there, and is off where these paths are on the CPU."""
     return f"{FLAG}{','.join(sorted(types))};{','.join(else_on_cpu)}"
 

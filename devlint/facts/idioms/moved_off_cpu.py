@@ -11,6 +11,7 @@ A flag keeps the answer as long as the device is not bound anew.
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
@@ -57,6 +58,6 @@ def settle(joined: State, then: State, otherwise: State, condition: guards.Condi
                 joined.env[name] = replace(value, split=None)
 
 
-def is_at(value: Value, paths: set[str]) -> bool:
+def is_at(value: Value, paths: Set[str]) -> bool:
     """Whether a value is on the device of one of these variables."""
     return len(value.device) == 1 and all(isinstance(p, Symbol) and p.name in paths for p in value.device)

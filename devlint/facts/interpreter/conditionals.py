@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import converted, moved_off_cpu, rows
@@ -181,7 +181,7 @@ class Conditionals(Assignments):
             if back.device == CPU and back.moved and len(rest.device) > 1 and CPU_PLACE in rest.device:
                 self.state.env[path] = back
 
-    def surely_elsewhere(self, on_cpu: set[str], entry: State) -> bool:
+    def surely_elsewhere(self, on_cpu: Set[str], entry: State) -> bool:
         """Whether a branch that is for CPU tensors is not taken, since one of them is known to be on an accelerator."""
         return bool(on_cpu) and any(is_surely_accelerator(entry.env[p].device) for p in on_cpu if p in entry.env)
 

@@ -44,11 +44,12 @@ def early_copies(o: Outline) -> Iterator[Meet]:
     flow = o.flow
     if SET_BY_NAME.search(flow.source.text) is not None:
         return
+    names = {class_.name for class_, _, _ in flow.constructions.values() if not class_.abroad}
+    calls = {flow.span(call): call for name in names for call, _ in flow.scan.calls.get(name, ())}
     kept: dict[str, dict[str, Copy]] = {}
     for span, (class_, arguments, _) in flow.constructions.items():
-        made = () if class_.abroad else flow.scan.calls.get(class_.name, ())
-        call = next((site.call for site in made if flow.span(site.call) == span), None)
-        if call is None:
+        call = calls.get(span)
+        if call is None or class_.abroad or last_name(call.func) != class_.name:
             continue
         if class_.name not in kept:
             kept[class_.name] = {} if places(class_) else copies(class_)

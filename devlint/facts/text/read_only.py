@@ -26,7 +26,8 @@ def only_reads(function: ast.AST, name: str, leaves: Callable[[ast.Call, ast.exp
 
     `leaves`: whether a call of something that is no builtin leaves an argument of it as it was.
     """
-    names, read = [], set()
+    names: list[ast.Name] = []
+    read: set[int] = set()
     for node in walk(function):
         if isinstance(node, ast.Name):
             if node.id == name:
