@@ -8,14 +8,16 @@ from devlint.facts.interpreter.flow import Flow
 from devlint.facts.result import Facts
 from devlint.facts.surveys.outline import Outline, argument, dotted, root_of, stored, touches
 from devlint.facts.text.names import collect_imports
+from devlint.facts.text.scan import scan
 from devlint.source import decode, parse
 
 
 def outline(code: str) -> Outline:
     source = decode(code.encode(), "case.py")
     tree = parse(source)
-    imports = collect_imports(tree)
-    return Outline(tree, Flow(source, imports, Facts("case.py", code), True))
+    flow = Flow(source, collect_imports(tree), Facts("case.py", code), True)
+    flow.scan = scan(tree)
+    return Outline(tree, flow)
 
 
 def call(o: Outline, name: str) -> ast.Call:

@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 class Outline:
-    """Look-ups on one file's tree. Positions, imports and events come from `flow`, the interpreter after its run."""
+    """Look-ups on one file's tree. Positions, imports, calls and events come from `flow`, the interpreter after its run."""
 
     def __init__(self, tree: ast.Module, flow: Flow, test: bool = False) -> None:
         self.tree = tree
