@@ -171,6 +171,9 @@ class Machine:
         self.loops = 0
         self.returns: list[Value] = []
         self.handed_on: dict[int, tuple[str, Value]] = {}  # see `returned_by_helpers`, by the index in `returns`
+        self.modules_given: dict[str, Value] = {}  # the modules that the function is called with, by parameter
+        self.moved_before: dict[str, Value] = {}  # what has become of these where an earlier `return` leaves it
+        self.ended_moved: dict[str, Value] = {}  # the same of the last function that was run, at its end
         self.yields = False
         self.stack: list[Function] = []
         self.steps = 0
