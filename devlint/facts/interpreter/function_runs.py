@@ -106,7 +106,7 @@ class FunctionRuns(UnreadCalls):
         return half_moved.returned(result, function.name)
 
     def note_moved(self) -> None:
-        """The function is left here: the modules that it was given are now where they are on this path, or on an earlier one."""
+        """The function is left here: the modules that it was given are where this path, or an earlier one, put them."""
         for name, given in self.modules_given.items():
             now = self.state.env.get(name)
             if now is not None and now.ident == given.ident:

@@ -66,7 +66,7 @@ def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _keeps_registered(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
-    """Whether a method keeps what only a module registers: `self.weight = nn.Parameter(...)`, `self.heads = nn.ModuleList()`."""
+    """Whether a method keeps what only a module registers: `self.weight = nn.Parameter(...)`, `self.all = nn.ModuleList()`."""
     for node in statements(method):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             kept = any(isinstance(target, ast.Attribute) and _is_self(target.value) for target in node.targets)
