@@ -368,13 +368,13 @@ class Machine:
                 del env[stale]
             self.steps += len(env) >> 4
         if name in self.split_names:
-            self.forget_splits(name)
+            self.forget_splits(name if "[" in path else path)
         if path in self.nonlocals or (self.function is None and path in self.rebound):
             value = NOTHING  # another function changes it
         env[path] = value
 
     def forget_splits(self, name: str) -> None:
-        """A name in a condition is rebound: the condition no longer tells apart what it did."""
+        """A name or attribute in a condition is rebound: the condition no longer tells apart what it did."""
         for path, value in self.state.env.items():
             if value.split is not None and re.search(rf"\b{re.escape(name)}\b", value.split[0]):
                 self.state.env[path] = replace(value, split=None)

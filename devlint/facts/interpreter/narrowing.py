@@ -81,8 +81,11 @@ class Narrowing(Subscripts):
         # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`
         moved = chosen.is_tensor and (body.moved or orelse.moved)
         place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told
-        if (moved or place) and body.device != orelse.device and self.remember(condition.key, node.test):
-            chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
+        if (moved or place) and body.device != orelse.device:
+            # a condition that an equal one does not repeat still tells which values belong together
+            remembered = self.remember(condition.key, node.test)
+            key = condition.key if remembered else f"{condition.key} @{self.span(node).start}"
+            chosen = replace(chosen, split=(key, replace(body, split=None), replace(orelse, split=None)))
         return self.along(chosen, body, orelse, condition)
 
     def remember(self, key: str, test: ast.expr) -> bool:
