@@ -24,6 +24,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     either,
+    is_assumed,
     is_surely_accelerator,
     join,
     merge,
@@ -76,6 +77,8 @@ class Narrowing(Subscripts):
             kept = converted.of_choice(self, node, condition, body, orelse)
             if kept is not None:
                 return merge(kept, body if converted.is_new(body) else orelse)
+        if asks_for_type(condition) and body.is_tensor and body.device == CPU and is_assumed(orelse.device):
+            return replace(body, device=UNKNOWN, made=())  # the other arm is for where there is no such accelerator
         filled = NOTHING in (body, orelse) and fills_in(node)
         chosen = either(body, orelse) if filled else self.choose(body, orelse, condition)
         # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`
@@ -222,6 +225,11 @@ class Narrowing(Subscripts):
         guards = self.guards
         holds, fails = guards.holds | condition.when, guards.fails | condition.when_not
         return Guards(frozenset(holds), frozenset(fails), (*guards.tests, condition.key), guards.caught)
+
+
+def asks_for_type(condition: conditions.Condition) -> bool:
+    """Whether a condition holds where there is an accelerator of some type: `device.type == "cuda"`."""
+    return not condition.unless_not.isdisjoint(ACCELERATORS | {"accelerator"})
 
 
 def is_symbol(device: Device) -> bool:
