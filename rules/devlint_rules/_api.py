@@ -45,6 +45,7 @@ _WORDS = {
 }
 _ASKS_VERSION = re.compile(
     r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch|sys\.modules"
+    r"|\w\([\"'][<>=! ]*\d+\.\d+[\w.]*[\"']"  # a function of the project that is asked for a version: `requires("2.6")`
 )
 
 

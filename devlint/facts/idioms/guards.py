@@ -290,7 +290,7 @@ def _device_type(
     condition: Condition, left: ast.expr, right: ast.expr, evaluate: Evaluate, source: Callable[[ast.AST], str]
 ) -> None:
     """`left` is compared with the literal `right`: `x.device.type == "cuda"`, `device == torch.device("cpu")`."""
-    if not isinstance(right, (ast.Constant, ast.Call, ast.Name)) or isinstance(left, ast.Constant):
+    if not isinstance(right, (ast.Constant, ast.Call, ast.Name, ast.Attribute)) or isinstance(left, ast.Constant):
         return
     literal = evaluate(right)
     if literal.kind not in ("string", "device") or len(literal.device) != 1:

@@ -25,8 +25,8 @@ from devlint.facts.idioms.said_elsewhere import bindings, is_of_host
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
-from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.shown_tensors import (
     called,
@@ -57,8 +57,14 @@ _READS = re.compile(
 )
 #: Names of calls that make tensors.
 _FACTORIES = frozenset(
-    {"tensor", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "zeros", "ones", "full", "empty", "arange", "eye"}
-)
+    {
+        "tensor", "Tensor", "FloatTensor", "LongTensor", "IntTensor", "zeros", "ones", "full", "empty", "arange", "eye",
+        "linspace", "logspace", "rand", "randn", "randint", "randperm", "from_numpy", "as_tensor", "hann_window",
+    }
+)  # fmt: skip
+
+
+_JOINS = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 
 
 def beside(machine: Machine, operands: Sequence[Operand]) -> Sequence[Operand]:
@@ -179,6 +185,9 @@ def _scan(machine: Machine) -> FunctionScan | None:
 def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None:
     """The parameter that a value is computed from, or else `self`; None where it is neither, or something is of the host."""
     parameters, bound = parameter_names(own.node), bindings(own)
+    *_, start = chain(node)
+    if isinstance(start, ast.Name) and any(is_made_new(v) and not holds(v, node) for v in bound.get(start.id, ())):
+        return None  # it is new itself, on some path at least
     found: str | None = None
     seen: set[str] = set()
     pending = [node]
@@ -203,6 +212,26 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
                 found = name if found in (None, "self") and said is None else found
             pending += bound.get(name, ())
     return found
+
+
+def is_made_new(node: ast.expr) -> bool:
+    """Whether an expression makes a tensor of nothing but numbers, in one of its arms at least: `torch.ones(n).long()`."""
+    if isinstance(node, ast.IfExp):
+        return is_made_new(node.body) or is_made_new(node.orelse)
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return bool(node.elts) and all(map(is_made_new, node.elts))
+    if isinstance(node, ast.ListComp):
+        return is_made_new(node.elt)
+    if isinstance(node, ast.BinOp):
+        return is_made_new(node.left) and (is_made_new(node.right) or isinstance(node.right, (ast.Name, ast.Constant)))
+    if not isinstance(node, ast.Call):
+        return False
+    name = last_name(node.func)
+    if name in _FACTORIES:
+        return True
+    if name in _JOINS:
+        return bool(node.args) and is_made_new(node.args[0])
+    return isinstance(node.func, ast.Attribute) and is_made_new(node.func.value)
 
 
 def brings_to_host(node: ast.expr) -> bool:

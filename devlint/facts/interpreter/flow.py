@@ -72,6 +72,8 @@ class Flow(Loops):
             value = left_on_host(value)
         returned_by_helpers.note(self, node.value)
         self.returns.append(value)
+        if self.modules_given:
+            self.note_moved()
         self.state.dead = True
 
     def leave_all(self, node: ast.expr, value: Value) -> None:

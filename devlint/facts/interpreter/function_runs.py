@@ -18,7 +18,7 @@ from devlint.facts.text import parametrized
 from devlint.facts.text.defined import Function
 from devlint.facts.text.handlers import EVERYTHING
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.values import CPU, HOME, NONE, NOTHING, SOMEWHERE, Device, Place, Value, merge
+from devlint.facts.values import CPU, HOME, NONE, NOTHING, SOMEWHERE, Device, Place, Value, join, merge
 from devlint.model import Origin
 
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
@@ -42,6 +42,7 @@ class FunctionRuns(UnreadCalls):
             self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
             self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init, self.nonlocals,
             self.snapshots, self.event_names, self.loop_names, self.state_of_run, self.handed_on,
+            self.modules_given, self.moved_before,
         )  # fmt: skip
         caller = self.state
         if self.function is None and self.module_level:
@@ -52,6 +53,8 @@ class FunctionRuns(UnreadCalls):
         self.function, self.name, self.owner = function, function.name, function.owner
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
         self.breaks, self.continues, self.handed_on = [], [], {}
+        self.modules_given = {name: v for name, v in bound.items() if v.kind == "module"} if bound else {}
+        self.moved_before = {}
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
         unmoved = function.owner is not None and function.owner.is_module and self.under_construction(function)
@@ -80,6 +83,9 @@ class FunctionRuns(UnreadCalls):
                 result = NONE
             if self.yields:
                 result = Value("object", elements=(result,))
+            if not self.state.dead:
+                self.note_moved()
+            self.ended_moved = self.moved_before
             end = self.ended = self.state
             shared_modules.note(self, node, end.env)
             if not self.muted:
@@ -91,12 +97,23 @@ class FunctionRuns(UnreadCalls):
                 self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
                 self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
                 self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.state_of_run, self.handed_on,
+                self.modules_given, self.moved_before,
             ) = saved  # fmt: skip
         if bound is not None:
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
         return half_moved.returned(result, function.name)
+
+    def note_moved(self) -> None:
+        """The function is left here: the modules that it was given are where this path, or an earlier one, put them."""
+        for name, given in self.modules_given.items():
+            now = self.state.env.get(name)
+            if now is not None and now.ident == given.ident:
+                before = self.moved_before.get(name)
+                if before is not None and before.device != now.device:
+                    now = replace(now, device=join(before.device, now.device))
+                self.moved_before[name] = now
 
     @cached_property
     def movers(self) -> dict[int, set[str]]:

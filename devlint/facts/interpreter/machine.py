@@ -175,6 +175,9 @@ class Machine:
         self.loops = 0
         self.returns: list[Value] = []
         self.handed_on: dict[int, tuple[str, Value]] = {}  # see `returned_by_helpers`, by the index in `returns`
+        self.modules_given: dict[str, Value] = {}  # the modules that the function is called with, by parameter
+        self.moved_before: dict[str, Value] = {}  # what has become of these where an earlier `return` leaves it
+        self.ended_moved: dict[str, Value] = {}  # the same of the last function that was run, at its end
         self.yields = False
         self.stack: list[Function] = []
         self.steps = 0
@@ -371,13 +374,13 @@ class Machine:
                 del env[stale]
             self.steps += len(env) >> 4
         if name in self.split_names:
-            self.forget_splits(name)
+            self.forget_splits(name if "[" in path else path)
         if path in self.nonlocals or (self.function is None and path in self.rebound):
             value = NOTHING  # another function changes it
         env[path] = value
 
     def forget_splits(self, name: str) -> None:
-        """A name in a condition is rebound: the condition no longer tells apart what it did."""
+        """A name or attribute in a condition is rebound: the condition no longer tells apart what it did."""
         for path, value in self.state.env.items():
             if value.split is not None and re.search(rf"\b{re.escape(name)}\b", value.split[0]):
                 self.state.env[path] = replace(value, split=None)

@@ -26,6 +26,7 @@ from devlint.facts.values import (
     Symbol,
     Value,
     either,
+    is_assumed,
     is_surely_accelerator,
     join,
     merge,
@@ -78,14 +79,19 @@ class Narrowing(Subscripts):
             kept = converted.of_choice(self, node, condition, body, orelse)
             if kept is not None:
                 return merge(kept, body if converted.is_new(body) else orelse)
+        if asks_for_type(condition) and body.is_tensor and body.device == CPU and is_assumed(orelse.device):
+            return replace(body, device=UNKNOWN, made=())  # the other arm is for where there is no such accelerator
         filled = NOTHING in (body, orelse) and fills_in(node)
         chosen = either(body, orelse) if filled else self.choose(body, orelse, condition)
         # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`
         moved = chosen.is_tensor and (body.moved or orelse.moved)
         place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told
-        if (moved or place) and body.device != orelse.device and self.remember(condition.key, node.test):
-            self.told_apart.add(condition.key)
-            chosen = replace(chosen, split=(condition.key, replace(body, split=None), replace(orelse, split=None)))
+        if (moved or place) and body.device != orelse.device:
+            # a condition that an equal one does not repeat still tells which values belong together
+            remembered = self.remember(condition.key, node.test)
+            key = condition.key if remembered else f"{condition.key} @{self.span(node).start}"
+            self.told_apart.add(key)
+            chosen = replace(chosen, split=(key, replace(body, split=None), replace(orelse, split=None)))
         return self.along(chosen, body, orelse, condition)
 
     def remember(self, key: str, test: ast.expr) -> bool:
@@ -228,6 +234,11 @@ class Narrowing(Subscripts):
 def names_and_calls(test: ast.expr) -> tuple[ast.Name | ast.Call, ...]:
     """The names and calls in a condition, in the order of `walk`."""
     return tuple(node for node in walk(test) if isinstance(node, (ast.Name, ast.Call)))
+
+
+def asks_for_type(condition: conditions.Condition) -> bool:
+    """Whether a condition holds where there is an accelerator of some type: `device.type == "cuda"`."""
+    return not condition.unless_not.isdisjoint(ACCELERATORS | {"accelerator"})
 
 
 def is_symbol(device: Device) -> bool:

@@ -112,7 +112,12 @@ class OpaqueCalls(CallArguments):
         if path is None or value is None or value.kind != "module" or not value.device:
             return
         if not value.moved or (offloads and value.device == CPU):
-            self.state.env[path] = replace(value, device=UNKNOWN)
+            env = self.state.env
+            env[path] = replace(value, device=UNKNOWN)
+            for other, known in env.items():  # the same module by another name, and what one that holds others may hold
+                if known.kind == "module" and known.device and not known.moved and other != path:
+                    if (known.ident is not None and known.ident == value.ident) or (value.shared and known.shared):
+                        env[other] = replace(known, device=UNKNOWN)
 
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""

@@ -58,7 +58,8 @@ class OwnClasses(Definitions):
             return Value("module", device, type_name=class_.name, because=because, ident=because[0].span, shared=holds)
         if class_.family == "Dataset":
             # one of another file has bases there, and transforms, that may move what it gives
-            device = UNKNOWN if class_.abroad or mentions_devices(class_) else CPU
+            places = class_.abroad or mentions_devices(class_.node) or self.gets_placing_function(arguments)
+            device = UNKNOWN if places else CPU
             return Value("dataset", device, type_name=class_.name, because=because)
         if class_.family == "Optimizer":
             return Value("optimizer", UNKNOWN, type_name=class_.name, because=because)
@@ -66,6 +67,19 @@ class OwnClasses(Definitions):
         plain = "__init__" not in class_.method_names and stated and not arguments.star
         # a dataclass: what it is given is what its fields hold
         return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
+
+    def gets_placing_function(self, arguments: Arguments) -> bool:
+        """Whether something that a data set is given may place its items, such as a transform: it names a device or a move,
+        or takes a method of a module: `ProteinSet(path, transform=model.prepare)`."""
+        for argument, _ in arguments.every():
+            if mentions_devices(argument):
+                return True
+            for part in walk(argument):
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                    holder = self.lookup(part.value.id)
+                    if holder is not None and holder.kind == "module":
+                        return True
+        return False
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         if isinstance(class_, AdoptedClass):
@@ -202,13 +216,13 @@ def called_on_self(class_: ast.AST) -> frozenset[str]:
     return frozenset(func.attr for func in calls if isinstance(func, ast.Attribute) and is_self_attribute(func))
 
 
-def mentions_devices(class_: ClassFacts) -> bool:
-    """Whether the text of a class, a data set mostly, names devices or moves anything."""
-    for child in walk(class_.node):
+def mentions_devices(node: ast.AST) -> bool:
+    """Whether the text of a class, a data set mostly, or of what it is given, names devices or moves anything."""
+    for child in walk(node):
         if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "device", "xpu", "mps", "npu"):
             return True
         if isinstance(child, ast.Constant) and isinstance(child.value, str) and parse_device(child.value):
             return True
-        if isinstance(child, ast.arg) and "device" in child.arg:
+        if isinstance(child, (ast.arg, ast.keyword)) and "device" in (child.arg or ""):
             return True
     return False

@@ -17,7 +17,7 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.values import HOME, NOTHING, Value
+from devlint.facts.values import CPU, HOME, NOTHING, Value
 from devlint.model import Origin
 
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
@@ -158,7 +158,9 @@ class OwnMethods(OwnClasses):
         keywords = arguments.named()
         whole = ast.copy_location(ast.Call(node.func, [function.value, *node.args], node.keywords), node)
         called, seen = target.called, dict(target.seen)
+        host, self.host = self.host, self.host or (receiver.kind == "module" and receiver.device == CPU)
         result = self.call_function(target, [receiver, *arguments.values], keywords, whole)
+        self.host = host
         if self.function is None:
             target.called, target.seen = called, seen  # made-up data, for the most part: others may call it too
         return result

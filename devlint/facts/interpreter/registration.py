@@ -289,6 +289,9 @@ class Registration(Expressions):
     def append(self, path: str, container: Value, given: Value) -> None:
         super().append(path, container, given)
         registered = any(known is given for name, known in self.state.env.items() if name.startswith("self."))
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        if own is not None and path.startswith("self.") and is_chosen_from_self(own, path[5:]):
+            return
         if path.startswith("self.") and self.owner is not None and not registered:
             self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
 
@@ -397,9 +400,14 @@ def sides_of(node: ast.expr) -> list[ast.expr]:
 
 
 def written_out(node: ast.expr) -> list[ast.expr]:
-    """The items of a list, tuple or dictionary as they are written, those of lists in it too, `self` left out; none of
-    anything else."""
+    """The items of a list, tuple or dictionary as they are written, those of lists in it too, `self` left out; what a
+    comprehension only chooses from, as `self.layers` of `[layer for layer in self.layers if layer.used]`, or a call of
+    `list` copies; none of anything else."""
     parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "sorted"):
+        parts = node.args[:1]
+    elif isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Name):
+        parts = [g.iter for g in node.generators if isinstance(g.target, ast.Name) and g.target.id == node.elt.id]
     found = [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
     return [item for part in found for item in (written_out(part) or [part])]
 
@@ -465,6 +473,26 @@ def filled_from(own: FunctionScan, names: set[str]) -> list[ast.expr]:
         for loop in own.loops
         if not found.isdisjoint(n.id for n in walk(loop.target) if isinstance(n, ast.Name))
     ]
+
+
+def is_chosen_from_self(own: FunctionScan, name: str) -> bool:
+    """Whether a list of that name gets what a loop goes through in another attribute of `self`, as it is.
+
+    `for layer in self.layers: if layer.used: self.used.append(layer)`
+    """
+    given = {
+        argument.id
+        for call in own.calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "append" and last_name(call.func.value) == name
+        for argument in call.args
+        if isinstance(argument, ast.Name)
+    }
+    return any(
+        isinstance(loop.target, ast.Name)
+        and loop.target.id in given
+        and any(is_below_self(part) for part in walk(loop.iter) if isinstance(part, ast.expr))
+        for loop in (own.loops if given else ())
+    )
 
 
 def is_new(value: Value) -> bool:

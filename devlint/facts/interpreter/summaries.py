@@ -145,13 +145,13 @@ class Summaries(FunctionRuns):
         """Run a function for one signature, and remember what it does."""
         before = self.state.count
         result = self.run(function, bound, attributes)
-        end = self.ended
+        end, moved = self.ended, self.ended_moved
         summary = function.summaries[key] = Summary(result, card=end.card, default=end.default)
         summary.works = self.state.count > before
         summary.waits = summary.works and self.state.work is None
         for name, given in bound.items():
-            now = end.env.get(name)
-            if given.kind == "module" and now is not None and now.ident == given.ident and now.device != given.device:
+            now = moved.get(name)
+            if now is not None and now.device != given.device:
                 summary.moved[name] = now
         if on_self:
             summary.attributes = {p: v for p, v in end.env.items() if p.startswith("self.")}

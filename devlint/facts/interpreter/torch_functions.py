@@ -15,6 +15,7 @@ from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.host_reads import drawn
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.interpreter.sized_tensors import SizedTensors
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import default_of
 from devlint.facts.values import NO_TENSOR, NOTHING, UNKNOWN, Kind, Value, may_be_accelerator
 
@@ -156,12 +157,20 @@ class TorchFunctions(SizedTensors):
             return out[1]
         return value
 
-    def is_number_by_default(self, node: ast.expr) -> bool:
-        """Whether an expression is a parameter whose default is a number: `beta_start=1e-4`."""
-        if self.function is None or not isinstance(node, ast.Name):
+    def starts_at_number(self, arguments: Arguments) -> bool:
+        """Whether the first end of a range is a number, of parameters alone whose defaults are numbers (`beta_start=1e-4`), or
+        of which the number of steps is computed as well: `torch.linspace(-n + 0.5, n - 0.5, 2 * n)`."""
+        count = arguments.get("steps", 2)
+        counted = {part.id for part in walk(count[0]) if isinstance(part, ast.Name)} if count is not None else set()
+        parts = list(walk(arguments.nodes[0])) if arguments.nodes and self.function is not None else []
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        if not names or any(isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)) for part in parts):
             return False
-        default = default_of(self.function.node.args, node.id)
-        return isinstance(default, ast.Constant) and isinstance(default.value, (int, float))
+        defaults = [default_of(self.function.node.args, name) for name in names] if self.function is not None else []
+        return all(
+            name in counted or (isinstance(default, ast.Constant) and isinstance(default.value, (int, float)))
+            for name, default in zip(names, defaults, strict=True)
+        )
 
     def result_of(
         self,
@@ -199,9 +208,7 @@ class TorchFunctions(SizedTensors):
                 first.kind in ("unknown", "object", "none")
                 and record.qualname != "torch.tensor"
                 and first.type_name != NO_TENSOR
-                and not (
-                    record.qualname in _SPACED and arguments.nodes and self.is_number_by_default(arguments.nodes[0])
-                )
+                and not (record.qualname in _SPACED and self.starts_at_number(arguments))
             ):
                 return Value(kind, UNKNOWN, zero_dim)  # what it takes after is not known
         if source in ("argument", "like", "default"):

@@ -11,7 +11,13 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.names import Imports
 from devlint.facts.text.nodes import statements, walk
 
-_PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+#: What only a module keeps in an attribute: it does nothing for any other object.
+_REGISTERED = frozenset(
+    {
+        "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.ModuleList", "torch.nn.ModuleDict",
+        "torch.nn.ParameterList", "torch.nn.ParameterDict",
+    }
+)  # fmt: skip
 _DATASET_LIKE = frozenset({"__getitem__", "__len__"})
 
 
@@ -59,12 +65,12 @@ def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
-def _keeps_parameter(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
-    """Whether a method keeps a parameter: `self.weight = nn.Parameter(...)`."""
+def _keeps_registered(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: Imports) -> bool:
+    """Whether a method keeps what only a module registers: `self.weight = nn.Parameter(...)`, `self.all = nn.ModuleList()`."""
     for node in statements(method):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             kept = any(isinstance(target, ast.Attribute) and _is_self(target.value) for target in node.targets)
-            if kept and qualified(node.value.func, imports) in _PARAMETERS:
+            if kept and qualified(node.value.func, imports) in _REGISTERED:
                 return True
     return False
 
@@ -76,11 +82,11 @@ def _is_self(node: ast.expr) -> bool:
 def settle(classes: Mapping[str, ClassFacts], imports: Imports) -> None:
     """Which classes of the file with a base that is not known are modules.
 
-    Those that keep a parameter, and those that share their one base with a module.
+    Those that keep a parameter or a list of modules, and those that share their one base with a module.
     """
     for class_ in classes.values():
         if class_.family is None and class_.bases and not class_.abroad and not class_.followed:
-            if any(_keeps_parameter(method, imports) for method in class_.methods.values()):
+            if any(_keeps_registered(method, imports) for method in class_.methods.values()):
                 class_.family = "Module"
     bases = {
         class_.bases[0]
