@@ -216,7 +216,8 @@ class Use(Event):
 
     `consumer`: "numpy" for the method, else the qualified name of the function. Only when the tensor's device is, or may
     be, an accelerator; `level` as in Meet. `detached`: `.detach()` stands before it; `forced`: `numpy(force=True)`.
-    `also_arrays`: the function is written for arrays, and other calls may give it some.
+    `also_arrays`: the function is written for arrays, and other calls may give it some. `several`: the operand's expression
+    is a list or a dict, and its value one of those in it.
     """
 
     consumer: str
@@ -224,6 +225,7 @@ class Use(Event):
     level: Conflict
     detached: bool
     also_arrays: bool = False
+    several: bool = False
 
     @property
     def certainty(self) -> Certainty:

@@ -7,12 +7,12 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import said_elsewhere
+from devlint.facts.idioms import guesses, library_modules, said_elsewhere
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
 from devlint.facts.text.parameters import TENSOR_ONLY
-from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
+from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
 
 #: Methods that wait for the device: the host reads what they give.
 SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
@@ -74,6 +74,10 @@ class TensorMethods(ModuleCalls):
             and receiver.kind == "tensors"
         ):
             # something that was moved turns out to be a module
+            if name == "state_dict" and receiver.moved:
+                return self.call_module_method(
+                    node, replace(operand, value=replace(receiver, kind="module", type_name="moved")), name, arguments
+                )
             return replace(receiver, kind="module", type_name="moved") if name in SAME_MODULE else NOTHING
         if name == "float" and receiver.kind == "parameter" and "dtype" not in operand.text:
             if "set_default_dtype" not in self.source.text:
@@ -83,9 +87,15 @@ class TensorMethods(ModuleCalls):
             if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
                 return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
-                if name in _OF_DISTRIBUTIONS and receiver.type_name is None:
+                if name in _OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
                     return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
-                return receiver if name in ("items", "values", "pop", "get", "copy") else Value("tensors", UNKNOWN)
+                if name in ("items", "values", "pop", "get", "copy"):
+                    return receiver
+                of_metric = library_modules.computed(self, receiver, name)
+                if of_metric is not None:
+                    return of_metric
+                computed = self.guessed(node, arguments) if receiver.moved else NOTHING  # by a model
+                return computed if guesses.is_guess(computed) else Value("tensors", UNKNOWN)
             return NOTHING
         value = self.call_record(node, record, arguments, "method", name, operand)
         if value.type_name == GUESS and value.kind == "tensor" and name in TENSOR_ONLY:
