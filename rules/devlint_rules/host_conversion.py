@@ -2,7 +2,8 @@
 
 ## What it flags
 `x.numpy()`, and functions of numpy, matplotlib, scikit-learn, OpenCV, PIL and pandas that are given a tensor which
-is, or under the default assumption may be, on an accelerator.
+is, or under the default assumption may be, on an accelerator; also one that is stored into an array of numpy,
+`scores[:, 0] = x`, looks something up in one, `labels[order]`, or has one as its second operand, `x * weights`.
 
 ## Why it matters
 These libraries read host memory. `x.numpy()` stops with "can't convert cuda:0 device type tensor to numpy. Use

@@ -8,8 +8,9 @@
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
-- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`: texts that name no device
+- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: texts that name no device
 - `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
+- `torch.tensor(x, device)`, `torch.zeros(n, "cuda")`: the device by its place, where torch takes it by name alone
 - `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`: functions that take no device
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
@@ -33,9 +34,9 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)`, `autocast(device)`, texts that name no device and functions that take none, which raise on
-every machine. Unsafe for the scaler, the old
-constructors and the statement `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
+Safe for `.cuda(True)`, `autocast(device)`, texts that name no device and functions that take none, or take it by
+its name alone, which raise on every machine. Unsafe for the scaler, the old constructors and the statement
+`torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
 
 ## Known limits
 Silent where the argument may be of the right kind: an option, an argument without annotation.
@@ -63,6 +64,7 @@ from devlint.api import (
     Safety,
     Severity,
     Site,
+    Span,
     cst,
 )
 from devlint_rules._api import argument, is_device_object, spelled
@@ -150,6 +152,8 @@ class WrongDeviceArgument(Rule[Event]):
         if isinstance(event, NoDevice) and event.is_class:
             message = f"`{site.code(site.node)}` is the class of devices, not a device"
             return Finding(event.span, message, Fix("Name the device", Safety.HINT))
+        if isinstance(event, NoDevice) and event.by_place is not None:
+            return _by_place(event, event.by_place, site)
         if isinstance(event, NoDevice):
             return _said(event, event.text, site) if event.text is not None else _not_taken(event, site)
         if isinstance(event, Call) and is_device_as_dtype(event):
@@ -259,6 +263,20 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
     return Finding(event.span, f"`{event.call}` takes no argument {words}", fix)
+
+
+def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
+    """A device that stands last among the arguments without names gets its name."""
+    call = site.node
+    if not isinstance(call, cst.Call):
+        return None
+    message, fix = f"`{event.call}` takes a device by its name alone", Fix("Say `device=`", Safety.HINT)
+    places = [arg for arg in call.args if arg.keyword is None and not arg.star]
+    is_last = bool(places) and site.span(places[-1].value) == given and not any(arg.star for arg in call.args)
+    if is_last and not isinstance(places[-1].value, cst.SimpleString):  # a text would be a fixed device then
+        new = keyword("device", places[-1].value).with_changes(comma=places[-1].comma)
+        fix = Fix("Say `device=`", Safety.SAFE, (Edit(places[-1], new),))
+    return Finding(given, message, fix)
 
 
 def _typed(event: ApiCall) -> Operand | None:

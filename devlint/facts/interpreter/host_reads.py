@@ -61,7 +61,8 @@ class HostReads(OpaqueCalls):
             given = assumed is None and bool(operand.value.because) and not guesses.is_guess(operand.value)
             if evidence is not None and not roots.isdisjoint(evidence.narrowed):
                 asked = not roots.isdisjoint(evidence.asked) and not is_moved_whole(operand.value)
-                if not given or asked:
+                is_sure = consumer == "numpy" and operand.value.kind == "tensor"
+                if not is_sure and (not given or asked):
                     return  # the code asks what it is, so it may be an array here
                 also_arrays = True
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:

@@ -7,7 +7,7 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules, said_elsewhere
+from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
@@ -65,6 +65,9 @@ class TensorMethods(ModuleCalls):
             device = arguments.get("device")
             zero_dim = self.made_zero_dim("torch.tensor" if name == "new_tensor" else f"Tensor.{name}", arguments)
             if device is None:
+                record = knowledge.method("Tensor", name)
+                if record is not None:
+                    unknown_devices.note_place(self, node, record, arguments)
                 return Value("tensor", receiver.device, zero_dim, because=receiver.because)
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
             self.note_index_device(node, f"Tensor.{name}", arguments)
