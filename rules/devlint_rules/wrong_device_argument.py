@@ -11,7 +11,8 @@
 - `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: texts that name no device
 - `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
 - `torch.tensor(x, device)`, `torch.zeros(n, "cuda")`: the device by its place, where torch takes it by name alone
-- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`: functions that take no device
+- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`, `model.load_state_dict(state, map_location=d)`: functions that
+  take no device
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
 ## Why it matters
@@ -80,6 +81,8 @@ _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}
 _MEANT = frozenset({"cuda_device", "device_id", "gpu", "gpu_id"})
 _TAKEN = frozenset({"device", "non_blocking", "memory_format", "async"})
 _DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
+#: What devices are called where a function takes none.
+_DEVICES = frozenset({"device", "dev", "map_location"})
 _STATEMENTS = {
     "torch.cuda.device": "torch.cuda.set_device",
     "torch.accelerator.device_index": "torch.accelerator.set_device_index",
@@ -253,11 +256,13 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     call = site.node
     if not isinstance(call, cst.Call):
         return None
-    named = [a for a in call.args if a.keyword is not None and a.keyword.value in ("device", "dev")]
+    named = [a for a in call.args if a.keyword is not None and a.keyword.value in _DEVICES]
     left = [a for a in call.args if a not in named]
     given = [a.value for a in named]
     fix = Fix("Move the result: `.to(device)`", Safety.HINT)
-    if left and len(given) == 1 and not site.has_comment(call):
+    if event.call.endswith(".load_state_dict"):
+        fix = Fix("Give it to `torch.load`, as `map_location`", Safety.HINT)
+    elif left and len(given) == 1 and not site.has_comment(call):
         left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))

@@ -39,6 +39,10 @@ _WANTS_COLON = frozenset({"cuda", "xpu", "gpu", "mps"})
 _NUMBER = re.compile(
     r"(?:^|_)(?:rank|idx|index|ids?|gpus?|i|n|num|number|cuda|card|gpuid|device_?id|no)$", re.IGNORECASE
 )
+#: Names of modules and optimizers.
+_STATEFUL = re.compile(
+    r"(?:^|_)(?:model|net|network|encoder|decoder|generator|discriminator|actor|critic|optim(?:izer)?)$", re.I
+)
 _RENAMES = "rename_privateuse1_backend"
 
 
@@ -87,6 +91,21 @@ def note_argument(machine: Machine, node: ast.Call, record: Record, arguments: A
     taken = {*record.accepts, *record.params, *record.keyword_only}
     if taken.isdisjoint({*given, "**"}) and record.result in ("tensor", "tensors") and record.params:
         machine.emit(NoDevice(machine.span(node), node, (), machine.guards, {}, machine.name, record.qualname, None))
+
+
+def note_state(machine: Machine, call: ast.Call, receiver: Value, arguments: Arguments) -> None:
+    """Emit `NoDevice` for `model.load_state_dict(state, map_location=device)`: that is an argument of `torch.load`.
+
+    [torch/nn/modules/module.py, torch/optim/optimizer.py: load_state_dict takes `strict` and `assign`, or nothing]
+    """
+    if arguments.keywords.keys().isdisjoint({"map_location", "device"}) or not isinstance(call.func, ast.Attribute):
+        return
+    own = machine.classes.get(receiver.type_name or "")
+    known = receiver.kind in ("module", "optimizer") and (own is None or own.method("load_state_dict") is None)
+    called = receiver.kind in ("unknown", "tensors") and _STATEFUL.search(last_name(call.func.value)) is not None
+    if (known or called) and "def load_state_dict" not in machine.source.text:
+        where, name = machine.span(call), f"Module.{call.func.attr}"
+        machine.emit(NoDevice(where, call, (), machine.guards, {}, machine.name, name, None))
 
 
 def note_place(machine: Machine, call: ast.Call, record: Record, arguments: Arguments) -> None:

@@ -94,6 +94,8 @@ class Methods(ContainerMethods):
             made_by = last_name(target.func) if isinstance(target, ast.Call) else ""
             if given is not None and made_by != "bind":  # `binder.bind(...).to(torch.device)`
                 unknown_devices.note_class(self, *given, "Tensor.to")
+        if name == "load_state_dict" and arguments.keywords:
+            unknown_devices.note_state(self, node, receiver, arguments)
         if name in _DEVICE_METHODS:
             family = immovable.family(target, receiver)
             if family is not None:
