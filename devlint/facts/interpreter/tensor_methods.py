@@ -16,6 +16,8 @@ from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, 
 
 #: Methods that wait for the device: the host reads what they give.
 SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
+#: What gives the tensors that a module holds.
+_HELD = frozenset({"state_dict", "parameters", "named_parameters", "named_buffers"})
 _OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
 
 
@@ -72,15 +74,14 @@ class TensorMethods(ModuleCalls):
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
             self.note_index_device(node, f"Tensor.{name}", arguments)
             return Value("tensor", self.device_of_argument(*device).device, zero_dim)
+        if name in _HELD and receiver.kind == "tensors" and receiver.moved and not arguments.every():
+            module = replace(operand, value=replace(receiver, kind="module", type_name="moved"))
+            return self.call_module_method(node, module, name, arguments)
         if (
             name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict")
             and receiver.kind == "tensors"
         ):
             # something that was moved turns out to be a module
-            if name == "state_dict" and receiver.moved:
-                return self.call_module_method(
-                    node, replace(operand, value=replace(receiver, kind="module", type_name="moved")), name, arguments
-                )
             return replace(receiver, kind="module", type_name="moved") if name in SAME_MODULE else NOTHING
         if name == "float" and receiver.kind == "parameter" and "dtype" not in operand.text:
             if "set_default_dtype" not in self.source.text:
