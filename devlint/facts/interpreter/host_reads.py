@@ -61,10 +61,10 @@ class HostReads(OpaqueCalls):
             given = assumed is None and bool(operand.value.because) and not guesses.is_guess(operand.value)
             if evidence is not None and not roots.isdisjoint(evidence.narrowed):
                 asked = not roots.isdisjoint(evidence.asked) and not is_moved_whole(operand.value)
-                is_sure = consumer == "numpy" and operand.value.kind == "tensor"
+                is_sure = consumer == "numpy" and operand.value.kind == "tensor"  # no array has that
                 if not is_sure and (not given or asked):
                     return  # the code asks what it is, so it may be an array here
-                also_arrays = True
+                also_arrays = not is_sure
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
