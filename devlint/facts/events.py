@@ -216,7 +216,8 @@ class Use(Event):
 
     `consumer`: "numpy" for the method, else the qualified name of the function. Only when the tensor's device is, or may
     be, an accelerator; `level` as in Meet. `detached`: `.detach()` stands before it; `forced`: `numpy(force=True)`.
-    `also_arrays`: the function is written for arrays, and other calls may give it some.
+    `also_arrays`: the function is written for arrays, and other calls may give it some. `several`: the operand's expression
+    is a list or a dict, and its value one of those in it.
     """
 
     consumer: str
@@ -224,6 +225,7 @@ class Use(Event):
     level: Conflict
     detached: bool
     also_arrays: bool = False
+    several: bool = False
 
     @property
     def certainty(self) -> Certainty:
@@ -284,12 +286,14 @@ class NoDevice(Event):
     """A text that names no device where `call` wants one: `torch.device("gpu:0")`, `x.to(f"gpu:{i}")`.
 
     `text`: what it says, or starts with; None where the node is a call that takes no argument `device`. `is_class`: it is
-    no text but the class `torch.device` itself.
+    no text but the class `torch.device` itself. `by_place`: where the node is a call that is given a device
+    by its place, and takes it by name alone, that device.
     """
 
     call: str  # qualified name
     text: str | None
     is_class: bool = False
+    by_place: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -735,7 +739,8 @@ class LateSetting(Event):
 
 @dataclass(frozen=True, slots=True)
 class IgnoredDevice(Event):
-    """An accelerator is named in the function `taker`, whose argument `parameter`, a device, is never read."""
+    """An accelerator is named in the function `taker`, whose argument `parameter`, a device, is never read; or it calls what
+    takes a device, and gives it none."""
 
     taker: str
     parameter: str

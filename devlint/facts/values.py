@@ -41,6 +41,8 @@ COMPUTED: Final = "computed from tensors here"
 UNPLACED: Final = "nothing says where"
 #: Type name of what a loader yields that is an argument.
 BATCH: Final = "batch of an argument"
+#: Type name of what a module gives that was moved, and of its items: tensors, where a tensor fits. Not of its fields.
+OUTPUT: Final = "output"
 #: Type name of what a condition asks for its device, and of which nothing else is known: most likely a tensor.
 TOLD: Final = "told by its device"
 #: Type name of what a condition tells to be no tensor.

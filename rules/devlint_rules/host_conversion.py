@@ -2,7 +2,8 @@
 
 ## What it flags
 `x.numpy()`, and functions of numpy, matplotlib, scikit-learn, OpenCV, PIL and pandas that are given a tensor which
-is, or under the default assumption may be, on an accelerator.
+is, or under the default assumption may be, on an accelerator; also one that is stored into an array of numpy,
+`scores[:, 0] = x`, looks something up in one, `labels[order]`, or has one as its second operand, `x * weights`.
 
 ## Why it matters
 These libraries read host memory. `x.numpy()` stops with "can't convert cuda:0 device type tensor to numpy. Use
@@ -101,10 +102,4 @@ def ends_with_detach(node: ast.expr) -> bool:
 
 def is_one_tensor(event: Use) -> bool:
     """Whether the operand is a tensor itself: a list or tuple of tensors has no `cpu`."""
-    known = event.scope.get(event.operand.text, event.operand.value)
-    whole = event.operand.node
-    while isinstance(whole, ast.Subscript) and isinstance(whole.slice, ast.Slice):
-        whole = whole.value
-        known = event.scope.get(ast.unparse(whole), known)  # a slice of a list is a list
-    listed = isinstance(event.operand.node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
-    return known.kind in ("tensor", "parameter", "buffer") and not listed
+    return not event.several and event.operand.value.kind in ("tensor", "parameter", "buffer")

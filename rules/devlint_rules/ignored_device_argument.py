@@ -2,7 +2,8 @@
 
 ## What it flags
 `.cuda()`, `"cuda"`, or a choice of the device in a function whose argument `device` (`torch_device`,
-`run_device`) nothing reads, or that gives it another value first.
+`run_device`) nothing reads, or that gives it another value first. So is a call of a function of the file, or of a method
+of the same object, that takes a device and gets none there: `def cuda(self, device=None): return self.to()`.
 
 ## Why it matters
 Who calls the function with `device="cpu"`, or with another card, gets what is on the one that the function names. It

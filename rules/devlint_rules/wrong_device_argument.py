@@ -8,9 +8,11 @@
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
-- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`: texts that name no device
+- `torch.device("gpu:0")`, `x.to("CUDA")`, `device=f"gpu:{i}"`, `f"cuda{rank}"`: texts that name no device
 - `x.to(torch.device)`, `device=torch.device`: the class where a device is meant
-- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`: functions that take no device
+- `torch.tensor(x, device)`, `torch.zeros(n, "cuda")`: the device by its place, where torch takes it by name alone
+- `torch.from_numpy(x, device=d)`, `torch.stack(xs, dev=d)`, `model.load_state_dict(state, map_location=d)`: functions that
+  take no device
 - `torch.cuda.device(n)` as a statement, which does nothing: it is a context manager
 
 ## Why it matters
@@ -33,9 +35,9 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)`, `autocast(device)`, texts that name no device and functions that take none, which raise on
-every machine. Unsafe for the scaler, the old
-constructors and the statement `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
+Safe for `.cuda(True)`, `autocast(device)`, texts that name no device and functions that take none, or take it by
+its name alone, which raise on every machine. Unsafe for the scaler, the old constructors and the statement
+`torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
 
 ## Known limits
 Silent where the argument may be of the right kind: an option, an argument without annotation.
@@ -63,6 +65,7 @@ from devlint.api import (
     Safety,
     Severity,
     Site,
+    Span,
     cst,
 )
 from devlint_rules._api import argument, is_device_object, spelled
@@ -78,6 +81,8 @@ _SCALER = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler"}
 _MEANT = frozenset({"cuda_device", "device_id", "gpu", "gpu_id"})
 _TAKEN = frozenset({"device", "non_blocking", "memory_format", "async"})
 _DTYPE = re.compile(r"torch\.(?:bfloat16|float16|float32|float64|half|float|double)\Z")
+#: What devices are called where a function takes none.
+_DEVICES = frozenset({"device", "dev", "map_location"})
 _STATEMENTS = {
     "torch.cuda.device": "torch.cuda.set_device",
     "torch.accelerator.device_index": "torch.accelerator.set_device_index",
@@ -150,6 +155,8 @@ class WrongDeviceArgument(Rule[Event]):
         if isinstance(event, NoDevice) and event.is_class:
             message = f"`{site.code(site.node)}` is the class of devices, not a device"
             return Finding(event.span, message, Fix("Name the device", Safety.HINT))
+        if isinstance(event, NoDevice) and event.by_place is not None:
+            return _by_place(event, event.by_place, site)
         if isinstance(event, NoDevice):
             return _said(event, event.text, site) if event.text is not None else _not_taken(event, site)
         if isinstance(event, Call) and is_device_as_dtype(event):
@@ -249,16 +256,32 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     call = site.node
     if not isinstance(call, cst.Call):
         return None
-    named = [a for a in call.args if a.keyword is not None and a.keyword.value in ("device", "dev")]
+    named = [a for a in call.args if a.keyword is not None and a.keyword.value in _DEVICES]
     left = [a for a in call.args if a not in named]
     given = [a.value for a in named]
     fix = Fix("Move the result: `.to(device)`", Safety.HINT)
-    if left and len(given) == 1 and not site.has_comment(call):
+    if event.call.endswith(".load_state_dict"):
+        fix = Fix("Give it to `torch.load`, as `map_location`", Safety.HINT)
+    elif left and len(given) == 1 and not site.has_comment(call):
         left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         new = moved(call.with_changes(args=left), given[0])
         fix = Fix("Move the result", Safety.SAFE, (Edit(call, new),))
     words = " and ".join(f"`{a.keyword.value}`" for a in named if a.keyword is not None)
     return Finding(event.span, f"`{event.call}` takes no argument {words}", fix)
+
+
+def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
+    """A device that stands last among the arguments without names gets its name."""
+    call = site.node
+    if not isinstance(call, cst.Call):
+        return None
+    message, fix = f"`{event.call}` takes a device by its name alone", Fix("Say `device=`", Safety.HINT)
+    places = [arg for arg in call.args if arg.keyword is None and not arg.star]
+    is_last = bool(places) and site.span(places[-1].value) == given and not any(arg.star for arg in call.args)
+    if is_last and not isinstance(places[-1].value, cst.SimpleString):  # a text would be a fixed device then
+        new = keyword("device", places[-1].value).with_changes(comma=places[-1].comma)
+        fix = Fix("Say `device=`", Safety.SAFE, (Edit(places[-1], new),))
+    return Finding(given, message, fix)
 
 
 def _typed(event: ApiCall) -> Operand | None:

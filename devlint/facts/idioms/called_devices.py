@@ -13,6 +13,7 @@ from devlint import knowledge
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_property, last_name
+from devlint.facts.values import OUTPUT
 
 if TYPE_CHECKING:
     from devlint.facts.events import Operand
@@ -34,7 +35,9 @@ def family(machine: Machine, operand: Operand, sets: bool) -> str | None:
     value, text = operand.value, machine.source.text
     if value.kind in ("tensor", "parameter", "buffer"):
         is_sure = (
-            value.type_name is None and "SparseTensor" not in text and not knows_other_tensors(machine.imports.names)
+            value.type_name in (None, OUTPUT)
+            and "SparseTensor" not in text
+            and not knows_other_tensors(machine.imports.names)
         )
         return NO_FUNCTION if is_sure else None
     if value.kind != "module" or (machine.scan.tree is not None and defines(machine.scan.tree)):

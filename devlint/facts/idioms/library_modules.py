@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.idioms import guesses
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import positional_names
-from devlint.facts.values import CPU, GUESS, HOME, UNKNOWN, Value, may_be_accelerator
+from devlint.facts.values import CPU, GUESS, HOME, OUTPUT, UNKNOWN, Value, is_assumed, may_be_accelerator
 from devlint.knowledge import library_modules
 from devlint.model import Origin
 
@@ -80,6 +80,22 @@ def is_new(module: Value) -> bool:
 def is_run(module: Value, method: str, arguments: Arguments) -> bool:
     """Whether a method of such a module computes with what it holds; `train` alone does so with arguments."""
     return library_modules.runs(module.type_name or "", method) and len(arguments.every()) > 1
+
+
+def computed(machine: ModuleCalls, module: Value, method: str) -> Value | None:
+    """`metric.compute()`: a tensor where the metric is, or a dict of such, by a collection.
+
+    None for any other method, and where a metric may keep its state in host memory. [torchmetrics/metric.py, `_wrap_compute`]
+    """
+    if method != "compute" or not module.device or "compute_on_cpu" in machine.source.text:
+        return None
+    named = (
+        [module.type_name or ""] if module.kind == "module" else machine.imports.names.values() if module.moved else ()
+    )
+    if not any(name.startswith(_METRICS) or name == "torchmetrics" for name in named):
+        return None
+    known = OUTPUT if module.moved and not is_assumed(module.device) else None
+    return Value("tensors", module.device, None, type_name=known, because=module.because)
 
 
 def call(machine: ModuleCalls, node: ast.Call, module: Operand, arguments: Arguments) -> Value | None:

@@ -246,7 +246,7 @@ def note_state(
 
 
 def _from_checkpoint(machine: CallArguments, node: ast.expr) -> Value:
-    """An item of a checkpoint: `checkpoint["rng"]`, `checkpoint.get("rng")`; an unknown value for anything else."""
+    """An item of a checkpoint: `checkpoint["rng"]`, `torch.load(path).get("rng")`; an unknown value for anything else."""
     inner = node
     while True:
         if isinstance(inner, ast.Subscript):
@@ -257,6 +257,8 @@ def _from_checkpoint(machine: CallArguments, node: ast.expr) -> Value:
             break
     path = machine.path(inner)
     value = machine.lookup(path) if path is not None and inner is not node else None
+    if isinstance(inner, ast.Call) and inner is not node and machine.qualify(inner.func) == "torch.load":
+        value = machine.evaluate(inner)
     if value is None or value.type_name != CHECKPOINT:
         return Value("unknown")
     return Value("tensor", value.device, False, because=value.because)

@@ -59,9 +59,11 @@ def columns_of(node: ast.ListComp | ast.GeneratorExp, iterated: Value) -> tuple[
 
 
 def holds_tensors(value: Value) -> bool:
-    """Whether a value is a tensor, or a row with one."""
+    """Whether a value is a tensor, or a row or a dict with one."""
     if value.kind in ("tuple", "list") and isinstance(value.elements, tuple):
         return any(part.is_tensor for part in value.elements)
+    if value.kind == "dict" and isinstance(value.elements, dict):
+        return any(part.is_tensor for part in value.elements.values())
     return value.is_tensor
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import NoDevice
+from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import Value
 
@@ -27,6 +28,21 @@ _NO_TYPE = frozenset({"gpu", "gpus", "nvidia", "rocm", "auto"})
 _FORM = re.compile(r"([A-Za-z_]+)(?::(?:0|[1-9]\d*))?\Z")
 _CLOSE_TO_ONE = re.compile(r"(?:cpu|cuda|gpu|xpu|mps|hpu)(?:\d+|:-\d+|:|\s*:\s*\d+)\Z", re.IGNORECASE)
 CLASS = "torch.device"
+#: What takes a device by its place, first or second.
+_PLACED_FIRST = ("Tensor.to", "torch.device", "Tensor.cuda", "torch.asarray")
+#: Factories whose parameters are written in Python's way in torch's stubs, and are by name alone but for the first.
+_BY_NAME = frozenset({"tensor", "as_tensor", "new_tensor"})
+_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
+#: A text that wants a colon before the number that follows.
+_WANTS_COLON = frozenset({"cuda", "xpu", "gpu", "mps"})
+#: Names of numbers of cards.
+_NUMBER = re.compile(
+    r"(?:^|_)(?:rank|idx|index|ids?|gpus?|i|n|num|number|cuda|card|gpuid|device_?id|no)$", re.IGNORECASE
+)
+#: Names of modules and optimizers.
+_STATEFUL = re.compile(
+    r"(?:^|_)(?:model|net|network|encoder|decoder|generator|discriminator|actor|critic|optim(?:izer)?)$", re.I
+)
 _RENAMES = "rename_privateuse1_backend"
 
 
@@ -52,7 +68,8 @@ def note(machine: Machine, node: ast.expr, call: str) -> None:
         whole, text = isinstance(said, ast.Constant), leading(said)
         if text is None:
             continue
-        if names_no_device(text) if whole else ":" in text and is_no_type(text.partition(":")[0]):
+        before, colon, _ = text.partition(":")
+        if names_no_device(text) if whole else lacks_colon(said) or (colon and is_no_type(before)):
             machine.emit(NoDevice(machine.span(said), said, (), machine.guards, {}, machine.name, call, text))
 
 
@@ -74,6 +91,41 @@ def note_argument(machine: Machine, node: ast.Call, record: Record, arguments: A
     taken = {*record.accepts, *record.params, *record.keyword_only}
     if taken.isdisjoint({*given, "**"}) and record.result in ("tensor", "tensors") and record.params:
         machine.emit(NoDevice(machine.span(node), node, (), machine.guards, {}, machine.name, record.qualname, None))
+
+
+def note_state(machine: Machine, call: ast.Call, receiver: Value, arguments: Arguments) -> None:
+    """Emit `NoDevice` for `model.load_state_dict(state, map_location=device)`: that is an argument of `torch.load`.
+
+    [torch/nn/modules/module.py, torch/optim/optimizer.py: load_state_dict takes `strict` and `assign`, or nothing]
+    """
+    if arguments.keywords.keys().isdisjoint({"map_location", "device"}) or not isinstance(call.func, ast.Attribute):
+        return
+    own = machine.classes.get(receiver.type_name or "")
+    known = receiver.kind in ("module", "optimizer") and (own is None or own.method("load_state_dict") is None)
+    called = receiver.kind in ("unknown", "tensors") and _STATEFUL.search(last_name(call.func.value)) is not None
+    if (known or called) and "def load_state_dict" not in machine.source.text:
+        where, name = machine.span(call), f"Module.{call.func.attr}"
+        machine.emit(NoDevice(where, call, (), machine.guards, {}, machine.name, name, None))
+
+
+def note_place(machine: Machine, call: ast.Call, record: Record, arguments: Arguments) -> None:
+    """Emit `NoDevice` for a device that is given by its place where torch takes it by name alone: `torch.tensor(x, device)`.
+
+    [torch's argument parser: "tensor() takes 1 positional argument but 2 were given"]
+    """
+    if "device" not in record.accepts or record.result != "tensor" or record.qualname.endswith(_PLACED_FIRST):
+        return
+    if "device" in record.params and record.qualname.rsplit(".", 1)[-1] not in _BY_NAME:
+        return
+    own = int(record.qualname.startswith("torch.")) if record.qualname not in _OF_SIZES else 0
+    for node, value in list(zip(arguments.nodes, arguments.values, strict=True))[own:]:
+        named = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.split(":")[0] in _KNOWN
+        called = value.kind == "unknown" and value.type_name is None and last_name(node) == "device"
+        if (value.kind == "device" or named or called) and not isinstance(node, ast.Starred):
+            where, name = machine.span(call), record.qualname
+            event = NoDevice(where, call, (), machine.guards, {}, machine.name, name, None, by_place=machine.span(node))
+            machine.emit(event)
+            return
 
 
 def _texts(machine: Machine, node: ast.expr) -> Iterator[ast.expr]:
@@ -108,6 +160,26 @@ def only_binding(machine: Machine, name: str) -> ast.expr | None:
 
 def _binds(node: ast.Assign, name: str) -> bool:
     return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+
+
+def lacks_colon(node: ast.expr) -> bool:
+    """Whether a text is built of a type of device and the number of a card right behind it: `f"cuda{rank}"`."""
+    text = leading(node)
+    if text is None or (text not in _WANTS_COLON and text not in ("cuda%d", "cuda{}", "gpu%d", "gpu{}")):
+        return False
+    part: ast.expr | None = None
+    if isinstance(node, ast.JoinedStr) and len(node.values) == 2 and isinstance(node.values[1], ast.FormattedValue):
+        part = node.values[1].value
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return text.endswith("%d")
+    elif isinstance(node, ast.BinOp) and isinstance(node.right, ast.Call) and last_name(node.right.func) == "str":
+        part = node.right.args[0] if len(node.right.args) == 1 else None
+    elif isinstance(node, ast.Call) and len(node.args) == 1:
+        part = node.args[0]
+    if part is None:
+        return False
+    is_number = isinstance(part, ast.Constant) and isinstance(part.value, int)
+    return is_number or _NUMBER.search(last_name(part)) is not None
 
 
 def leading(node: ast.expr) -> str | None:

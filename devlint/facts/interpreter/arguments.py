@@ -103,6 +103,7 @@ class CallArguments(Iteration):
                 found.append(self.operand(node, value))
             elif isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
                 nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) else None
+                self.containers.add(id(node))
                 for index, element in enumerate(value.elements):
                     if element.is_tensor:
                         inner = nodes[index] if nodes is not None and len(nodes) == len(value.elements) else node

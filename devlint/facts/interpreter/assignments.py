@@ -9,8 +9,10 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
     added_losses,
     batches,
+    beside_arrays,
     grown_lists,
     guesses,
+    lists_in_dicts,
     moved_off_cpu,
     parts_of_arguments,
     rows,
@@ -126,6 +128,7 @@ class Assignments(Timing):
             elif value.kind == "unknown":
                 value = parts_of_arguments.used(self, target, source, value)
             self.bind(target.id, self.named(target.id, value, target))
+            lists_in_dicts.bound(self, target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target, value, source, statement)
         elif isinstance(target, ast.Attribute):
@@ -257,6 +260,7 @@ class Assignments(Timing):
                     written = unplaced.beside(self, [receiver, self.operand(source, value)])
                     self.meet(target, written, "index", "index assignment", "scalar")
             return
+        beside_arrays.note_store(self, target, base, value, source)
         path = self.path(target)
         if base.kind == "list" and source is not None:
             self.note_left_over(target, base, value, source)

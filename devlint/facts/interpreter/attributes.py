@@ -14,7 +14,7 @@ from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import SAME_TENSOR, is_model_name
-from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, UNKNOWN, Place, Symbol, Value, symbol
+from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
 from devlint.model import Origin
 
 #: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.
@@ -117,7 +117,7 @@ class Attributes(Calls):
                 return NOTHING  # an object of an imported class: what it holds may be a number
             if guesses.is_plain_name(name):
                 return NOTHING
-            return base if base.device else NOTHING
+            return replace(base, type_name=None) if base.type_name == OUTPUT else base if base.device else NOTHING
         return NOTHING
 
     def module_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:

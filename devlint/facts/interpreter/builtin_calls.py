@@ -8,7 +8,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import named_functions, rows
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.special_calls import SpecialCalls, held_by
-from devlint.facts.values import NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
+from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, grown, may_be_accelerator
 
 _BUILTINS_QUIET = frozenset(
     {
@@ -44,6 +44,9 @@ class BuiltinCalls(SpecialCalls):
         if name in ("list", "tuple"):
             if isinstance(first.elements, tuple):
                 return replace(first, kind="list" if name == "list" else "tuple")
+            whole = first.kind == "tensor" or (first.kind == "tensors" and first.moved)
+            if whole and name == "list" and first.type_name != GUESS and first.zero_dim is not True:
+                return grown([self.element(first)])
             return Value("list" if name == "list" else "tuple")
         if name == "dict" and len(arguments.every()) == 1:
             return (

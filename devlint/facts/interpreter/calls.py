@@ -13,6 +13,7 @@ from devlint.facts.idioms import (
     guesses,
     immovable,
     library_modules,
+    lists_in_dicts,
     never_moved,
     no_movers,
     randomness,
@@ -110,6 +111,9 @@ class Calls(BuiltinCalls):
             return NONE
         if qualname in functional_calls.NAMES:
             return functional_calls.call(self, node, arguments)  # type: ignore[arg-type]
+        made = lists_in_dicts.made(self, qualname, node)
+        if made is not None:
+            return made
         made = library_modules.make(self, node, qualname, arguments)
         if made is not None:
             return made

@@ -9,7 +9,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import attribute_lists, grown_lists
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.event_timers import EventTimers
-from devlint.facts.values import NONE, NOTHING, Value, merge
+from devlint.facts.values import NONE, NOTHING, Value, grown, merge
 
 ELEMENTS = 64  # elements of a container that are known one by one
 
@@ -80,6 +80,8 @@ class ContainerMethods(EventTimers):
                     if known.count("[") > path.count("[") + 1 or not known.endswith("]"):
                         continue
                     found[key[1:-1] if key[:1] in "'\"" else key] = value
+        if found and all(value.kind == "list" and isinstance(value.elements, tuple) for value in found.values()):
+            return grown(part for value in found.values() for part in value.parts)
         result: Value | None = None
         for value in found.values():
             result = value if result is None else merge(result, value)
@@ -90,6 +92,8 @@ class ContainerMethods(EventTimers):
         known = container.elements
         if not isinstance(known, tuple):
             return
+        if path.startswith("self.") and path not in self.state.env and (self.loops or self.guards.tests):
+            return  # on the other path it holds what the attribute holds, see `attribute_lists`
         if len(known) >= ELEMENTS or (self.loops and len(known) >= 8):
             self.state.env[path] = replace(container, elements=None)
         elif not self.loops or given not in known:

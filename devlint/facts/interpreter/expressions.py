@@ -130,7 +130,7 @@ class Expressions(Operators):
                 return None
             path = self.path(part)
             known = self.lookup(path) if path is not None else None
-            if known is not None and known.kind == "module":
+            if known is not None and (known.kind == "module" or (known.kind == "tensors" and known.moved)):
                 return Value("parameter", known.device, None, because=known.because) if known.device else None
         return None
 

@@ -11,10 +11,13 @@ from devlint.facts.idioms import guesses
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.opaque_calls import BY_MODEL, OpaqueCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, STATE
+from devlint.facts.text.references import chain
+from devlint.facts.text.signs import moves
 from devlint.facts.values import (
     COMPUTED,
     GUESS,
     HOME,
+    OUTPUT,
     Conflict,
     Value,
     is_assumed,
@@ -24,6 +27,10 @@ from devlint.facts.values import (
 
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
+
+
+#: What makes an array of each value of a dict.
+_OF_COLUMNS = frozenset({"pandas.DataFrame"})
 
 
 class HostReads(OpaqueCalls):
@@ -53,9 +60,11 @@ class HostReads(OpaqueCalls):
                 roots.add(assumed[1])
             given = assumed is None and bool(operand.value.because) and not guesses.is_guess(operand.value)
             if evidence is not None and not roots.isdisjoint(evidence.narrowed):
-                if not given or not roots.isdisjoint(evidence.asked):
+                asked = not roots.isdisjoint(evidence.asked) and not is_moved_whole(operand.value)
+                is_sure = consumer == "numpy" and operand.value.kind == "tensor"  # no array has that
+                if not is_sure and (not given or asked):
                     return  # the code asks what it is, so it may be an array here
-                also_arrays = True
+                also_arrays = not is_sure
         if "accelerator" in self.guards.fails or "cuda" in self.guards.fails:
             return
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
@@ -66,7 +75,7 @@ class HostReads(OpaqueCalls):
         self.emit(
             Use(
                 self.span(node), node, operand.value.because, self.guards, self.scope(), self.name, consumer, operand,
-                level, detached, also_arrays,
+                level, detached, also_arrays, id(operand.node) in self.containers,
             ),
             operand.span,
         )  # fmt: skip
@@ -75,14 +84,17 @@ class HostReads(OpaqueCalls):
         """Whether what rests on an assumption about an argument is likely enough a tensor of an accelerator here."""
         origin = value.because[0] if value.because else None
         if consumer != "numpy" and value.kind == "tensors" and not value.moved and origin is not None:
-            # what a function that is not known gives may be arrays; a model that was moved gives tensors to fit
-            return consumer.startswith("sklearn.") and origin.text.startswith("moved to")
+            # what a function that is not known gives may be arrays; a model that was moved gives tensors
+            moved = origin.text.startswith("moved to")
+            return moved and (value.type_name == OUTPUT or consumer.startswith("sklearn."))
         if origin is not None and origin.text == COMPUTED and consumer != "numpy":
             origin = value.because[-1]  # what it was computed from
         assumed = self.assumed.get(origin.span) if origin is not None else None
         if assumed is None:
             return True
         function, name = assumed
+        if consumer != "numpy" and self.moves_copy(function.node, name):
+            return False
         evidence = self.evidence.get(id(function.node))
         if evidence is not None and consumer != "numpy" and name in evidence.weak:
             return False  # what has a shape may be an array
@@ -92,13 +104,29 @@ class HostReads(OpaqueCalls):
         by_method = consumer == "numpy"
         return self.callers.may_pass_device_data(function, name, annotated, is_sure=sure, by_method=by_method)
 
+    def moves_copy(self, function: ast.AST, name: str) -> bool:
+        """Whether a function moves an argument for somebody else, `model(x.to(device))`: it was given it in host memory."""
+        own = self.scan.functions.get(id(function))
+        for call in own.calls if own is not None else ():
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda") and moves(call):
+                *_, root = chain(call.func.value)
+                if isinstance(root, ast.Name) and root.id == name:
+                    return True
+        return False
+
     def columns(self, record: Record, arguments: Arguments) -> Iterator[Operand]:
         """The tensors of `pd.DataFrame({"x": x})`: each column becomes an array."""
-        first = arguments.get("data", 0) if record.qualname == "pandas.DataFrame" else None
-        if first is None or not isinstance(first[0], ast.Dict) or not isinstance(first[1].elements, dict):
+        first = arguments.get("data", 0) if record.qualname in _OF_COLUMNS else None
+        if first is None or not isinstance(first[1].elements, dict):
             return
-        for key, column in zip(first[0].keys, first[0].values, strict=True):
-            value = first[1].elements.get(str(key.value)) if isinstance(key, ast.Constant) else None
+        written: list[tuple[object, ast.expr]] = []
+        if isinstance(first[0], ast.Dict):
+            keys = [key.value if isinstance(key, ast.Constant) else None for key in first[0].keys]
+            written = list(zip(keys, first[0].values, strict=True))
+        elif isinstance(first[0], ast.Call):
+            written = [(k.arg, k.value) for k in first[0].keywords]
+        for key, column in written:
+            value = first[1].elements.get(str(key))
             if value is not None and value.is_tensor:
                 yield self.operand(column, value)
 
@@ -107,6 +135,11 @@ def drawn(operands: list[Operand], arguments: Arguments) -> list[Operand]:
     """What a function that draws turns into arrays: the limits of its colours are read by `item()` [matplotlib/colors.py]."""
     limits = [arguments.keywords[k][0] for k in ("vmin", "vmax") if k in arguments.keywords]
     return [operand for operand in operands if operand.node not in limits]
+
+
+def is_moved_whole(value: Value) -> bool:
+    """Whether a value is what a move gives, on every path: no array has `to`, whatever else the code asks of it."""
+    return value.moved and CPU_PLACE not in value.device and is_moved_here(value)
 
 
 def is_moved_here(value: Value) -> bool:

@@ -222,6 +222,10 @@ class Machine:
         self.attribute_parts: dict[tuple[str, str], dict[Span, Value]] = {}
         # what lists that are kept on the CPU hold, in the same way
         self.host_lists: dict[tuple[str, str], list[Value]] = {}
+        # the expressions of lists and tuples that calls open, by identity
+        self.containers: set[int] = set()
+        # see `devlint.facts.idioms.lists_in_dicts`
+        self.filled_keys: dict[str, set[str]] | None = None
         # the arms beside conversions of a name, by the identity of the function, see `converted`
         self.beside_conversions: dict[tuple[int, str], list[list[ast.AST]]] = {}
         self.kept: dict[int, Kept] = {}  # what the methods of classes keep, by the identity of the class

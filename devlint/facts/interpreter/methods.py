@@ -94,6 +94,8 @@ class Methods(ContainerMethods):
             made_by = last_name(target.func) if isinstance(target, ast.Call) else ""
             if given is not None and made_by != "bind":  # `binder.bind(...).to(torch.device)`
                 unknown_devices.note_class(self, *given, "Tensor.to")
+        if name == "load_state_dict" and arguments.keywords:
+            unknown_devices.note_state(self, node, receiver, arguments)
         if name in _DEVICE_METHODS:
             family = immovable.family(target, receiver)
             if family is not None:
@@ -152,6 +154,13 @@ class Methods(ContainerMethods):
             return NUMBER  # of an array, too: `np.finfo(np.float32).eps.item()`
         if name in _FITS and receiver.kind == "object" and (receiver.type_name or "").startswith("sklearn."):
             self.note_use(node, f"{receiver.type_name}.{name}", self.tensors(arguments))
+            if name in ("fit", "partial_fit"):
+                return receiver
+        data = arguments.keywords.get("data")
+        if name == "create_dataset" and data is not None and "h5py" in self.imports.names.values():
+            values = Arguments()
+            values.nodes, values.values = [data[0]], [data[1]]
+            self.note_use(node, "h5py.Group.create_dataset", self.tensors(values))
         if name in _PLOTS and receiver.kind == "unknown" and self.plots:
             self.note_use(node, f"matplotlib.axes.Axes.{name}", drawn(self.tensors(arguments), arguments))
         if name == "items" and receiver.kind == "dict":

@@ -32,7 +32,19 @@ from devlint.facts.text.references import is_self_attribute, is_static
 from devlint.facts.text.returned import as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
-from devlint.facts.values import CPU, HOME, NOTHING, TENSOR_KINDS, UNKNOWN, Device, Symbol, Value, may_be_accelerator
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    NOTHING,
+    OUTPUT,
+    TENSOR_KINDS,
+    UNKNOWN,
+    Device,
+    Symbol,
+    Value,
+    is_assumed,
+    may_be_accelerator,
+)
 
 #: Methods that give back the module they are called on.
 SAME_MODULE = frozenset(
@@ -168,7 +180,12 @@ class ModuleCalls(Moves):
         on_host = class_.returned_by("forward") if class_ is not None else None
         if class_ is not None and self.moves_inputs(class_):
             return as_returned(on_host, NOTHING)  # what else it returns may be anywhere
-        whole = Value("tensors", device, None, because=because) if value.device else self.guessed(node, arguments)
+        named = OUTPUT if arguments.every() and not is_assumed(device) else None
+        whole = (
+            Value("tensors", device, None, type_name=named, because=because)
+            if value.device
+            else self.guessed(node, arguments)
+        )
         return as_returned(on_host, whole)
 
     def meet_left_parts(self, node: ast.Call, inputs: list[Operand]) -> None:
@@ -258,6 +275,9 @@ class ModuleCalls(Moves):
                 if part.kind == "module" and path is not None:
                     self.spoil_owners(f"{path}.*", part)
             return receiver
+        computed = library_modules.computed(self, receiver, name)
+        if computed is not None:
+            return computed
         if name == "generate" and class_ is None:
             return self.generate(node, operand, arguments)
         if name == "cuda_":

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import arrays, beside_new, guesses, unplaced
+from devlint.facts.idioms import arrays, beside_arrays, beside_new, guesses, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
@@ -47,6 +47,8 @@ class Operators(Narrowing):
             return NUMBER
         if left.kind == "string" and isinstance(node.op, ast.Mod):
             return STRING
+        if right.kind == "ndarray":
+            beside_arrays.note_operator(self, node, left, right)
         return self.binary_operation(node, node.left, left, node.right, right, node.op)
 
     def binary_operation(

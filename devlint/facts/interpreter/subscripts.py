@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, tables, unplaced
+from devlint.facts.idioms import beside_arrays, guesses, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
@@ -72,6 +72,7 @@ class Subscripts(Methods):
                 return replace(base, kind="tensor", zero_dim=None)
             counted = base.moved and isinstance(key, ast.Name) and self.is_count(key)
             return replace(base, zero_dim=None) if counted else base  # an item of what a loop goes through
+        beside_arrays.note_lookup(self, node, base, index)
         if base.type_name == "size":
             if isinstance(key, ast.Slice):
                 return base

@@ -7,15 +7,17 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import said_elsewhere
+from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
 from devlint.facts.text.parameters import TENSOR_ONLY
-from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
+from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
 
 #: Methods that wait for the device: the host reads what they give.
 SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
+#: What gives the tensors that a module holds.
+_HELD = frozenset({"state_dict", "parameters", "named_parameters", "named_buffers"})
 _OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
 
 
@@ -65,10 +67,16 @@ class TensorMethods(ModuleCalls):
             device = arguments.get("device")
             zero_dim = self.made_zero_dim("torch.tensor" if name == "new_tensor" else f"Tensor.{name}", arguments)
             if device is None:
+                record = knowledge.method("Tensor", name)
+                if record is not None:
+                    unknown_devices.note_place(self, node, record, arguments)
                 return Value("tensor", receiver.device, zero_dim, because=receiver.because)
             self.note_literal(*device, "argument", f"Tensor.{name}", "device")
             self.note_index_device(node, f"Tensor.{name}", arguments)
             return Value("tensor", self.device_of_argument(*device).device, zero_dim)
+        if name in _HELD and receiver.kind == "tensors" and receiver.moved and not arguments.every():
+            module = replace(operand, value=replace(receiver, kind="module", type_name="moved"))
+            return self.call_module_method(node, module, name, arguments)
         if (
             name in ("eval", "train", "parameters", "state_dict", "modules", "load_state_dict")
             and receiver.kind == "tensors"
@@ -83,9 +91,15 @@ class TensorMethods(ModuleCalls):
             if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
                 return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
-                if name in _OF_DISTRIBUTIONS and receiver.type_name is None:
+                if name in _OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
                     return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
-                return receiver if name in ("items", "values", "pop", "get", "copy") else Value("tensors", UNKNOWN)
+                if name in ("items", "values", "pop", "get", "copy"):
+                    return receiver
+                of_metric = library_modules.computed(self, receiver, name)
+                if of_metric is not None:
+                    return of_metric
+                computed = self.guessed(node, arguments) if receiver.moved else NOTHING  # by a model
+                return computed if guesses.is_guess(computed) else Value("tensors", UNKNOWN)
             return NOTHING
         value = self.call_record(node, record, arguments, "method", name, operand)
         if value.type_name == GUESS and value.kind == "tensor" and name in TENSOR_ONLY:

@@ -110,6 +110,8 @@ class TorchFunctions(SizedTensors):
             self.note_literal(device[0], device[1], "argument", record.qualname, "device")
         elif receiver is None:
             unknown_devices.note_argument(self, node, record, arguments)
+        if device is None:
+            unknown_devices.note_place(self, node, record, arguments)
         self.note_index_device(node, record.qualname, arguments)
         dtype = arguments.keywords.get("dtype")
         if dtype is not None and dtype[1].kind in ("device", "index"):

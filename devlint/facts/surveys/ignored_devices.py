@@ -1,4 +1,8 @@
-"""Functions that take a device and choose another one: `def load(path, device=None): return Net().cuda()`."""
+"""Functions that take a device and choose another one: `def load(path, device=None): return Net().cuda()`.
+
+So do those that leave the choice to a function of the file that takes a device, and do not hand theirs on:
+`def cuda(self, device=None): return self.to()`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,8 @@ from devlint.facts.events import CudaMethod, DeviceLiteral, IgnoredDevice
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import last_name
-from devlint.facts.text.signatures import named_parameters, parameter_of
+from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.signatures import default_of, named_parameters, parameter_of, positional_names
 
 #: The names of parameters that are devices.
 _NAMES = ("device", "torch_device", "run_device")
@@ -37,6 +41,11 @@ def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
         if key in first and parameter is not None and not says:
             origin = o.flow.origin(parameter, f"`{name}` is an argument, which nothing in the function reads")
             yield IgnoredDevice(*o.head(first[key], origin), function.name, name)
+        elif parameter is not None and key not in first:
+            call = next(left_to_others(o, function, class_), None)
+            if call is not None:
+                origin = o.flow.origin(parameter, f"`{name}` is an argument, which nothing in the function reads")
+                yield IgnoredDevice(*o.head(call, origin), function.name, name)
 
 
 def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
@@ -54,6 +63,47 @@ def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     if not taken or any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
         return None
     return None if any(reads(function, name) for name in taken) else taken[0]
+
+
+def left_to_others(
+    o: Outline, function: ast.FunctionDef | ast.AsyncFunctionDef, class_: ast.ClassDef | None
+) -> Iterator[ast.Call]:
+    """The calls in a function of methods of its object, and of functions of the module, that take a device and get none."""
+    methods = (
+        [] if class_ is None else [f for f in class_.body if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    )
+    for call in own_calls(function):
+        called: ast.FunctionDef | ast.AsyncFunctionDef | None = None
+        if isinstance(call.func, ast.Attribute) and is_self_attribute(call.func):
+            called = next((f for f in methods if f.name == call.func.attr), None)
+        elif isinstance(call.func, ast.Name):
+            called = o.module_function(call.func.id)
+        if called is None or called is function or called.decorator_list or lacks_device(called, call) is None:
+            continue
+        yield call
+
+
+def own_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+    """The calls in a function, in the order of the text."""
+    found = [node for statement in function.body for node in walk(statement) if isinstance(node, ast.Call)]
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+
+def lacks_device(called: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> str | None:
+    """The parameter for a device that a function reads and a call leaves to its default; None where there is no such one."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return None
+    if ignored(called) is not None:
+        return None
+    bound = int(isinstance(call.func, ast.Attribute))
+    for name in _NAMES:
+        default = default_of(called.args, name)
+        if default is None or any(k.arg in _NAMES for k in call.keywords):
+            continue
+        places = positional_names(called.args)
+        if name not in places or places.index(name) >= len(call.args) + bound:
+            return name
+    return None
 
 
 def named(o: Outline) -> Iterator[ast.expr]:

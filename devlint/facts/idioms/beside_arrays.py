@@ -1,0 +1,63 @@
+"""Arrays of numpy that meet a tensor of torch without a function's name: the array's library reads it on the host.
+
+    scores[:, 0] = model(x)     # stored into an array
+    labels[order]               # looked up by several indices, or by a mask
+    probabilities * weights     # a tensor first and an array behind it: torch gives way, and numpy computes
+
+numpy asks the tensor for its memory in each of them ("can't convert cuda:0 device type tensor to numpy"); all three work with
+tensors of the CPU. One value without dimensions is read as a number, wherever it is: `losses[i] = loss`, `labels[best]`.
+[numpy 2.4.6 given a torch 2.13 tensor without host memory]
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from devlint.facts.idioms import arrays
+from devlint.facts.values import GUESS, Value
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.host_reads import HostReads
+
+#: What torch leaves to numpy where an array follows; a comparison is refused on the CPU as well.
+_LEFT: Mapping[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.MatMult: "matmul",
+    ast.FloorDiv: "floordiv", ast.Mod: "mod",
+}  # fmt: skip
+
+
+def note_store(machine: HostReads, target: ast.Subscript, base: Value, value: Value, source: ast.expr | None) -> None:
+    """`array[...] = tensor`."""
+    if base.kind != "ndarray" or source is None or not is_tensor(value):
+        return
+    nodes = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    if value.zero_dim is False or (value.zero_dim is None and any(isinstance(n, ast.Slice) for n in nodes)):
+        machine.note_use(target, "numpy.ndarray.__setitem__", [machine.operand(source, value)])
+
+
+def note_lookup(machine: HostReads, node: ast.Subscript, base: Value, index: Value) -> None:
+    """`array[tensor]`, `array[:, tensor]`."""
+    if base.kind != "ndarray":
+        return
+    key = node.slice
+    pairs = [(key, index)]
+    if isinstance(key, ast.Tuple) and isinstance(index.elements, tuple) and len(index.elements) == len(key.elts):
+        pairs = list(zip(key.elts, index.elements, strict=True))
+    for part, value in pairs:
+        if is_tensor(value) and value.zero_dim is False:
+            machine.use(node, "numpy.ndarray.__getitem__", machine.operand(part, value), detached=True)
+
+
+def note_operator(machine: HostReads, node: ast.BinOp, left: Value, right: Value) -> None:
+    """`tensor * array`, of an array that surely has a dimension: numbers of numpy are numbers."""
+    name = _LEFT.get(type(node.op))
+    if right == arrays.DIMENSIONED and is_tensor(left) and name is not None:
+        machine.note_use(node, f"numpy.ndarray.__r{name}__", [machine.operand(node.left, left)])
+
+
+def is_tensor(value: Value) -> bool:
+    """Whether a value is one tensor, as far as anything is known, or was moved and is used like one."""
+    known = value.kind in ("tensor", "parameter", "buffer") or (value.kind == "tensors" and value.moved)
+    return known and value.type_name != GUESS
