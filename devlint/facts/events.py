@@ -311,7 +311,11 @@ class CudaMethod(Event):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Event):
-    """A device compared with something, or tested for truth."""
+    """A device compared with something, or tested for truth.
+
+    `operator`: that of the comparison, "truth", "method" for a method of a text (`right` is its name), "text ==" and "text !="
+    where the device's text is compared.
+    """
 
     left: Operand
     right: Operand | None
@@ -602,11 +606,14 @@ class DeviceTest(Event):
     `problem`: "dtype" (`x.dtype == "cpu"`), "no-type" (`"gpu" in str(device)`), "in-device" (`"cpu" in device`, which raises),
     "either" (what may be no text is compared with one, in a test that asks for its class later), "model" (a model's device is
     compared with a text), "without-index" (`x.device == device` where `device` is given without an index), "indexed" (the
-    other way round), "skips" (a test is skipped where it could run). `subject`: the span of what is wrong in it, with its
+    other way round), "skips" (a test is skipped where it could run), "typed" (the type of a device is compared with a card),
+    "no-index" (an index that may be None is put in order). `subject`: the span of what is wrong in it, with its
     `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
     """
 
-    problem: Literal["dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips"]
+    problem: Literal[
+        "dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips", "typed", "no-index"
+    ]
     subject: Span
     text: str
     word: str
