@@ -266,12 +266,14 @@ class DeviceLiteral(Event):
     fallback   one arm of a choice guarded by availability (`"cuda" if torch.cuda.is_available() else "cpu"`)
     autocast   device type of autocast, GradScaler, custom_fwd
     map        map_location
-    listed     a value that a test is given, or that a function for the device gives
+    listed     a value that a test is given, that a function for the device gives, or that is left of a choice without the CPU
+    off        the CPU, where a choice is switched off: `is_available() and False`
+    computed   a card whose index is computed, in a file that never asks for one: `f"cuda:{args.gpu}"`
     """
 
     type: str
     index: int | None
-    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map", "listed"]
+    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map", "listed", "off", "computed"]
     call: str | None  # qualified name or family.member of the call it is an argument of; None where that is not known
     argument: Literal["device", "type", "index"]
     run_device: str | None  # an expression in scope that holds the device of the run

@@ -14,6 +14,7 @@ from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.comparisons import WORDS, device_tests
 from devlint.facts.surveys.early_copies import early_copies
+from devlint.facts.surveys.fixed_choices import fixed_choices
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
@@ -141,6 +142,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (device_tests, words(*WORDS)),
     (by_process, words("local_process_index")),
     (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
+    (fixed_choices, words("and False", "False and", '"mps', "'mps", "# ", "#torch", "cuda:", '"cuda", ', "'cuda', ")),
     (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(", ".device.type")),
 )
 
