@@ -719,14 +719,22 @@ class RankIndex(Event):
 
     `problem`: "global-rank" (a rank among all processes used as the index of a card), "no-set-device" (the process never
     makes its card the current one), "never-set" (an attribute that its class sets nowhere, as the index of a card), "option"
-    (an option that no launcher passes, with its default as the text). `local`: an expression for the local rank. `text`: what
+    (an option that no launcher passes, with its default as the text), "minus-one" (an option whose -1 stands for the CPU).
+    `local`: an expression for the local rank. `text`: what
     names the card, "" where that is another place.
     """
 
-    problem: Literal["global-rank", "no-set-device", "never-set", "option"]
+    problem: Literal["global-rank", "no-set-device", "never-set", "option", "minus-one"]
     text: str
     local: str
     before: bool  # the missing call belongs before the statement
+
+
+@dataclass(frozen=True, slots=True)
+class LateQuestion(Event):
+    """Something goes to CUDA under a flag that is true only later where CUDA is there."""
+
+    flag: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,16 @@
 """A device is compared in a way that does not say what it seems to say.
 
 ## What it flags
-A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an
-index: `x.device == torch.device("cuda")`, also where a variable holds it; a device or an index tested for truth: `if device:`, `device.index or
--1`; a move that follows another tensor to CUDA alone: `if x.is_cuda: y = y.cuda()`; a question that is not asked,
-as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name
-that torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
+A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an index:
+`x.device == torch.device("cuda")`, also where a variable holds it; a device or an index tested for truth: `if device:`,
+`device.index or -1`; a move that follows another tensor to CUDA alone: `if x.is_cuda: y = y.cuda()`; a question that is not
+asked, as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name that
+torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
 `str(x.device) == "cuda"` and `device.type == "cuda:0"`, for the text of a tensor's device has an index and a type has none;
-`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; a parameter `str | torch.device`
-compared with a string alone; `model.device == "cuda"`; a test that is given
-`torch.device("cuda")` and compares it with the device of a tensor; `skipif(torch.cuda.is_available(), reason="No
-CUDA")`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and of devices that
-both lack an index.
+`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; a parameter `str |
+torch.device` compared with a string alone; `model.device == "cuda"`; a test that is given `torch.device("cuda")` and
+compares it with the device of a tensor; `skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of
+`.type`, of strings with strings (`args.device == "cuda"`), and of devices that both lack an index.
 
 ## Why it matters
 A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals

@@ -1,15 +1,14 @@
 """An accelerator is written as a literal, so the code only runs on a machine that has it.
 
 ## What it flags
-A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
-`device=0`, `.to(0)`, a `map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that
-asks for no accelerator; `f"cuda:{args.gpu}"` and `torch.device("cuda", i)` in a file that never asks; a choice that ends
-in an accelerator, `"mps" if torch.backends.mps.is_available() else "cuda"`; and one that is switched off: `is_available() and
-False`, or `device = "cpu"` beside the real choice in a comment. The device type of `autocast` is DEV209's. Quiet are comparisons,
-dictionary keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice
-`"cuda" if torch.cuda.is_available() else "cpu"`, defaults of parameters and options (DEV213's),
-calls into `torch.cuda` itself, and files that load kernels. A condition that
-names the accelerator, such as `if args.gpu is not None`, is a guard.
+A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`, `device=0`, `.to(0)`, a
+`map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that asks for no accelerator;
+`f"cuda:{args.gpu}"` and `torch.device("cuda", i)` in a file that never asks; a choice that ends in an accelerator, `"mps"
+if torch.backends.mps.is_available() else "cuda"`; and one that is switched off: `is_available() and False`, or `device =
+"cpu"` beside the real choice in a comment. The device type of `autocast` is DEV209's. Quiet are comparisons, dictionary
+keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice `"cuda" if torch.cuda.is_available()
+else "cpu"`, defaults of parameters and options (DEV213's), calls into `torch.cuda` itself, and files that load kernels. A
+condition that names the accelerator, such as `if args.gpu is not None`, is a guard.
 
 ## Why it matters
 The line raises on a machine without that accelerator: a laptop, a CI runner, another vendor's

@@ -252,7 +252,8 @@ class Entry(Registration):
         if qualname is None:
             return None
         if qualname == "torch.device":
-            default = default_of(function.args, argument.arg) if not isinstance(function, ast.ClassDef) else None
+            spec = getattr(function, "args", None)
+            default = default_of(spec, argument.arg) if isinstance(spec, ast.arguments) else None
             name = "argument" if text_of(default) is not None else MADE
             return Value("device", symbol(argument.arg, self.span(function).start), type_name=name)
         if qualname == "torch.dtype":

@@ -1,9 +1,9 @@
 """Choices of a device that are none: what is left of them is one device whatever the machine, or no CPU at all.
 
-    device = "mps" if torch.backends.mps.is_available() else "cuda"      # never the CPU
-    if torch.cuda.is_available() and False:                             # switched off
-    device = "cpu"  # torch.device("cuda" if ... else "cpu")            # the same, in a comment
-    device = torch.device(f"cuda:{args.gpu}")                           # in a file that never asks for CUDA
+device = "mps" if torch.backends.mps.is_available() else "cuda"      # never the CPU
+if torch.cuda.is_available() and False:                             # switched off
+device = "cpu"  # torch.device("cuda" if ... else "cpu")            # the same, in a comment
+device = torch.device(f"cuda:{args.gpu}")                           # in a file that never asks for CUDA
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASKS = re.compile(
 
 
 def fixed_choices(o: Outline) -> Iterator[DeviceLiteral]:
-    """The choices of a file. A test chooses for itself."""
+    """The choices of a file. What is switched off in a test, or computed there, is meant."""
     text = o.flow.source.text
     computes = ("cuda" in text) and _ASKS.search(text) is None
     for node in o.parent:
@@ -59,7 +59,9 @@ def _without_cpu(o: Outline, node: ast.IfExp) -> Iterator[DeviceLiteral]:
 
 def _switched_off(o: Outline, node: ast.BoolOp) -> Iterator[DeviceLiteral]:
     """`torch.cuda.is_available() and False`."""
-    if not isinstance(node.op, ast.And) or not any(isinstance(v, ast.Constant) and v.value is False for v in node.values):
+    if not isinstance(node.op, ast.And) or not any(
+        isinstance(v, ast.Constant) and v.value is False for v in node.values
+    ):
         return
     for asked in node.values:
         if isinstance(asked, ast.Call) and last_name(asked.func) == "is_available":
@@ -96,8 +98,10 @@ def _computed(o: Outline, node: ast.JoinedStr | ast.BinOp | ast.Call) -> Iterato
     if o.tests(node) or re.search(rf"\b{re.escape(path)}\s*(?:[<>=!]=|[<>]|is\b|in\b)", o.flow.source.text):
         return  # what it is has been looked at
     function = o.function(node)
-    if "cuda" in o.name(node) or "gpu" in o.name(node) or any(v is None for v in o.assignments(path, node)) and function is None:
-        return
+    if function is None and any(value is None for value in o.assignments(path, node)):
+        return  # the loop or block of a script
+    if re.search(r"cuda|gpu", o.name(node), re.IGNORECASE):
+        return  # it says itself what it is for
     yield _literal(o, node, "cuda", None, "computed")
 
 

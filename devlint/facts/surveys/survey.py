@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.interpreter.flow import Flow
+from devlint.facts.surveys.card_options import card_options
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.comparisons import WORDS, device_tests
 from devlint.facts.surveys.early_copies import early_copies
@@ -19,6 +20,7 @@ from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
 from devlint.facts.surveys.late_moves import late_moves
+from devlint.facts.surveys.late_questions import late_questions
 from devlint.facts.surveys.listed_devices import by_process, listed_devices
 from devlint.facts.surveys.lost_cards import lost_cards
 from devlint.facts.surveys.lost_leaves import lost_leaves
@@ -39,7 +41,8 @@ Gate = Callable[[ast.Module, Flow, str], bool]
 _RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
 _LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
 _RANKS = (
-    "get_rank", "RANK", "global_rank", "world_rank", "cuda:{", "--local_rank", "spawn(", "Process(", "process_index",
+    "get_rank", "RANK", "global_rank", "SLURM_PROCID", "Get_rank", ".rank()",
+    "world_rank", "cuda:{", "--local_rank", "spawn(", "Process(", "process_index",
 )  # fmt: skip
 _ASKS = ("available(", ".cuda(", '"cuda', "'cuda", "torch.cuda.")
 
@@ -142,6 +145,8 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (device_tests, words(*WORDS)),
     (by_process, words("local_process_index")),
     (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
+    (late_questions, words("and torch.cuda.is_available()", "torch.cuda.is_available() and")),
+    (card_options, words("add_argument")),
     (fixed_choices, words("and False", "False and", '"mps', "'mps", "# ", "#torch", "cuda:", '"cuda", ', "'cuda', ")),
     (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(", ".device.type")),
 )

@@ -22,7 +22,8 @@ WORDS = (b".cuda(", b'"cuda', b"'cuda")
 _OTHERS = frozenset(
     {
         "cupy", "cudf", "cuml", "cugraph", "jax", "flax", "tensorflow", "keras", "numba", "pycuda", "cuda", "paddle", "mxnet",
-        "mindspore", "oneflow", "jittor", "megengine", "chainer", "tvm", "warp", "taichi", "mlx", "tinygrad", "theano", "triton",
+        "mindspore", "oneflow", "jittor", "megengine", "chainer", "tvm", "warp", "taichi", "mlx", "tinygrad", "theano",
+        "triton",
         "pyopencl", "openmm", "xgboost", "lightgbm", "catboost", "onnxruntime", "tensorrt", "openvino",
     }
 )  # fmt: skip
