@@ -239,8 +239,12 @@ def _may_name_card(event: Event, device: str) -> bool:
 
 
 def _given(event: ApiCall) -> str | None:
-    """The device that the function or its object was given: a caller may name any card."""
+    """The device that the function or its object was given: a caller may name any card, but for a text that is just "cuda"."""
     path = event.run_device
+    if path is not None and any(
+        test.startswith((f'{path} == "cuda"', f"{path} == 'cuda'")) for test in event.under.tests
+    ):
+        return None
     value = event.scope.get(path) if path is not None else None
     if path is None or value is None or value.kind not in ("device", "string") or len(value.device) != 1:
         return None

@@ -572,9 +572,19 @@ def forked(o: Outline) -> Iterator[WorkerDevice]:
     if len(asked) < len(contexts):
         return
     uses: dict[str, ast.AST | None] = {}
+    for class_ in o.classes if not asked else ():
+        run = next((f for f in class_.body if isinstance(f, ast.FunctionDef) and f.name == "run"), None)
+        if run is None or not any(o.qualname(base) in _PROCESSES for base in class_.bases):
+            continue
+        moved = next((n for n in ast.walk(run) if isinstance(n, ast.Call) and starts_cuda(o, n)), None)
+        if moved is not None:
+            origin = o.flow.origin(moved, "the process uses CUDA here")
+            yield WorkerDevice(*o.head(class_.bases[0], origin), "fork", f"{class_.name}.run")
     for call in o.calls:
         started = started_by(o, call, bool(asked))
         name = function_in(started) if started is not None else None
+        if isinstance(started, ast.Attribute) and sum(f.name == name for f in o.functions) != 1:
+            continue  # of which class, that has to be known
         if name is not None and name not in uses:
             uses[name] = uses_cuda(o, name)
         used = uses[name] if name is not None else None
@@ -625,7 +635,14 @@ def function_in(node: ast.expr) -> str | None:
     """The name of the function that a process runs: `run`, `partial(run, 3)`, `wrapped(run)`."""
     if isinstance(node, ast.Call) and node.args:
         return function_in(node.args[0])
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return node.attr
     return node.id if isinstance(node, ast.Name) else None
+
+
+def starts_cuda(o: Outline, call: ast.Call) -> bool:
+    """Whether a call moves something to CUDA, or starts the driver."""
+    return method(call) == "cuda" or o.qualname(call.func) in _USES
 
 
 def uses_cuda(o: Outline, name: str) -> ast.AST | None:
@@ -646,7 +663,7 @@ def uses_cuda(o: Outline, name: str) -> ast.AST | None:
                     o.parent.get(child), (ast.Call, ast.IfExp, ast.JoinedStr, ast.keyword)
                 ):
                     return child
-            elif isinstance(child, ast.Call) and (method(child) == "cuda" or o.qualname(child.func) in _USES):
+            elif isinstance(child, ast.Call) and starts_cuda(o, child):
                 return child
             elif isinstance(child, ast.Name):
                 pending.append(child.id)
