@@ -2,8 +2,8 @@
 
 ## What it flags
 `torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
-with a literal `None`, also as one side of a choice. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where the file holds no tensors:
-what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
+with a literal `None`, also as one side of a choice. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where
+the file holds no tensors: what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
 
 ## Why it matters
 Every storage goes back to the device it was saved from. On a machine without that device the
