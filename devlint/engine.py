@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from devlint.errors import RuleCrash, SourceError
 from devlint.facts import Facts
 from devlint.facts.events import Event
+from devlint.facts.text.shown_torch import WORDS as WITHOUT_IMPORT
 from devlint.model import (
     ENGINE_RULES,
     UNKNOWN_CODE,
@@ -146,11 +147,15 @@ class Linter:
         return self.check(source)
 
     def may_fire(self, raw: bytes) -> bool:
-        """The lexical gate: whether the bytes hold `torch` and one of the words that some rule needs.
+        """The lexical gate: whether the bytes hold `torch`, or a word of a file that does without it, and one of the words
+        that some rule needs.
 
         A rule that declares no words is asked about every file.
         """
-        return self._ungated or (b"torch" in raw and any(word in raw for word in self._words))
+        if self._ungated:
+            return True
+        handled = b"torch" in raw or any(word in raw for word in WITHOUT_IMPORT)
+        return handled and any(word in raw for word in self._words)
 
     def check(self, source: Source) -> FileResult:
         """Lint one decoded file. Never raises for what the file holds, nor for what a rule does."""

@@ -268,12 +268,14 @@ class DeviceLiteral(Event):
     fallback   one arm of a choice guarded by availability (`"cuda" if torch.cuda.is_available() else "cpu"`)
     autocast   device type of autocast, GradScaler, custom_fwd
     map        map_location
-    listed     a value that a test is given, or that a function for the device gives
+    listed     a value that a test is given, that a function for the device gives, or that is left of a choice without the CPU
+    off        the CPU, where a choice is switched off: `is_available() and False`
+    computed   a card whose index is computed, in a file that never asks for one: `f"cuda:{args.gpu}"`
     """
 
     type: str
     index: int | None
-    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map", "listed"]
+    role: Literal["argument", "assigned", "default", "fallback", "autocast", "map", "listed", "off", "computed"]
     call: str | None  # qualified name or family.member of the call it is an argument of; None where that is not known
     argument: Literal["device", "type", "index"]
     run_device: str | None  # an expression in scope that holds the device of the run
@@ -315,7 +317,11 @@ class CudaMethod(Event):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Event):
-    """A device compared with something, or tested for truth."""
+    """A device compared with something, or tested for truth.
+
+    `operator`: that of the comparison, "truth", "method" for a method of a text (`right` is its name), "text ==" and "text !="
+    where the device's text is compared.
+    """
 
     left: Operand
     right: Operand | None
@@ -606,11 +612,14 @@ class DeviceTest(Event):
     `problem`: "dtype" (`x.dtype == "cpu"`), "no-type" (`"gpu" in str(device)`), "in-device" (`"cpu" in device`, which raises),
     "either" (what may be no text is compared with one, in a test that asks for its class later), "model" (a model's device is
     compared with a text), "without-index" (`x.device == device` where `device` is given without an index), "indexed" (the
-    other way round), "skips" (a test is skipped where it could run). `subject`: the span of what is wrong in it, with its
+    other way round), "skips" (a test is skipped where it could run), "typed" (the type of a device is compared with a card),
+    "no-index" (an index that may be None is put in order). `subject`: the span of what is wrong in it, with its
     `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
     """
 
-    problem: Literal["dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips"]
+    problem: Literal[
+        "dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips", "typed", "no-index"
+    ]
     subject: Span
     text: str
     word: str
@@ -714,14 +723,22 @@ class RankIndex(Event):
 
     `problem`: "global-rank" (a rank among all processes used as the index of a card), "no-set-device" (the process never
     makes its card the current one), "never-set" (an attribute that its class sets nowhere, as the index of a card), "option"
-    (an option that no launcher passes, with its default as the text). `local`: an expression for the local rank. `text`: what
+    (an option that no launcher passes, with its default as the text), "minus-one" (an option whose -1 stands for the CPU).
+    `local`: an expression for the local rank. `text`: what
     names the card, "" where that is another place.
     """
 
-    problem: Literal["global-rank", "no-set-device", "never-set", "option"]
+    problem: Literal["global-rank", "no-set-device", "never-set", "option", "minus-one"]
     text: str
     local: str
     before: bool  # the missing call belongs before the statement
+
+
+@dataclass(frozen=True, slots=True)
+class LateQuestion(Event):
+    """Something goes to CUDA under a flag that is true only later where CUDA is there."""
+
+    flag: str
 
 
 @dataclass(frozen=True, slots=True)

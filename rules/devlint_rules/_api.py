@@ -158,12 +158,12 @@ def version(minor: tuple[int, int]) -> str:
 def is_device_object(operand: Operand) -> bool:
     """Whether a value is proved to be a `torch.device`, and not a string or a number.
 
-    `args.device` may be anything. A tensor's `.device`, wherever the tensor is, what `torch.device(...)` gives and a choice
-    between those are sure.
+    `args.device` may be anything. A tensor's `.device`, wherever the tensor is, what `torch.device(...)` gives, a choice
+    between those and a parameter that is annotated as one are sure.
     """
     value = operand.value
     if value.kind != "device" or not value.device or (value.type_name or "").startswith("index:"):
         return False
-    if (value.type_name or "").startswith("chosen") or value.type_name == "Tensor.device":
+    if (value.type_name or "").startswith("chosen") or value.type_name in ("Tensor.device", "torch.device"):
         return True
     return all(isinstance(place, Place) or place.name == "home" for place in value.device)

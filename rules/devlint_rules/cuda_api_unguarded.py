@@ -1,15 +1,15 @@
 """A function of one accelerator's module is called without asking whether the accelerator is there.
 
 ## What it flags
-Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that
-accelerator (`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a
-module that only a vendor's plug-in brings (`torch.npu`). Quiet under a guard (`if torch.cuda.is_available()`,
-`if device.type == "cuda"`, `if use_cuda`), in a `try` that catches errors, in functions, classes and files
-that carry the accelerator in their name, and in files that load kernels. `torch.cuda.set_device` is quiet in
-a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that do nothing without the
-accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding. Where the code has found that the
-accelerator is not there, so does keeping such a function for later: `sync = torch.cuda.synchronize` beside
-`if torch.cuda.is_available():`.
+Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that accelerator
+(`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a module that only a
+vendor's plug-in brings (`torch.npu`); and a division by `torch.cuda.device_count()`, or a batch size times it, which is 0.
+Quiet under a guard (`if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches
+errors, in functions, classes and files that carry the accelerator in their name, and in files that load kernels.
+`torch.cuda.set_device` is quiet in a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that
+do nothing without the accelerator (`empty_cache`, `manual_seed_all`, `memory_allocated`) are no finding. Where the code has
+found that the accelerator is not there, so does keeping such a function for later: `sync = torch.cuda.synchronize` beside
+`if torch.cuda.is_available():`. And a move under a flag that is joined with `is_available()` only afterwards.
 
 ## Why it matters
 The call raises `AssertionError`, `AttributeError` or `RuntimeError` on a machine without the accelerator,
@@ -44,7 +44,23 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Rule, RuleMeta, Safety, Severity, Site, Span, cst
+from devlint.api import (
+    ApiCall,
+    Edit,
+    Event,
+    Facts,
+    Finding,
+    Fix,
+    LateQuestion,
+    LeftAlone,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    Span,
+    cst,
+)
 from devlint_rules._agnostic import replacement_call
 from devlint_rules._api import (
     AVAILABLE,
@@ -56,14 +72,18 @@ from devlint_rules._api import (
     service_of,
     spelled,
 )
+from devlint_rules._calls import path_to
 
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
 _OPTION = re.compile(r"(?:\A|\.)(?:args|opts?|cfg|config|hparams|flags)\.device\Z")
+_COUNT = "torch.cuda.device_count"
+#: Programs of several processes, each of which has a card.
+_PROCESSES = re.compile(r"nccl|init_process_group|DistributedDataParallel|mp\.spawn|multiprocessing\.spawn")
 _NCCL = re.compile(r"[\"']nccl[\"']")
 
 
-class CudaApiUnguarded(Rule[ApiCall]):
+class CudaApiUnguarded(Rule[Event]):
     meta = RuleMeta(
         code="DEV205",
         name="cuda-api-unguarded",
@@ -74,15 +94,19 @@ class CudaApiUnguarded(Rule[ApiCall]):
         fix="sometimes",
         words=("cuda", "mps", "xpu", "mtia", "npu", "hpu"),
     )
-    event = ApiCall
+    event = Event
 
-    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+    def suspects(self, event: Event, facts: Facts) -> bool:
+        if not isinstance(event, ApiCall):
+            return isinstance(event, LateQuestion)
+        if event.qualname == _COUNT and event.is_call:
+            return not event.under.caught and _PROCESSES.search(facts.text) is None and service_of(event, facts) is None
         if not event.is_call:  # what a file is for does not count where it says itself that there is no accelerator
             return _raises_without(event) and not is_replaced(event, facts)
         return _raises_without(event) and self.left_alone(event, facts) is None
 
-    def left_alone(self, event: ApiCall, facts: Facts) -> LeftAlone | None:
-        if not _raises_without(event) or not event.is_call:
+    def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
+        if not isinstance(event, ApiCall) or not _raises_without(event) or not event.is_call:
             return None
         if "CUDAGraph" in facts.text:
             return LeftAlone("the file captures CUDA graphs", _place(facts, "CUDAGraph"))
@@ -92,7 +116,11 @@ class CudaApiUnguarded(Rule[ApiCall]):
             return LeftAlone(f"the file imports {NAMES[event.type]}")
         return service_of(event, facts)
 
-    def judge(self, event: ApiCall, site: Site) -> Finding | None:
+    def judge(self, event: Event, site: Site) -> Finding | None:
+        if isinstance(event, LateQuestion):
+            message = f"`{event.flag}` may be true without CUDA here: only later it is asked whether CUDA is there"
+            return Finding(event.span, message, Fix("Ask first", Safety.HINT), event.because)
+        assert isinstance(event, ApiCall)
         if not event.is_call:
             if not is_kept(site):
                 return None
@@ -102,6 +130,8 @@ class CudaApiUnguarded(Rule[ApiCall]):
             return Finding(event.span, message, Fix("Keep the function of what is there", Safety.HINT), event.because)
         if not is_written_out(event, site):
             return None
+        if event.qualname == _COUNT:
+            return _counted(event, site)
         message = f"`{spelled(event, site)}` raises without {NAMES[event.type]}, and nothing here asks for it"
         return Finding(event.span, message, self._fix(event, site), event.because)
 
@@ -116,6 +146,27 @@ class CudaApiUnguarded(Rule[ApiCall]):
         if edits is None:
             return hint
         return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+
+
+def _counted(event: ApiCall, site: Site) -> Finding | None:
+    """`n // torch.cuda.device_count()`, and a batch that grows with the number of cards."""
+    above = path_to(site, site.node)
+    around = above[-2] if len(above) > 1 else None
+    if not isinstance(around, cst.BinaryOperation):
+        return None
+    outer = [site.code(node.func) for node in above if isinstance(node, cst.Call) and node is not site.node]
+    if any(name.endswith(("set_device", "max")) for name in outer):
+        return None  # which raises itself, or puts something else in the place of 0
+    named = " ".join(node.keyword.value for node in above if isinstance(node, cst.Arg) and node.keyword is not None)
+    title = "Use at least 1: `max(1, ...)`"
+    if isinstance(around.operator, cst.Divide | cst.FloorDivide | cst.Modulo) and around.right is site.node:
+        message = "there are 0 cards without CUDA: this divides by zero"
+    elif isinstance(around.operator, cst.Multiply) and "batch" in (site.code(around) + named).lower():
+        message = "there are 0 cards without CUDA, and then the batch has no items"
+    else:
+        return None
+    edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))
+    return Finding(event.span, message, Fix(title, Safety.UNSAFE, (edit,)), event.because)
 
 
 def _raises_without(event: ApiCall) -> bool:

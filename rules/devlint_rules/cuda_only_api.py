@@ -88,7 +88,7 @@ class CudaOnlyApi(Rule[ApiCall]):
             return False
         if not has_replacement(event, facts.torch_version) or ".nvtx." in event.qualname:
             return False
-        return not (is_for_accelerator(facts) or _unguarded.suspects(event, facts))
+        return not (is_for_accelerator(facts) or (event.raises and _unguarded.suspects(event, facts)))
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):

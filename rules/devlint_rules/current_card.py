@@ -1,13 +1,13 @@
 """Something goes to the current card of the process, where the tensors at hand may be on another one.
 
 ## What it flags
-`.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)` without an index in code that runs because another tensor
-`is_cuda`: on a machine with several cards that tensor may be on another one. And `torch.cuda.Stream()`,
-`current_stream()` and `default_stream()` without a device in a function or class that was given one; `x.type(y.type())`
-of a new tensor, `.cuda()` of one in a function for CUDA that is given another, `0 if str(device) != "cpu" else -1`, and the
-type of a device where a device is wanted: `x.to(y.device.type)`.
-Quiet in files that make a card current (`set_device`, `with torch.cuda.device(...)`), but for `cuda:0` in a function that
-makes a card of its own choice current.
+`.cuda()`, `device="cuda"` and `torch.cuda.FloatTensor(...)` without an index, or of the first card, in code that runs
+because another tensor `is_cuda`, or because a device that was given is of type "cuda": on a machine with several cards that
+tensor, or device, may be another one. And `torch.cuda.Stream()`, `current_stream()`, `default_stream()` and questions about
+memory (`max_memory_allocated()`) without a device in a function or class that was given one; `x.type(y.type())` of a new
+tensor, `.cuda()` of one in a function for CUDA that is given another, `0 if str(device) != "cpu" else -1`, and the type of
+a device where a device is wanted: `x.to(y.device.type)`. Quiet in files that make a card current (`set_device`, `with
+torch.cuda.device(...)`), but for `cuda:0` in a function that makes a card of its own choice current.
 
 ## Why it matters
 An index-free `cuda` is the current card, which is card 0 unless the program says otherwise. The operation that follows
@@ -54,6 +54,7 @@ from devlint.api import (
     Finding,
     Fix,
     Followed,
+    Place,
     Rule,
     RuleMeta,
     Safety,
@@ -64,10 +65,22 @@ from devlint.api import (
 )
 from devlint_rules._api import is_legacy_type, is_written_out, spelled
 from devlint_rules._calls import with_keyword
-from devlint_rules._run_device import is_for_accelerator
+from devlint_rules._run_device import is_for_accelerator, placement_of
 from devlint_rules._shared import parenthesized
 
 _STREAMS = frozenset(f"torch.cuda.{name}" for name in ("Stream", "current_stream", "default_stream"))
+#: These tell something of one card.
+_OF_CARD = _STREAMS | {
+    f"torch.cuda.{name}"
+    for name in (
+        "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "reset_peak_memory_stats",
+        "memory_stats", "mem_get_info", "get_device_capability", "get_device_name",
+    )
+}  # fmt: skip
+_IS_OF_CUDA = re.compile(
+    r"(?:\A|\band\s+\(?)(?:((?:[\w.]+[._])?device)\.type\s*==\s*[\"']cuda[\"']|[\"']cuda[\"'] in str\(((?:[\w.]+[._])?device)\)"
+    r"|str\(((?:[\w.]+[._])?device)\)\.startswith\([\"']cuda[\"']\))(?!\s+or\b)"
+)
 _IS_CUDA = re.compile(r"(?:\A|\band\s+\(?)([\w.\[\]]+)\.is_cuda\b(?!\s+or\b)")
 _MAKES_CURRENT = re.compile(r"\bset_device(_index)?\(|\bcuda\.device(_of)?\(|CUDA_VISIBLE_DEVICES|\bdevice_guard\(")
 
@@ -89,41 +102,53 @@ class CurrentCard(Rule[Event]):
         if isinstance(event, CardLost):
             return not (event.problem in ("type", "method") and _MAKES_CURRENT.search(facts.text))
         if isinstance(event, CudaMethod):
-            if event.type != "cuda" or event.argument is not None or event.index is not None:
+            if event.type != "cuda" or (event.argument is not None and event.index is None):
                 return False
         elif isinstance(event, DeviceLiteral):
-            if event.type != "cuda" or event.index is not None or event.role != "argument":
+            if event.type != "cuda" or event.role != "argument" or event.argument != "device":
                 return False
         elif isinstance(event, ApiCall):
-            if event.qualname in _STREAMS:
+            if event.qualname in _OF_CARD:
                 return event.is_call and not event.arguments and _given(event) is not None and _is_open(facts)
             if not is_legacy_type(event.qualname) or not event.is_call:
                 return False
         else:
             return False
+        if (index := _index_of(event)) is not None:
+            return (
+                index == 0
+                and _decider(event) is not None
+                and not is_for_accelerator(facts)
+                and placement_of(facts, "cuda") is None
+            )
         return _decider(event) is not None and _is_open(facts)
 
     def judge(self, event: Event, site: Site) -> Finding | None:
         if isinstance(event, CardLost):
             return _lost(event, site)
         call = site.node
-        if isinstance(event, ApiCall) and event.qualname in _STREAMS:
+        if isinstance(event, ApiCall) and event.qualname in _OF_CARD:
             device = _given(event)
             if device is None or not isinstance(call, cst.Call) or not is_written_out(event, site):
                 return None
-            message = f"`{spelled(event, site)}()` is of the current card, `{device}` may be another one"
+            does = "is of" if event.qualname in _STREAMS else "asks"
+            message = f"`{spelled(event, site)}()` {does} the current card, `{device}` may be another one"
             edit = Edit(call, with_keyword(call, "device", site.expression(device)))
             return Finding(event.span, message, Fix(f"Pass `device={device}`", Safety.UNSAFE, (edit,)), event.because)
-        tensor = _decider(event)
-        if tensor is None or (isinstance(event, ApiCall) and not is_written_out(event, site)):
+        found = _decider(event)
+        if found is None or (isinstance(event, ApiCall) and not is_written_out(event, site)):
             return None
-        message = f"goes to the current card, but `{tensor}`, which decides about it, may be on another one"
+        tensor, device = found
+        index = _index_of(event)
+        where = "the current card" if index is None else f"card {index}"
+        means = "be on another one" if tensor != device else "name another one"
+        message = f"goes to {where}, but `{tensor}`, which decides about it, may {means}"
         followed = any(
             isinstance(other, Followed) and other.function == event.function and ast.unparse(other.leader) == tensor
             for other in site.facts.events
         )
         # where nothing but the move follows the test, DEV207 rewrites both
-        fix = Fix(f"Use `{tensor}.device`", Safety.HINT) if followed else _fix(event, tensor, site)
+        fix = Fix(f"Use `{device}`", Safety.HINT) if followed else _fix(event, device, site)
         return Finding(event.span, message, fix, event.because)
 
 
@@ -159,32 +184,67 @@ def _lost(event: CardLost, site: Site) -> Finding:
     return Finding(event.span, message, Fix(f"Use `.to({target})`", Safety.UNSAFE, (Edit(node, moved),)), event.because)
 
 
-def _fix(event: Event, tensor: str, site: Site) -> Fix:
-    node, device = site.node, site.expression(f"{tensor}.device")
+def _fix(event: Event, device: str, site: Site) -> Fix:
+    node, written = site.node, site.expression(device)
     if isinstance(event, CudaMethod) and isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        moved = node.with_changes(func=node.func.with_changes(attr=cst.Name("to")), args=[cst.Arg(device), *node.args])
-        return Fix(f"Use `.to({tensor}.device)`", Safety.UNSAFE, (Edit(node, moved),))
+        rest = node.args if event.argument is None else ()
+        if event.argument is not None and len(node.args) > 1:
+            return Fix(f"Use `.to({device})`", Safety.HINT)
+        moved = node.with_changes(func=node.func.with_changes(attr=cst.Name("to")), args=[cst.Arg(written), *rest])
+        return Fix(f"Use `.to({device})`", Safety.UNSAFE, (Edit(node, moved),))
     if isinstance(event, DeviceLiteral) and event.argument == "device" and event.call != "torch.device":
-        return Fix(f"Use `{tensor}.device`", Safety.UNSAFE, (Edit(node, device),))
-    return Fix(f"Make it on `{tensor}.device`", Safety.HINT)
+        return Fix(f"Use `{device}`", Safety.UNSAFE, (Edit(node, written),))
+    return Fix(f"Make it on `{device}`", Safety.HINT)
 
 
-def _decider(event: Event) -> str | None:
-    """The tensor whose `is_cuda` is the innermost condition about a card that the place runs under, but the moved one."""
+def _index_of(event: Event) -> int | None:
+    """The card that a literal names."""
+    return event.index if isinstance(event, CudaMethod | DeviceLiteral) else None
+
+
+def _decider(event: Event) -> tuple[str, str] | None:
+    """What the innermost condition about a card asks that the place runs under: the tensor, but the moved one, or the device.
+
+    With the expression of its device. A device that the code chooses without an index is the current card.
+    """
     for test in reversed(event.under.tests):
-        found = _IS_CUDA.search(test)
-        if found is None or test.startswith("not "):
+        if test.startswith("not "):
             continue
-        tensor = found[1]
+        found = _IS_CUDA.search(test)
+        if found is None:
+            named = _IS_OF_CUDA.search(test)
+            device = next(filter(None, named.groups()), None) if named is not None else None
+            if device is None:
+                continue
+            held = event.scope.get(device.removesuffix(".device"))
+            if held is None or not held.is_tensor or not device.endswith(".device"):
+                return (device, device) if _may_name_card(event, device) else None
+            tensor = device.removesuffix(".device")
+        else:
+            tensor = found[1]
         own = event.receiver.text if isinstance(event, CudaMethod) else ""
         same = own == tensor or (own.startswith(f"{tensor}.") and ".cpu()" not in own)
-        return None if same else tensor
+        return None if same else (tensor, f"{tensor}.device")
     return None
 
 
+def _may_name_card(event: Event, device: str) -> bool:
+    """Whether a device is one that the function or its object is given, so that it may have an index."""
+    value = event.scope.get(device)
+    if value is None or value.kind not in ("device", "unknown"):
+        return False
+    if (value.type_name or "").startswith("chosen") or (value.kind == "unknown" and "." not in device):
+        return False
+    return not any(isinstance(place, Place) for place in value.device)
+
+
 def _given(event: ApiCall) -> str | None:
-    """The device that the function or its object was given: a caller may name any card."""
+    """The device that the function or its object was given: a caller may name any card, but for a text that is just "cuda"."""
     path = event.run_device
+    if path is not None and any(
+        test.startswith((f'{path} == "cuda"', f"{path} == 'cuda'")) for test in event.under.tests
+    ):
+        return None
     value = event.scope.get(path) if path is not None else None
     if path is None or value is None or value.kind not in ("device", "string") or len(value.device) != 1:
         return None

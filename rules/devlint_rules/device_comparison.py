@@ -1,14 +1,16 @@
 """A device is compared in a way that does not say what it seems to say.
 
 ## What it flags
-A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an
-index: `x.device == torch.device("cuda")`; a device or an index tested for truth: `if device:`, `device.index or
--1`; a move that follows another tensor to CUDA alone: `if x.is_cuda: y = y.cuda()`; a question that is not asked,
-as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name
-that torch does not know; `"cuda" in x.device`, which raises; `model.device == "cuda"`; a test that is given
-`torch.device("cuda")` and compares it with the device of a tensor; `skipif(torch.cuda.is_available(), reason="No
-CUDA")`. Quiet are comparisons of `.type`, of strings with strings (`args.device == "cuda"`), and of devices that
-both lack an index.
+A `torch.device` compared with a string: `x.device == "cuda"`; the device of a tensor compared with one without an index:
+`x.device == torch.device("cuda")`, also where a variable holds it; a device or an index tested for truth: `if device:`,
+`device.index or -1`; a move that follows another tensor to CUDA alone: `if x.is_cuda: y = y.cuda()`; a question that is not
+asked, as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name that
+torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
+`str(x.device) == "cuda"` and `device.type == "cuda:0"`, for the text of a tensor's device has an index and a type has none;
+`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; a parameter `str |
+torch.device` compared with a string alone; `model.device == "cuda"`; a test that is given `torch.device("cuda")` and
+compares it with the device of a tensor; `skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of
+`.type`, of strings with strings (`args.device == "cuda"`), and of devices that both lack an index.
 
 ## Why it matters
 A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
@@ -34,13 +36,15 @@ called. Unsafe for a string with an index, for the result of a function, for tru
 for moves, which become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
 
 ## Known limits
-Silent where the device may be a string: arguments without annotation, options, attributes set elsewhere.
+Silent where the device may be a string: arguments without annotation or with a string for a default, options, attributes
+set elsewhere.
 `x.is_cuda` in place of "is on the device of the run" is recognised where all that it decides is a move.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
 from devlint.api import (
     ACCELERATORS,
@@ -71,6 +75,10 @@ from devlint_rules._shared import parenthesized
 
 _EQUALITY = frozenset({"==", "!="})
 _MEMBERSHIP = frozenset({"in", "not in"})
+_IDENTITY = frozenset({"is", "is not"})
+_INDEX_FREE = re.compile(r"chosen:(cuda|xpu)\Z")
+#: Conditions that ask what a device is before it is used.
+_ASKS_CLASS = ("isinstance(", "hasattr(", "type(")
 
 
 class DeviceComparison(Rule[Event]):
@@ -93,10 +101,14 @@ class DeviceComparison(Rule[Event]):
             return True
         if not isinstance(event, Compare):
             return False
-        if event.operator == "truth":
+        if event.operator == "truth" or event.operator.startswith("text "):
             return True
+        if event.operator == "method":
+            return is_device_object(event.left) and not _is_told_apart(event)
         if event.operator in _MEMBERSHIP:
-            return _asks_text(event)
+            return _asks_text(event) or _among_texts(event)
+        if event.operator in _IDENTITY:
+            return _is_new(event)
         return event.operator in _EQUALITY and _sides(event) is not None
 
     def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
@@ -109,7 +121,13 @@ class DeviceComparison(Rule[Event]):
             return _asked(event, site)
         assert isinstance(event, Compare)
         if event.operator in _MEMBERSHIP:
-            return _in_text(event, site)
+            return _in_text(event, site) if _asks_text(event) else _in_names(event, site)
+        if event.operator in _IDENTITY:
+            return _identity(event, site)
+        if event.operator == "method":
+            return _method(event, site)
+        if event.operator.startswith("text "):
+            return _text(event, site)
         always = "True" if event.operator == "!=" else "False"
         if event.right is None:
             return self._truth(event, site)
@@ -117,7 +135,8 @@ class DeviceComparison(Rule[Event]):
         assert sides is not None
         device, other = sides
         (place,) = other.value.device
-        assert isinstance(place, Place)
+        if not isinstance(place, Place):
+            return _variable(event, device, other, site)
         if other.value.kind == "string":
             message = f"a `torch.device` never equals the string {other.text}: this is always {always}"
         else:
@@ -165,7 +184,9 @@ class DeviceComparison(Rule[Event]):
 def _asks_text(event: Compare) -> bool:
     """`"cuda" in x.device`: what a tensor's device is asked for, as if it were a text."""
     right = event.right
-    return right is not None and event.left.value.kind == "string" and right.value.type_name == "Tensor.device"
+    if right is None or event.left.value.kind != "string":
+        return False
+    return right.value.type_name == "Tensor.device" or (is_device_object(right) and not _is_told_apart(event))
 
 
 def _in_text(event: Compare, site: Site) -> Finding:
@@ -178,6 +199,90 @@ def _no_text(event: Event, span: Span, text: str, site: Site) -> Finding:
     node = site.at(span)
     fix = Fix("Ask its text", Safety.UNSAFE, (Edit(node, site.expression(f"str({text})")),))
     return Finding(event.span, message, fix, event.because)
+
+
+def _among_texts(event: Compare) -> bool:
+    """`x.device in ("cuda", "cpu")`: a device among names alone."""
+    if event.right is None or not is_device_object(event.left) or _is_told_apart(event):
+        return False
+    names = getattr(event.right.node, "elts", None)
+    return bool(names) and all(isinstance(n, ast.Constant) and isinstance(n.value, str) for n in names or ())
+
+
+def _is_new(event: Compare) -> bool:
+    """Whether a device is asked whether it is the very object that a name is, or that another tensor's `device` makes."""
+    if event.right is None or not is_device_object(event.left) or _is_told_apart(event):
+        return False
+    if event.right.value.kind == "string":
+        return event.right.value.constant is not None
+    return event.right.value.type_name == "Tensor.device" or isinstance(event.right.node, ast.Call)
+
+
+def _is_told_apart(event: Compare) -> bool:
+    """Whether a condition around it asks what the device is: a text, or a `torch.device`."""
+    return any(word in test for test in event.under.tests for word in _ASKS_CLASS)
+
+
+def _in_names(event: Compare, site: Site) -> Finding:
+    """`x.device in ("cuda", "cpu")` as `x.device.type in ("cuda", "cpu")`."""
+    assert event.right is not None
+    always = "True" if event.operator == "not in" else "False"
+    message = f"a `torch.device` is none of the strings {event.right.text}: this is always {always}"
+    device = event.left
+    indexed = ":" in event.right.text
+    text = f"str({device.text})" if indexed else f"{device.text}.type"
+    title = "Compare its text" if indexed else "Compare the type"
+    fix = Fix(title, Safety.UNSAFE, (Edit(site.at(device.span), site.expression(text)),))
+    return Finding(event.span, message, fix, event.because)
+
+
+def _identity(event: Compare, site: Site) -> Finding:
+    """`x.device is y.device`."""
+    assert event.right is not None
+    equal = "!=" if event.operator == "is not" else "=="
+    always = "True" if event.operator == "is not" else "False"
+    message = f"every device is an object of its own, and no other one: this is always {always}"
+    return Finding(event.span, message, Fix(f"Compare by `{equal}`", Safety.HINT), event.because)
+
+
+def _method(event: Compare, site: Site) -> Finding:
+    """`device.startswith("cuda")` as `str(device).startswith("cuda")`."""
+    assert event.right is not None
+    device = event.left
+    message = f"`{device.text}` is a `torch.device`, which has no method `{event.right.value.constant}`"
+    edit = Edit(site.at(device.span), site.expression(f"str({device.text})"))
+    return Finding(event.span, message, Fix("Ask its text", Safety.SAFE, (edit,)), event.because)
+
+
+def _text(event: Compare, site: Site) -> Finding:
+    """`str(x.device) == "cuda"` as `x.device.type == "cuda"`."""
+    assert event.right is not None
+    always = "True" if event.operator.endswith("!=") else "False"
+    message = (
+        f"the text of a tensor's device has an index, so it never equals {event.right.text}: this is always {always}"
+    )
+    node = event.left.node
+    inner = node.args[0] if isinstance(node, ast.Call) else None
+    if inner is None:
+        return Finding(event.span, message, Fix("Compare the type", Safety.HINT), event.because)
+    edit = Edit(site.at(event.left.span), site.expression(f"{ast.unparse(inner)}.type"))
+    return Finding(event.span, message, Fix("Compare the type", Safety.UNSAFE, (edit,)), event.because)
+
+
+def _variable(event: Compare, device: Operand, other: Operand, site: Site) -> Finding:
+    """`x.device == device`, where `device` is a string, or "cuda" without an index where there is CUDA."""
+    always = "True" if event.operator == "!=" else "False"
+    if other.value.kind == "string":
+        message = f"a `torch.device` never equals a string, which `{other.text}` is: this is always {always}"
+        if _INDEX_FREE.match(other.value.type_name or ""):
+            edit, title = Edit(site.at(device.span), site.expression(f"{device.text}.type")), "Compare the type"
+        else:
+            new = site.expression(f"{site.spell('torch.device')}({other.text})")
+            edit, title = Edit(site.at(other.span), new), "Compare with a `torch.device`"
+        return Finding(event.span, message, Fix(title, Safety.UNSAFE, (edit,)), event.because)
+    message = f"a tensor's device has an index on CUDA, and `{other.text}` has none: there this is always {always}"
+    edits = tuple(Edit(site.at(o.span), site.expression(f"{o.text}.type")) for o in (device, other))
+    return Finding(event.span, message, Fix("Compare the types", Safety.UNSAFE, edits), event.because)
 
 
 def _asked(event: DeviceTest, site: Site) -> Finding | None:
@@ -200,7 +305,7 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         fix = Fix("Ask for `cuda`", Safety.UNSAFE if plain else Safety.HINT, (Edit(node, new),) if plain else ())
     elif event.problem == "either":
         message = (
-            f"`{event.text}` may be a `torch.device`, as the same test says, which never equals the string {event.word}"
+            f"`{event.text}` may be a `torch.device`, as its function says, which never equals the string {event.word}"
         )
         fix = Fix("Ask for its class first, or compare its text", Safety.HINT)
     elif event.problem == "skips":
@@ -215,6 +320,14 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
         fix = Fix(
             "Compare its text" if indexed else "Compare the type", Safety.UNSAFE, (Edit(node, site.expression(text)),)
         )
+    elif event.problem == "typed":
+        message = f"the type of a device has no index, so it never equals {event.word}: this is always {always}"
+        fix = Fix("Compare with the type alone, or the device", Safety.HINT)
+    elif event.problem == "no-index":
+        message = (
+            f"`{event.text}` is None for a device without an index, such as `cuda`: the comparison raises a TypeError"
+        )
+        fix = Fix("Ask whether there is an index first", Safety.HINT)
     elif event.problem == "without-index":
         message = f"a tensor's device has an index, so it never equals the `{event.word}` that the test is given"
         fix = Fix("Compare the types", Safety.HINT)
@@ -269,11 +382,15 @@ def _sides(event: Compare) -> tuple[Operand, Operand] | None:
     """The device, and what it never equals: a string, or a device without an index; None where it may hold."""
     if event.right is None:
         return None
+    if "torch.device" in (event.left.value.type_name, event.right.value.type_name) and _is_told_apart(event):
+        return None
     for device, other in ((event.left, event.right), (event.right, event.left)):
         if len(other.value.device) != 1:
             continue
         (place,) = other.value.device
         if not isinstance(place, Place):
+            if _is_chosen(other) and (_is_tensors(device) if other.value.kind == "device" else _is_sure(device)):
+                return device, other
             continue
         if other.value.kind == "string" and other.value.constant is not None:
             if is_device_object(device) or _calls_device(device.node):
@@ -282,6 +399,17 @@ def _sides(event: Compare) -> tuple[Operand, Operand] | None:
             if _is_tensors(device) and _is_written_out(other.node):
                 return device, other
     return None
+
+
+def _is_chosen(operand: Operand) -> bool:
+    """Whether it is a string that the code chooses, or a choice between the CPU and a device without an index."""
+    chosen = operand.value.type_name or ""
+    return chosen.startswith("chosen") if operand.value.kind == "string" else _INDEX_FREE.match(chosen) is not None
+
+
+def _is_sure(operand: Operand) -> bool:
+    """Whether it is a `torch.device`, and not the option of an object under its usual name."""
+    return is_device_object(operand) and operand.value.kind == "device"
 
 
 def _is_tensors(operand: Operand) -> bool:

@@ -1,9 +1,10 @@
 """Device tensors are made in a worker process.
 
 ## What it flags
-A move to an accelerator, or a tensor made there, in `__getitem__` of a data set or in a function given as
-`collate_fn`, unless every loader of the file works in its own process. And `Process(target=f)`, or a pool of processes
-that is given `f`, by the default start method or by `get_context("fork")`, where `f` uses CUDA.
+A move to an accelerator, or a tensor made there, in `__getitem__` of a data set or in a function given as `collate_fn`,
+unless every loader of the file works in its own process. And `Process(target=f)`, or a pool of processes that is given `f`,
+by the default start method or by `get_context("fork")`, where `f` uses CUDA; also a method, or the `run` of a class of
+processes.
 
 ## Why it matters
 CUDA does not survive a fork: a worker that uses it raises as soon as the parent has used it. Where it works,

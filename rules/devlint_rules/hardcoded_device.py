@@ -1,13 +1,14 @@
 """An accelerator is written as a literal, so the code only runs on a machine that has it.
 
 ## What it flags
-A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`,
-`device=0`, `.to(0)`, a `map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that
-asks for no accelerator. The device type of `autocast` is DEV209's. Quiet are comparisons,
-dictionary keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice
-`"cuda" if torch.cuda.is_available() else "cpu"`, defaults of parameters and options (DEV213's),
-calls into `torch.cuda` itself, and files that load kernels. A condition that
-names the accelerator, such as `if args.gpu is not None`, is a guard.
+A literal device that names an accelerator: `"cuda"`, `"cuda:0"`, `torch.device("cuda", 1)`, `device=0`, `.to(0)`, a
+`map_location`, and what `parametrize("device", [...])` or a function `device` gives in a file that asks for no accelerator;
+`f"cuda:{args.gpu}"` and `torch.device("cuda", i)` in a file that never asks; a choice that ends in an accelerator, `"mps"
+if torch.backends.mps.is_available() else "cuda"`; and one that is switched off: `is_available() and False`, or `device =
+"cpu"` beside the real choice in a comment. The device type of `autocast` is DEV209's. Quiet are comparisons, dictionary
+keys, `Literal[...]`, texts, code under a guard for that device, the guarded choice `"cuda" if torch.cuda.is_available()
+else "cpu"`, defaults of parameters and options (DEV213's), calls into `torch.cuda` itself, and files that load kernels. A
+condition that names the accelerator, such as `if args.gpu is not None`, is a guard.
 
 ## Why it matters
 The line raises on a machine without that accelerator: a laptop, a CI runner, another vendor's
@@ -37,9 +38,9 @@ runs, and a variable that held a string may become a `torch.device`. Only a hint
 names several cards, since those indices are a placement, and where the index is computed.
 
 ## Known limits
-A literal `"cpu"` is not reported: most are meant (results, checkpoints, host data), and one whose
-tensor meets the run's device is DEV101's. Devices that are put together from text
-(`f"cuda:{rank}"`) are not literals.
+A literal `"cpu"` alone is not reported: most are meant (results, checkpoints, host data), and one whose
+tensor meets the run's device is DEV101's. Devices that are put together from text (`f"cuda:{rank}"`) are reported where nothing
+in the file asks for CUDA, starts processes, or speaks of the CPU.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ from devlint_rules._run_device import (
 )
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
-_ROLES = frozenset({"argument", "assigned", "map", "listed"})
+_ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
 # Uses of a device that only a string allows: comparison, formatting, methods of str, calls that take a type.
 _AS_TEXT = (
     r"(==|!=|\+|\bin)\s*NAME\b|\bNAME\s*(==|!=|\+|\[|in\b|not in\b)|\bNAME\.|\{NAME\b"
@@ -83,6 +84,9 @@ _AVAILABLE = {
     "mps": "torch.backends.mps.is_available",
     "mtia": "torch.mtia.is_available",
 }
+
+
+_CHOOSE = Fix("Choose the device that is there, and use the index where it is an accelerator", Safety.HINT)
 
 
 class HardcodedDevice(Rule[DeviceLiteral]):
@@ -107,6 +111,12 @@ class HardcodedDevice(Rule[DeviceLiteral]):
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):
             return None
+        if event.role == "off":
+            fix = Fix("Choose the device that is there, or say that it is the CPU", Safety.HINT)
+            return Finding(event.span, "the choice of a device is switched off: it is always `cpu`", fix, event.because)
+        if event.role == "computed":
+            message = f"device is hardcoded to `{event.type}`, and nothing in the file asks for it"
+            return Finding(event.span, message, _CHOOSE, event.because)
         place = event.type if event.index is None else f"{event.type}:{event.index}"
         message = f"device is hardcoded to `{place}`"
         if event.run_device is not None and event.role != "assigned":
@@ -152,6 +162,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
 
 def _names_device(event: DeviceLiteral) -> bool:
     """Whether the literal makes an accelerator the device of something, outside the accelerator's own module."""
+    if event.role == "off":
+        return True
     if event.role not in _ROLES or event.type not in ACCELERATORS:
         return False
     return not (event.call or "").startswith(("torch.cuda.", "torch.accelerator.", f"torch.{event.type}."))

@@ -2,8 +2,8 @@
 
 ## What it flags
 `torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
-with a literal `None`. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where the file holds no tensors:
-what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
+with a literal `None`, also as one side of a choice. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where
+the file holds no tensors: what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
 
 ## Why it matters
 Every storage goes back to the device it was saved from. On a machine without that device the
@@ -71,7 +71,9 @@ class LoadWithoutMapLocation(Rule[Load]):
         if event.star_arguments or not event.tensors or event.under.allow("cuda"):
             return False
         given = event.map_location
-        return given is None or (isinstance(given.node, ast.Constant) and given.node.value is None)
+        if given is None or _is_none(given.node):
+            return True
+        return isinstance(given.node, ast.IfExp) and (_is_none(given.node.body) or _is_none(given.node.orelse))
 
     def judge(self, event: Load, site: Site) -> Finding | None:
         call = site.node
@@ -91,6 +93,10 @@ class LoadWithoutMapLocation(Rule[Load]):
         message = f"`{site.code(call.func)}` puts the tensors on the device that saved them"
         fix = Fix(f"Pass `map_location={where}`", Safety.UNSAFE, (edit,), needs)
         return Finding(event.span, message, fix, event.because)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _uses_accelerator(facts: Facts) -> bool:

@@ -1,11 +1,12 @@
 """A process takes the wrong card, or never makes its card the current one.
 
 ## What it flags
-The rank among all processes (`dist.get_rank()`, the variable `RANK`, a name `global_rank`, accelerate's `process_index`)
-used as the index of a card: `set_device`, `torch.device("cuda", r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`,
-`device_map={"": r}`. And a program for NCCL that reads `LOCAL_RANK` to choose a device but calls no `set_device`, or a
-function that the file starts in several processes and that does not either. And an attribute as index that its class sets
-nowhere, and an option `--local_rank` in a program that does not read `LOCAL_RANK`.
+The rank among all processes (`dist.get_rank()`, horovod's `hvd.rank()`, the variables `RANK`, `SLURM_PROCID` and those of
+MPI, a name `global_rank`, accelerate's `process_index`) used as the index of a card: `set_device`, `torch.device("cuda",
+r)`, `f"cuda:{r}"`, `.to(r)`, `device_ids=[r]`, `device_map={"": r}`. And a program for NCCL that reads `LOCAL_RANK` to
+choose a device but calls no `set_device`, or a function that the file starts in several processes and that does not either.
+And an attribute as index that its class sets nowhere, an option whose -1 stands for the CPU and that nothing compares with
+it, and an option `--local_rank` in a program that does not read `LOCAL_RANK`.
 
 ## Why it matters
 On the second machine the ranks go on counting while the cards start at 0 again. A process that does not set
@@ -75,7 +76,20 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         level="assume",
         severity=Severity.WARNING,
         fix="sometimes",
-        words=("get_rank", "RANK", "global_rank", "world_rank", "local_rank", "spawn", "Process", "process_index"),
+        words=(
+            "get_rank",
+            "RANK",
+            "global_rank",
+            "world_rank",
+            "local_rank",
+            "spawn",
+            "Process",
+            "process_index",
+            "SLURM_PROCID",
+            "Get_rank",
+            ".rank()",
+            "argparse",
+        ),
     )
     event = RankIndex
 
@@ -96,6 +110,9 @@ class RankAsDeviceIndex(Rule[RankIndex]):
         if event.problem == "never-set":
             message = f"`{event.text}` is used as the index of a card, but its class sets it nowhere"
             return Finding(event.span, message, Fix("Use the local rank", Safety.HINT), event.because)
+        if event.problem == "minus-one":
+            message = f"`{event.text}` may be -1, which stands for the CPU: there is no card -1"
+            return Finding(event.span, message, Fix("Ask first whether a card is wanted", Safety.HINT), event.because)
         if event.problem == "option":
             return _option(event, site, tuple(needs))
         if event.before:

@@ -28,6 +28,9 @@ from devlint.model import Origin
 
 _LITERAL = re.compile(r"(cpu|cuda|xpu|mps|npu|mtia|hpu|xla|meta)(?::([0-9]{1,3}))?\Z")
 OF_TENSOR = "Tensor.device"  # type name of a device that was read from a tensor
+MADE = (
+    "torch.device"  # of one that `torch.device(...)` makes of what is not known, or that an annotation says to be one
+)
 Role = Literal["argument", "assigned", "default", "fallback", "autocast", "map"]
 
 

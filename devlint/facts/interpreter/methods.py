@@ -8,6 +8,7 @@ from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
+    as_text,
     called_devices,
     converted,
     detached,
@@ -135,6 +136,8 @@ class Methods(ContainerMethods):
         if receiver.kind in ("list", "dict"):
             return self.call_container_method(node, operand, name, arguments)
         if receiver.kind == "device" or receiver.kind == "string":
+            if receiver.kind == "device":
+                as_text.note_method(self, node, receiver, name)
             return Value("bool") if name.startswith("is") or name.endswith("with") else NOTHING
         if receiver.kind == "packed":
             return NOTHING

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import arrays, beside_arrays, beside_new, guesses, unplaced
+from devlint.facts.idioms import arrays, as_text, beside_arrays, beside_new, guesses, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
@@ -22,7 +22,7 @@ OPERATORS: dict[type[ast.operator], str] = {
 }  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-    ast.In: "in", ast.NotIn: "not in",
+    ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
 }  # fmt: skip
 
 
@@ -219,6 +219,11 @@ class Operators(Narrowing):
             left, right = values[index], values[index + 1]
             if symbol_ is None:
                 continue
+            if symbol_ in ("is", "is not"):
+                if left.kind == "device" and right.kind in ("device", "string"):
+                    self.note_comparison(node, nodes[index], left, nodes[index + 1], right, symbol_)
+                continue
+            as_text.note_text(self, node, nodes[index], nodes[index + 1], right, symbol_)
             if guesses.is_guess(left) or guesses.is_guess(right):
                 left, right = self.beside(left, right), self.beside(right, left)
             left, right = beside_new.sides(self, nodes[index], left, nodes[index + 1], right)
@@ -227,17 +232,22 @@ class Operators(Narrowing):
                 self.meet(node, operands, "operator", symbol_, "scalar")
                 return unplaced.result(operands, self.combine(operands))
             if self.compares_devices(nodes[index], left, nodes[index + 1], right, symbol_):
-                self.emit(
-                    Compare(
-                        self.span(node), node, (), self.guards, self.scope(), self.name, self.operand(nodes[index], left),
-                        self.operand(nodes[index + 1], right), symbol_,
-                    )
-                )  # fmt: skip
+                self.note_comparison(node, nodes[index], left, nodes[index + 1], right, symbol_)
             if left.is_tensor and len(node.ops) == 1:
                 return replace(left, made=left.made) if left.kind != "tensors" else left
             if guesses.is_guess(left) and len(node.ops) == 1 and not symbol_.endswith("in"):
                 return left
         return BOOL
+
+    def note_comparison(
+        self, node: ast.Compare, left_node: ast.expr, left: Value, right_node: ast.expr, right: Value, operator: str
+    ) -> None:
+        self.emit(
+            Compare(
+                self.span(node), node, (), self.guards, self.scope(), self.name, self.operand(left_node, left),
+                self.operand(right_node, right), operator,
+            )
+        )  # fmt: skip
 
     def compares_devices(
         self, left_node: ast.expr, left: Value, right_node: ast.expr, right: Value, operator: str

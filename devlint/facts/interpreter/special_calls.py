@@ -8,6 +8,7 @@ from collections.abc import Callable
 from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import distributions, randomness, said, sequences, unknown_devices
+from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.operations import short
 from devlint.facts.interpreter.torch_classes import TorchClasses
@@ -56,6 +57,8 @@ class SpecialCalls(TorchClasses):
         found = self.device_of_argument(expression, value)
         if value.kind == "string" and value.type_name is not None:
             found = replace(found, type_name=value.type_name)
+        elif found.type_name in (None, "argument") and found.device:
+            found = replace(found, type_name=MADE)
         return found
 
     def call_set_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:

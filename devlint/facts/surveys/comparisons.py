@@ -6,6 +6,8 @@
     device != "cpu" or (isinstance(device, torch.device) and ...)  # what is no text was compared with one before
     model.device == "cuda"                  # a `torch.device` never equals a text
     y.device == device                      # for the test's `torch.device("cuda")`: a tensor's device has an index
+    device.type == "cuda:0"                 # a type has no index
+    device.index >= count                   # of `torch.device(name)`, where "cuda" has no index: TypeError
 
 Files that know the devices of another library as well are left alone.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 from devlint.facts.events import DeviceTest
@@ -43,10 +46,12 @@ _OTHER_MODELS = frozenset({"ctranslate2", "faster_whisper", "onnxruntime", "llam
 #: What a file with any of these tests has in its text.
 WORDS = (
     'dtype == "', "dtype == '", "dtype != ", "device.type", '"gpu"', "'gpu'", " in device", "torch.device)", "parametrize(",
-    "model.device ==", "model.device !=", "skipif(", "skipIf(",
+    "device ==", "device !=", "skipif(", "skipIf(", ".type ==", ".type !=", ".index >", ".index <", ".index\n",
 )  # fmt: skip
 
-Problem = Literal["dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips"]
+Problem = Literal[
+    "dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips", "typed", "no-index"
+]
 #: What is wrong, the part of the comparison that it is about, and what that is compared with.
 Found = tuple[Problem, ast.expr, str]
 
@@ -79,13 +84,16 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
         if isinstance(operator, (ast.Eq, ast.NotEq)):
             problem = (
                 _of_dtype(left, right)
+                or (_of_type(left, right) or _of_type(right, left))
                 or (_of_gpu(o, node, left, right) or _of_gpu(o, node, right, left))
-                or _of_either(o, node, left, right)
+                or (_of_either(o, node, left, right) or _of_both(o, node, left, right))
                 or _of_model(o, left, right)
                 or (_of_argument(o, node, left, right) or _of_argument(o, node, right, left))
             )
         elif isinstance(operator, (ast.In, ast.NotIn)):
             problem = _in_device(o, node, left, right)
+        elif isinstance(operator, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+            problem = _of_index(o, node, left) or _of_index(o, node, right)
         else:
             continue
         if problem is not None:
@@ -116,6 +124,41 @@ def _of_dtype(left: ast.expr, right: ast.expr) -> Found | None:
     if isinstance(right, ast.Attribute) and right.attr == "type" and _IS_DEVICE.search(last_name(right.value)):
         return "dtype", left, ast.unparse(right)
     return None
+
+
+def _of_type(left: ast.expr, right: ast.expr) -> Found | None:
+    """`device.type == "cuda:0"`."""
+    text = text_of(right)
+    if text is None or not _INDEXED.match(text) or not isinstance(left, ast.Attribute) or left.attr != "type":
+        return None
+    return ("typed", left, text) if _IS_DEVICE.search(last_name(left.value)) else None
+
+
+def _of_index(o: Outline, node: ast.Compare, side: ast.expr) -> Found | None:
+    """`device.index >= count`, where the device is made of a name and nothing in the function asks for its index before."""
+    if not isinstance(side, ast.Attribute) or side.attr != "index":
+        return None
+    path = dotted(side.value)
+    if path is None:
+        return None
+    bound = o.values(o.scope(node)).get(path)
+    values = [v for v in bound if v is None or v.lineno < node.lineno] if bound else o.assignments(path, node)
+    if not values or not all(map(partial(_is_of_name, o), values)):
+        return None
+    asked = [a for a in o.attributes.get("index", ()) if dotted(a.value) == path and a.lineno <= node.lineno]
+    return ("no-index", side, path) if asked == [side] else None
+
+
+def _is_of_name(o: Outline, node: ast.expr | None) -> bool:
+    """Whether a device is made of a name that the code does not show: `torch.device(name)`."""
+    if (
+        not isinstance(node, ast.Call)
+        or o.qualname(node.func) != "torch.device"
+        or len(node.args) != 1
+        or node.keywords
+    ):
+        return False
+    return isinstance(node.args[0], (ast.Name, ast.Attribute))
 
 
 def _of_gpu(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
@@ -173,6 +216,29 @@ def _of_either(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -
             if any(isinstance(side, ast.Call) for side in (other.left, *other.comparators)):
                 return None
     return "either", left, f'"{text}"'
+
+
+def _of_both(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
+    """`device == "cuda"` for a parameter that may be a `torch.device` by its annotation, `str | torch.device`."""
+    text = text_of(right)
+    if text is None or not _DEVICE_NAME.match(text) or is_device(o, node, left) != "either":
+        return None
+    function = o.function(node)
+    if is_told_apart(o, node, left) or function is None or any(_compares(o, n, left) for n in walk(function)):
+        return None
+    return "either", left, f'"{text}"'
+
+
+def _compares(o: Outline, node: ast.AST, subject: ast.expr) -> bool:
+    """Whether a node asks for the class of a device, or compares it with one, too."""
+    if isinstance(node, ast.Call):
+        return any(dotted(a) == dotted(subject) for a in node.args[:1]) and last_name(node.func) in (
+            "isinstance",
+            "type",
+        )
+    if not isinstance(node, ast.Compare) or dotted(subject) not in map(dotted, (node.left, *node.comparators)):
+        return False
+    return any(isinstance(side, ast.Call) for side in (node.left, *node.comparators))
 
 
 def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:

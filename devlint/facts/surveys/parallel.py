@@ -14,7 +14,20 @@ from devlint.facts.values import CPU, NOTHING, Place, Value, may_be_accelerator
 from devlint.model import Origin
 
 _INIT = frozenset({"torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group"})
-_GET_RANK = frozenset({"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"})
+_GET_RANK = frozenset(
+    {
+        "torch.distributed.get_rank",
+        "torch.distributed.distributed_c10d.get_rank",
+        "horovod.torch.rank",
+        "deepspeed.comm.get_rank",
+    }
+)
+#: Variables in which launchers say the number of a process among those of all machines.
+_RANK_VARIABLES = frozenset(
+    {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK"}
+)
+#: And in which they say it among those of one machine.
+_LOCAL_VARIABLES = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"})
 _TAKES_INDEX = frozenset(
     {
         "torch.cuda.set_device", "torch.cuda.device", "torch.accelerator.set_device_index", "torch.xpu.set_device",
@@ -257,8 +270,20 @@ def global_ranks(o: Outline) -> Iterator[RankIndex]:
             continue
         yield RankIndex(
             *o.head(place, o.flow.origin(origin, "the rank among all processes of all machines")), "global-rank",
-            o.flow.text(place), local_rank(o, place), False,
+            o.flow.text(place), local_of(o, place, origin), False,
         )  # fmt: skip
+
+
+def local_of(o: Outline, place: ast.expr, origin: ast.expr) -> str:
+    """An expression for the rank within the machine, by what says the one among all of them; "" where nothing does."""
+    text = o.flow.text(origin)
+    if "SLURM_PROCID" in text:
+        return 'int(os.environ["SLURM_LOCALID"])'
+    if "Get_rank" in text or any(name in text for name in _RANK_VARIABLES - {"RANK"}):
+        return ""
+    if isinstance(origin, ast.Call) and (o.qualname(origin.func) or "").startswith("horovod"):
+        return text.replace("rank()", "local_rank()")
+    return local_rank(o, place)
 
 
 def indices(o: Outline) -> Iterator[ast.expr]:
@@ -332,8 +357,27 @@ def rank_source(o: Outline, node: ast.expr, depth: int) -> ast.expr | None:
         if o.qualname(node.func) in _GET_RANK and not node.args and not node.keywords:
             return node
         if isinstance(node.func, ast.Name) and node.func.id == "int" and len(node.args) == 1:
-            return node if environment(o, node.args[0]) == "RANK" else None
-        return None
+            if environment(o, node.args[0]) in _RANK_VARIABLES:
+                return node
+            return node if rank_source(o, node.args[0], depth + 1) is not None else None
+        if environment(o, node) in _RANK_VARIABLES:
+            return node
+        if method(node) == "Get_rank" and not node.args:
+            world = o.qualname(node.func) or ""
+            assigned = (
+                o.assignments(dotted(node.func.value) or "", node) if isinstance(node.func, ast.Attribute) else []
+            )
+            names = [o.qualname(v) for v in assigned if v is not None]
+            return node if "mpi4py.MPI.COMM_WORLD" in (*names, world.removesuffix(".Get_rank")) else None
+        helper = o.module_function(node.func.id) if isinstance(node.func, ast.Name) and depth < 3 else None
+        returned = [n.value for n in own_nodes(helper) if isinstance(n, ast.Return)] if helper is not None else []
+        if helper is None or not returned or node.args or node.keywords:
+            return None
+        sources = [rank_source(o, value, depth + 1) if value is not None else None for value in returned]
+        plain = all(s is not None or is_number(v) for s, v in zip(sources, returned, strict=True))
+        return node if plain and any(s is not None for s in sources) else None
+    if isinstance(node, ast.Subscript):
+        return node if environment(o, node) in _RANK_VARIABLES else None
     if isinstance(node, ast.IfExp):  # `int(os.environ["RANK"]) if "RANK" in os.environ else -1`
         arms = [rank_source(o, arm, depth) or is_number(arm) for arm in (node.body, node.orelse)]
         return next((arm for arm in arms if isinstance(arm, ast.expr)), None) if all(arms) else None
@@ -372,7 +416,7 @@ def is_number(node: ast.expr | None) -> bool:
 
 def reads_local(o: Outline, node: ast.expr) -> bool:
     """`int(os.environ.get("LOCAL_RANK", 0))`: right in one branch, which makes the other one wrong."""
-    return isinstance(node, ast.Call) and bool(node.args) and environment(o, node.args[0]) == "LOCAL_RANK"
+    return isinstance(node, ast.Call) and bool(node.args) and environment(o, node.args[0]) in _LOCAL_VARIABLES
 
 
 def environment(o: Outline, node: ast.expr) -> str | None:
@@ -528,9 +572,19 @@ def forked(o: Outline) -> Iterator[WorkerDevice]:
     if len(asked) < len(contexts):
         return
     uses: dict[str, ast.AST | None] = {}
+    for class_ in o.classes if not asked else ():
+        run = next((f for f in class_.body if isinstance(f, ast.FunctionDef) and f.name == "run"), None)
+        if run is None or not any(o.qualname(base) in _PROCESSES for base in class_.bases):
+            continue
+        moved = next((n for n in ast.walk(run) if isinstance(n, ast.Call) and starts_cuda(o, n)), None)
+        if moved is not None:
+            origin = o.flow.origin(moved, "the process uses CUDA here")
+            yield WorkerDevice(*o.head(class_.bases[0], origin), "fork", f"{class_.name}.run")
     for call in o.calls:
         started = started_by(o, call, bool(asked))
         name = function_in(started) if started is not None else None
+        if isinstance(started, ast.Attribute) and sum(f.name == name for f in o.functions) != 1:
+            continue  # of which class, that has to be known
         if name is not None and name not in uses:
             uses[name] = uses_cuda(o, name)
         used = uses[name] if name is not None else None
@@ -581,7 +635,14 @@ def function_in(node: ast.expr) -> str | None:
     """The name of the function that a process runs: `run`, `partial(run, 3)`, `wrapped(run)`."""
     if isinstance(node, ast.Call) and node.args:
         return function_in(node.args[0])
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return node.attr
     return node.id if isinstance(node, ast.Name) else None
+
+
+def starts_cuda(o: Outline, call: ast.Call) -> bool:
+    """Whether a call moves something to CUDA, or starts the driver."""
+    return method(call) == "cuda" or o.qualname(call.func) in _USES
 
 
 def uses_cuda(o: Outline, name: str) -> ast.AST | None:
@@ -602,7 +663,7 @@ def uses_cuda(o: Outline, name: str) -> ast.AST | None:
                     o.parent.get(child), (ast.Call, ast.IfExp, ast.JoinedStr, ast.keyword)
                 ):
                     return child
-            elif isinstance(child, ast.Call) and (method(child) == "cuda" or o.qualname(child.func) in _USES):
+            elif isinstance(child, ast.Call) and starts_cuda(o, child):
                 return child
             elif isinstance(child, ast.Name):
                 pending.append(child.id)

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator
 
 from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceLiteral, Event, Move
 from devlint.facts.interpreter.flow import Flow
+from devlint.facts.surveys.card_options import card_options
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.comparisons import compares_devices, device_tests
 from devlint.facts.surveys.early_copies import early_copies
+from devlint.facts.surveys.fixed_choices import fixed_choices, may_be_fixed
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
 from devlint.facts.surveys.ignored_devices import any_ignored, ignored_devices
 from devlint.facts.surveys.late_moves import late_moves
+from devlint.facts.surveys.late_questions import late_questions
 from devlint.facts.surveys.listed_devices import by_process, listed_devices
 from devlint.facts.surveys.lost_cards import lost_cards
 from devlint.facts.surveys.lost_leaves import lost_leaves
@@ -37,7 +40,7 @@ Gate = Callable[[ast.Module, Flow, str], bool]
 
 _RETURNS = re.compile(r"from_numpy|(?:as_)?tensor\(|Tensor\(")
 _LEAVES = re.compile(r"\.numpy\(|\.tolist\(")
-_RANKS = ("RANK", "cuda:{", "spawn(", "Process(", "process_index")
+_RANKS = ("RANK", "cuda:{", "spawn(", "Process(", "process_index", "SLURM_PROCID", "Get_rank", ".rank()")
 _ASKS = (".cuda(", '"cuda', "'cuda", "torch.cuda.")
 
 
@@ -163,6 +166,9 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
             words("set_device(", ".device.type"),
         ),
     ),
+    (late_questions, within("is_available()", "and torch.cuda.is_available()", "torch.cuda.is_available() and")),
+    (card_options, words("add_argument")),
+    (fixed_choices, may_be_fixed),
 )
 
 

@@ -26,7 +26,20 @@ from devlint.model import Origin
 
 _READS = frozenset({"numpy", "tolist", "item"})
 _JOINS = frozenset(f"torch.{name}" for name in ("cat", "concat", "stack", "vstack", "hstack"))
-_VIEWS = frozenset({"detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose"})
+#: These give the same memory, or may: a conversion to what a tensor is already.
+_VIEWS = frozenset(
+    {
+        "detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "float", "double", "half",
+        "long", "int", "bool", "type", "contiguous",
+    }
+)  # fmt: skip
+#: Methods of a tensor that compute with its values at once.
+_COMPUTES = frozenset(
+    {
+        "sum", "mean", "argmax", "argmin", "argsort", "sort", "max", "min", "std", "var", "prod", "any", "all", "cumsum",
+        "clone", "abs", "exp", "log", "softmax", "sigmoid", "nonzero", "unique", "topk", "eq", "norm", "clamp", "round",
+    }
+)  # fmt: skip
 _WAITS = frozenset({"synchronize", "wait", "wait_stream", "wait_event", "barrier", "query", "item", "cpu", "tolist"})
 #: Methods of arrays and tensors that compute on the host what an accelerator could compute as well.
 _ARRAY_METHODS = frozenset(
@@ -218,9 +231,10 @@ def early_reads(o: Outline) -> Iterator[EarlyRead]:
         flag = next((k for k in call.keywords if k.arg == "non_blocking"), None)
         if flag is None or not (isinstance(flag.value, ast.Constant) and flag.value.value is True):
             continue
-        read = reader(o, call)
-        if read is None:
-            read = later_read(o, call)
+        read = reader(o, call) or later_read(o, call) or spread_read(o, call)
+        statement = o.statement(call)
+        if read is None and statement is not None and method(o.parent.get(call, call)) == "append":
+            read = collected_read(o, statement, call)
         if read is not None:
             node, name = read
             span = o.flow.span(node)
@@ -233,7 +247,7 @@ def reader(o: Outline, node: ast.AST) -> tuple[ast.AST, str] | None:
     if isinstance(parent, ast.Attribute):
         call = o.parent.get(parent)
         if isinstance(call, ast.Call) and call.func is parent:
-            if parent.attr in _READS:
+            if parent.attr in _READS or parent.attr in _COMPUTES:
                 return call, f"`.{parent.attr}()`"
             if parent.attr in _VIEWS:
                 return reader(o, call)
@@ -246,6 +260,12 @@ def reader(o: Outline, node: ast.AST) -> tuple[ast.AST, str] | None:
             return parent, f"`{name}`"
     if isinstance(parent, ast.FormattedValue):
         return parent, "a format"
+    if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.ctx, ast.Load):
+        return reader(o, parent)
+    if isinstance(parent, ast.BinOp):
+        return parent, "an operator"
+    if isinstance(parent, ast.Compare) and not any(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops):
+        return parent, "a comparison"
     return None
 
 
@@ -262,24 +282,51 @@ def later_read(o: Outline, call: ast.Call) -> tuple[ast.AST, str] | None:
         nodes = list(inside([following]))
         uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == target.id]
         waits = [n for n in nodes if method(n) in _WAITS and names_in(n) != {target.id}]
-        if waits or (uses and isinstance(following, (ast.If, ast.For, ast.While, ast.With, ast.Try))):
+        if waits:
             return None
+        if uses and isinstance(following, (ast.If, ast.For, ast.While, ast.With, ast.Try)):
+            asked = names_in(following.test) if isinstance(following, ast.If) else set()
+            first = uses[0] if target.id in asked else None
+            return reader(o, first) if first is not None else None
         if uses:
             found = next((read for use in uses if (read := reader(o, use)) is not None), None)
-            return found if found is not None else collected_read(o, following, target.id)
+            return found if found is not None else collected_read(o, following, target)
         if any(isinstance(n, ast.Call) for n in nodes) and isinstance(following, (ast.For, ast.While, ast.With)):
             return None  # something in there may wait
     return None
 
 
-def collected_read(o: Outline, statement: ast.stmt, name: str) -> tuple[ast.AST, str] | None:
+def spread_read(o: Outline, call: ast.Call) -> tuple[ast.AST, str] | None:
+    """`copies = [x.to("cpu", non_blocking=True) for x in xs]`, of which the next statement reads each one."""
+    made, statement = o.parent.get(call), o.statement(call)
+    if not isinstance(made, (ast.ListComp, ast.DictComp)) or not isinstance(statement, (ast.Assign, ast.Return)):
+        return None
+    if statement.value is not made or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    name, block = dotted(statement.targets[0]), o.block(statement)
+    following = block[block.index(statement) + 1 :][:1]
+    nodes = list(inside(following)) if following and not hasattr(following[0], "body") else []
+    for node in nodes:
+        if not isinstance(node, (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)):
+            continue
+        over = node.generators[0].iter
+        taken = over.func.value if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) else over
+        if dotted(taken) != name:
+            continue
+        bound = names_in(node.generators[0].target)
+        uses = [n for n in nodes if isinstance(n, ast.Name) and n.id in bound and isinstance(n.ctx, ast.Load)]
+        return next((read for use in uses if (read := reader(o, use)) is not None), None)
+    return None
+
+
+def collected_read(o: Outline, statement: ast.stmt, copy: ast.expr) -> tuple[ast.AST, str] | None:
     """`parts.append(copy)` in a loop, and `torch.cat(parts)` right after the loop with no wait on the way."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     loop = o.loop(statement)
     if loop is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
     parts = dotted(call.func.value)
-    if parts is None or call.func.attr != "append" or [dotted(a) for a in call.args] != [name]:
+    if parts is None or call.func.attr != "append" or [ast.dump(a) for a in call.args] != [ast.dump(_read(copy))]:
         return None
     if any(method(n) in _WAITS for n in inside(loop.body)):
         return None
@@ -294,6 +341,11 @@ def collected_read(o: Outline, statement: ast.stmt, name: str) -> tuple[ast.AST,
                 qualname = o.qualname(joined.func) if isinstance(joined, ast.Call) else None
                 return (joined, f"`{qualname}`") if joined is not None and qualname in _JOINS else None
     return None
+
+
+def _read(node: ast.expr) -> ast.expr:
+    """An expression as it is read: the target of an assignment is a name that is bound."""
+    return ast.Name(node.id, ast.Load()) if isinstance(node, ast.Name) else node
 
 
 # -- to the host and back ---------------------------------------------------------------------------------------------

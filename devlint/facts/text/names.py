@@ -37,6 +37,14 @@ FAMILY = frozenset(
     {
         "torch", "torchvision", "torchaudio", "torchtext", "torchmetrics", "lightning", "pytorch_lightning",
         "transformers", "accelerate", "ignite", "timm", "kornia", "torch_geometric", "diffusers", "monai",
+        # libraries of models and training
+        "sentence_transformers", "peft", "trl", "vllm", "unsloth", "open_clip", "clip", "whisper", "ultralytics", "yolov5",
+        "super_gradients", "segmentation_models_pytorch", "mmcv", "mmengine", "mmdet", "mmseg", "mmpose", "detectron2",
+        "fastai",
+        "fairseq", "speechbrain", "espnet2", "nemo", "TTS", "flair", "stanza", "allennlp", "pyannote", "basicsr", "facexlib",
+        "gfpgan", "realesrgan", "stable_baselines3", "tianshou", "botorch", "gpytorch", "pyro", "sbi", "scvi", "dgl",
+        "pytorch3d", "schnetpack",
+        "pypots", "deepinv", "e3nn", "captum", "transformer_lens", "skorch", "catalyst", "compel", "controlnet_aux", "nnunetv2",
     }
 )  # fmt: skip
 
