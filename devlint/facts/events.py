@@ -148,7 +148,9 @@ class Move(Event):
     `only_device`: the call changes nothing else. `discarded`: the call is a whole statement, its result is dropped.
     `used_later`: after a discarded move the receiver's name meets the target device, and how sure that is.
     `only_step`: the move is all that a loop over several things does, so that its name for them is not read again.
-    `of_class`: the receiver is of a class of the file whose method gives a new object and leaves the old one as it is.
+    `of_class`: the receiver is of a class of the file whose method gives a new object and leaves the old one as it is, or it
+    is handed to a function that gives moved copies.
+    `rebound`: what a loop goes through, whose name for each item alone is bound to the copy, and not read again.
     `argument`: the receiver is an argument as it was given, of which it is but assumed where it is.
     """
 
@@ -164,6 +166,7 @@ class Move(Event):
     only_step: bool = False
     of_class: bool = False
     argument: bool = False
+    rebound: str | None = None
 
 
 #: How a tensor that stays on the CPU leaves its function, without an operation that would fail there.

@@ -20,6 +20,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
@@ -42,6 +43,11 @@ _ALL_AT_ONCE = re.compile(r"\bvars\(\s*self|\b__dict__\b|\bgetattr\(\s*self\b")
 _SIZE = re.compile(
     r"^n(um)?_|_n$|num|dim|size|width|height|channel|hidden|class|component|layer|feature|heads|depth|count|vocab"
 )
+#: What is read from layers of torch that leaves them where they are.
+_OF_LAYERS = frozenset({"weight", "bias", "in_features", "out_features", "in_channels", "out_channels"})
+_PLACED = re.compile(r"device|cuda|gpu|\.to\(")
+#: What is read from modules and from nothing else.
+_SHOWS_MODULE = frozenset({"parameters", "state_dict", "load_state_dict", "train", "eval", "zero_grad"})
 Around = tuple[ast.Attribute, ast.AST | None, ast.AST | None, ast.AST | None]
 
 
@@ -54,15 +60,28 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
         return
     moved = next((o for o in given if o.value.moved and may_be_accelerator(o.value.device)), None)
     class_ = machine.classes.get(value.type_name or "")
-    if moved is None or machine.host or class_ is None or any(moves_itself(each) for each in lineage(class_)):
+    if moved is None or machine.host:
         return
-    if machine.moves_inputs(class_, method):
+    if class_ is None:
+        if method != "forward" or not is_layer_of_torch(machine, value):
+            return
+    elif any(moves_itself(each) for each in lineage(class_)) or machine.moves_inputs(class_, method):
         return
     if reads_all_at_once(machine.source.text) or is_moved(machine, name.attr):
         return
-    read = _READ.union(*(each.methods for each in lineage(class_)))
+    read = _READ.union(*(each.methods for each in lineage(class_))) if class_ is not None else _READ | _OF_LAYERS
     if all(is_plain(read, *use) for use in machine.attribute_uses.get(name.attr, ())):
         machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
+
+
+def is_layer_of_torch(machine: ModuleCalls, module: Value) -> bool:
+    """Whether a module is a layer of torch with parameters, or a container of such, and is told no device where it is made."""
+    assert module.ident is not None
+    kinds = [module, *(part for part in module.parts if part.kind == "module")]
+    classes = [knowledge.cls(part.type_name or "") for part in kinds]
+    holds = any(c is not None and c.takes_device and "Norm" not in c.qualname for c in classes)
+    span = module.ident
+    return holds and _PLACED.search(machine.source.text[span.start : span.end]) is None
 
 
 def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> None:
@@ -96,11 +115,34 @@ def made_and_left(machine: ModuleCalls, name: str) -> list[ast.expr]:
     around = machine.attribute_uses.get(name, ())
     stores = (outer for use, outer, *_ in around if isinstance(use.ctx, ast.Store))
     made = [outer.value for outer in stores if isinstance(outer, ast.Assign)]
-    if not all(is_network(machine, each) and is_made_of_sizes(each) for each in made):  # type: ignore[arg-type]
-        return []
+    shown = any(isinstance(outer, ast.Attribute) and outer.attr in _SHOWS_MODULE for _, outer, *_ in around)
+    for each in made:
+        named = is_network(machine, each) or (shown and is_unread(machine, each))  # type: ignore[arg-type]
+        if not named or not (is_made_of_sizes(each) or has_moved_twin(machine, each)):
+            return []
     if reads_all_at_once(machine.source.text) or is_moved(machine, name) or hands_on_itself(machine):
         return []
     return made if all(is_plain(_READ, *use) for use in around) else []
+
+
+def is_unread(machine: ModuleCalls, node: ast.expr) -> bool:
+    """Whether an expression makes an object of an imported class that cannot be read."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+        return False
+    qualname = machine.qualify(node.func)
+    if qualname is None or "." not in qualname or not last_name(node.func)[:1].isupper():
+        return False
+    return knowledge.cls(qualname) is None and machine.find(qualname) is None  # type: ignore[attr-defined]
+
+
+def has_moved_twin(machine: ModuleCalls, node: ast.expr) -> bool:
+    """Whether the file moves another object of the same class and arguments right where it makes it: `QNet(n).to(device)`."""
+    assert isinstance(node, ast.Call)
+    text = ast.dump(node)
+    if _PLACED.search(machine.text(node)) is not None:
+        return False
+    sites = (site.call.func for name in ("to", "cuda") for site in machine.scan.calls.get(name, ()))
+    return any(isinstance(f, ast.Attribute) and ast.dump(f.value) == text for f in sites)
 
 
 def is_made_of_sizes(node: ast.expr) -> bool:

@@ -70,6 +70,12 @@ class Subscripts(Methods):
             is_tensor = is_of_tensor(key) and not (base.because and base.because[0].span in self.assumed)
             if is_tensor:
                 return replace(base, kind="tensor", zero_dim=None)
+            if index.kind == "tensor" and index.zero_dim is False and base.zero_dim is False:
+                # nothing but a tensor, or an array, takes several items at once
+                picked = [self.operand(node.value, replace(base, kind="tensor")), self.operand(key, index)]
+                if self.meet(node, picked, "index", "index", "index") is not None:
+                    return Value("tensor", UNKNOWN, False)
+                return replace(base, kind="tensor")
             counted = base.moved and isinstance(key, ast.Name) and self.is_count(key)
             return replace(base, zero_dim=None) if counted else base  # an item of what a loop goes through
         if base.type_name == "size":

@@ -13,6 +13,7 @@ from devlint.facts.events import ApiCall, ColdTimer, Create, CudaMethod, DeviceL
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.comparisons import WORDS, device_tests
+from devlint.facts.surveys.dropped_copies import dropped_copies, may_drop
 from devlint.facts.surveys.early_copies import early_copies
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
 from devlint.facts.surveys.gates import followed, required, type_tests
@@ -142,6 +143,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (by_process, words("local_process_index")),
     (listed_devices, words('"cuda', "'cuda", '"xpu', "'xpu", '"mps', "'mps")),
     (lost_cards, words(".type())", ".type()\n", "_cuda(", "cuda_", "else -1", "-1 if ", "set_device(", ".device.type")),
+    (dropped_copies, may_drop),  # the last one, since it changes moves that others read
 )
 
 
