@@ -29,6 +29,7 @@ from devlint.facts.text.classes import lineage
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
 from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
+from devlint.knowledge import library_modules
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
@@ -43,8 +44,10 @@ _ALL_AT_ONCE = re.compile(r"\bvars\(\s*self|\b__dict__\b|\bgetattr\(\s*self\b")
 _SIZE = re.compile(
     r"^n(um)?_|_n$|num|dim|size|width|height|channel|hidden|class|component|layer|feature|heads|depth|count|vocab"
 )
-#: What is read from layers of torch that leaves them where they are.
-_OF_LAYERS = frozenset({"weight", "bias", "in_features", "out_features", "in_channels", "out_channels"})
+#: What is read from layers of torch, and from metrics, that leaves them where they are.
+_OF_LAYERS = frozenset(
+    {"weight", "bias", "in_features", "out_features", "in_channels", "out_channels", "update", "compute", "reset"}
+)
 _PLACED = re.compile(r"device|cuda|gpu|\.to\(")
 #: What is read from modules and from nothing else.
 _SHOWS_MODULE = frozenset({"parameters", "state_dict", "load_state_dict", "train", "eval", "zero_grad"})
@@ -63,7 +66,7 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
     if moved is None or machine.host:
         return
     if class_ is None:
-        if method != "forward" or not is_layer_of_torch(machine, value):
+        if method != "forward" or not is_layer(machine, value):
             return
     elif any(moves_itself(each) for each in lineage(class_)) or machine.moves_inputs(class_, method):
         return
@@ -74,9 +77,14 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
         machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
 
 
-def is_layer_of_torch(machine: ModuleCalls, module: Value) -> bool:
-    """Whether a module is a layer of torch with parameters, or a container of such, and is told no device where it is made."""
+def is_layer(machine: ModuleCalls, module: Value) -> bool:
+    """Whether a module is a layer of torch with parameters, a container of such, or one of another library that holds tensors,
+    and is told no device where it is made."""
     assert module.ident is not None
+    told = library_modules.holds_tensors(module.type_name or "")
+    if told is not None:
+        text = machine.source.text[module.ident.start : module.ident.end]
+        return _PLACED.search(text) is None and not any(f"{name}=" in text for name in told)
     kinds = [module, *(part for part in module.parts if part.kind == "module")]
     classes = [knowledge.cls(part.type_name or "") for part in kinds]
     holds = any(c is not None and c.takes_device and "Norm" not in c.qualname for c in classes)

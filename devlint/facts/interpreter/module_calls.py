@@ -211,6 +211,8 @@ class ModuleCalls(Moves):
         receiver = operand.value
         if library_modules.is_run(receiver, name, arguments):
             return self.call_module(node, operand, arguments)
+        if library_modules.is_copied(receiver, name):
+            return library_modules.copied(self, node, receiver)
         class_ = self.classes.get(receiver.type_name) if receiver.type_name else None
         if class_ is not None:
             found = class_.method(name)
