@@ -19,7 +19,7 @@ from devlint.model import Certainty, Origin, Span
 #: What kind of operation brings devices together, see `Meet`.
 How: TypeAlias = Literal[
     "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept",
-    "buffer", "paths", "collective", "restored",
+    "buffer", "paths", "collective", "restored", "beside",
 ]  # fmt: skip
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
 
@@ -170,20 +170,20 @@ class Move(Event):
 
 
 #: How a tensor that stays on the CPU leaves its function, without an operation that would fail there.
-_LEAVES = frozenset({"size", "copy", "paths"})
+_LEAVES = frozenset({"size", "copy", "paths", "beside"})
 
 
 @dataclass(frozen=True, slots=True)
 class Meet(Event):
     """An operation whose tensor operands are on devices that torch refuses together, scalars and copies accounted for.
 
-    More ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values
-    written into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor
-    that is then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one
-    that is returned where other paths return an accelerator's; "collective", one that is sent through the process group;
-    "buffer", one that takes the place of a module's buffer; "restored", an entry of a checkpoint that was loaded to the CPU
-    and takes the place of an attribute on an accelerator, which `operation` combines with others, or that is on the device that
-    saved it, which is not known.
+    More ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values written
+    into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor that is
+    then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one that is
+    returned where other paths return an accelerator's; "beside", one of host data that is returned together with others
+    that were moved; "collective", one that is sent through the process group; "buffer", one that takes the place of a
+    module's buffer; "restored", an entry of a checkpoint that was loaded to the CPU and takes the place of an attribute on
+    an accelerator, which `operation` combines with others, or that is on the device that saved it, which is not known.
 
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.

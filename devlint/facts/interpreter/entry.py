@@ -179,8 +179,9 @@ class Entry(Registration):
         return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
 
     def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
-        """Whether an argument is the input of a module's `forward`, or the batch of a step of Lightning: a tensor, or a structure
-        of tensors, wherever the module is.
+        """Whether an argument is the input of a module's `forward`, or the batch of a step of Lightning.
+
+        It is a tensor, or a structure of tensors, wherever the module is.
         """
         step = library_modules.is_step(function.owner, function.name)
         if not self.callers.is_method_of_module(function) or not (step or function.name.endswith(".forward")):
