@@ -9,7 +9,7 @@ from devlint.facts.events import Move, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import said_elsewhere
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
+from devlint.facts.interpreter.module_calls import RUNS_MODEL, SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, may_be_accelerator
@@ -82,7 +82,7 @@ class TensorMethods(ModuleCalls):
                 return receiver  # it is of that type already, and `float` gives back what it is called on
         record = knowledge.method("Tensor", name)
         if record is None:
-            if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
+            if receiver.kind == "tensors" and name in RUNS_MODEL and receiver.moved and receiver.type_name == "moved":
                 return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
                 if name in _OF_DISTRIBUTIONS and receiver.type_name is None:

@@ -57,6 +57,7 @@ class UnreadCalls(Objects):
             return
         given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
         kept_modules.note_unread(self, node, given)
+        kept_modules.note_unread_name(self, node, given)
         if not is_model_name(name):
             return
         inside = [self.operand(n, part) for n, v in arguments.every() if v.kind == "dict" for part in v.parts]
