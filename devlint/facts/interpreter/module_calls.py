@@ -204,7 +204,7 @@ class ModuleCalls(Moves):
 
     @cached_property
     def never_moved_parts(self) -> dict[str, list[ast.expr]]:
-        """What attributes, and names (`net()`), are bound to that hold modules which nothing moves, as far as they were asked for."""
+        """What is bound to attributes, and to names (`net()`), that hold modules which nothing moves, as far as asked for."""
         return {}
 
     def is_any_accelerator(self, device: Device) -> bool:
