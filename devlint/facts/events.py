@@ -19,7 +19,7 @@ from devlint.model import Certainty, Origin, Span
 #: What kind of operation brings devices together, see `Meet`.
 How: TypeAlias = Literal[
     "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept",
-    "buffer", "paths", "collective", "restored",
+    "buffer", "paths", "collective", "restored", "beside",
 ]  # fmt: skip
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
 
@@ -148,7 +148,9 @@ class Move(Event):
     `only_device`: the call changes nothing else. `discarded`: the call is a whole statement, its result is dropped.
     `used_later`: after a discarded move the receiver's name meets the target device, and how sure that is.
     `only_step`: the move is all that a loop over several things does, so that its name for them is not read again.
-    `of_class`: the receiver is of a class of the file whose method gives a new object and leaves the old one as it is.
+    `of_class`: the receiver is of a class of the file whose method gives a new object and leaves the old one as it is, or it
+    is handed to a function that gives moved copies.
+    `rebound`: what a loop goes through, whose name for each item alone is bound to the copy, and not read again.
     `argument`: the receiver is an argument as it was given, of which it is but assumed where it is.
     """
 
@@ -164,23 +166,24 @@ class Move(Event):
     only_step: bool = False
     of_class: bool = False
     argument: bool = False
+    rebound: str | None = None
 
 
 #: How a tensor that stays on the CPU leaves its function, without an operation that would fail there.
-_LEAVES = frozenset({"size", "copy", "paths"})
+_LEAVES = frozenset({"size", "copy", "paths", "beside"})
 
 
 @dataclass(frozen=True, slots=True)
 class Meet(Event):
     """An operation whose tensor operands are on devices that torch refuses together, scalars and copies accounted for.
 
-    More ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values
-    written into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor
-    that is then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one
-    that is returned where other paths return an accelerator's; "collective", one that is sent through the process group;
-    "buffer", one that takes the place of a module's buffer; "restored", an entry of a checkpoint that was loaded to the CPU
-    and takes the place of an attribute on an accelerator, which `operation` combines with others, or that is on the device that
-    saved it, which is not known.
+    More ways are no error where they happen but leave a tensor on the wrong device: "copy", an accelerator's values written
+    into a CPU tensor made here (`made[:n] = x`); "size", a tensor made on the CPU in the size of another tensor that is
+    then returned or kept; "kept", a CPU tensor made here that stays in a list beside an accelerator's; "paths", one that is
+    returned where other paths return an accelerator's; "beside", one of host data that is returned together with others
+    that were moved; "collective", one that is sent through the process group; "buffer", one that takes the place of a
+    module's buffer; "restored", an entry of a checkpoint that was loaded to the CPU and takes the place of an attribute on
+    an accelerator, which `operation` combines with others, or that is on the device that saved it, which is not known.
 
     `off` is the operand to move, `other` the one it meets. `how` says what kind of operation it is, `operation` names it
     ("+", "torch.matmul", "Linear", "index"). `level` is "certain" or "assume" as in the catalogue.

@@ -47,6 +47,9 @@ OUTPUT: Final = "output"
 TOLD: Final = "told by its device"
 #: Type name of what a condition tells to be no tensor.
 NO_TENSOR: Final = "no tensor"
+#: Type name of one of several metrics of torchmetrics, the base of all.
+METRIC: Final = "torchmetrics.Metric"
+_OF_METRICS: Final = "torchmetrics."
 #: Type name of a list whose elements are known, but not how often and where each one is in it.
 GROWN: Final = "grown"
 TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
@@ -290,6 +293,12 @@ def merged_entries(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]
     return found if found or not (a or b) else None
 
 
+def common_class(a: str | None, b: str | None) -> str | None:
+    """What is known of the class of one of two objects: that it is a metric where both are."""
+    both = a is not None and b is not None and a.startswith(_OF_METRICS) and b.startswith(_OF_METRICS)
+    return METRIC if both else None
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -328,7 +337,7 @@ def merge(a: Value, b: Value) -> Value:
         join(a.device, b.device),
         a.zero_dim if a.zero_dim == b.zero_dim else None,
         elements,
-        a.type_name if a.type_name == b.type_name else None,
+        a.type_name if a.type_name == b.type_name else common_class(a.type_name, b.type_name),
         a.because if a.because == b.because else tuple(dict.fromkeys(a.because + b.because))[:4],
         made,
         a.moved and b.moved,

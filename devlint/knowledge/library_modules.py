@@ -18,6 +18,8 @@ _FURTHER = {
     "torchaudio.transforms": "Resample",
     # oml/losses/arcface.py: a weight for each label, and no move
     "oml.losses": "ArcFaceLoss ArcFaceLossWithMiner",
+    # torchmetrics/metric.py: what several of them have in common; none is made of it
+    "torchmetrics": "Metric",
 }
 #: Packages that hand on the classes of another one, or did: pytorch_lightning/metrics/__init__.py up to 1.4.
 _ALIASES = {"pytorch_lightning.metrics.": "torchmetrics.", "pl.metrics.": "torchmetrics."}

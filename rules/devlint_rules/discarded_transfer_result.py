@@ -3,7 +3,9 @@
 ## What it flags
 `x.to(d)`, `x.cuda()`, `x.cpu()` and the like as a statement of their own, where `x` is a tensor, a `PackedSequence`,
 or of a class of the file whose `to` gives another object. Also lists of them that nobody takes:
-`[x.to(d) for x in tensors]`.
+`[x.to(d) for x in tensors]`; calls of functions that give back moved copies of a batch (`send_to_device(batch, d)`,
+`tree_map(to_device, batch)`, one of the file), a name of a loop that is bound to the copy and not read again
+(`for x in (inputs, labels): x = x.to(d)`), and `x.pin_memory()`.
 
 ## Why it matters
 `Module.to` moves the module in place, `Tensor.to` returns a copy and leaves the tensor where it was. The statement
@@ -79,7 +81,15 @@ class DiscardedTransferResult(Rule[Move]):
             return None  # a cell may show the list
         receiver = shared.name(event.receiver)
         call = shared.short(site.facts.source(event.span))
-        message = f"`{call}` returns a moved copy, which is dropped; {receiver} stays where it is"
+        copy = "pinned" if event.method == "pin_memory" else "moved"
+        message = f"`{call}` returns a {copy} copy, which is dropped; {receiver} stays where it is"
+        if event.rebound is not None:
+            message = (
+                f"{receiver} is bound to a moved copy that nothing reads; what is in `{shared.short(event.rebound)}` stays "
+                "where it is"
+            )
+            hint = Fix("Put the moved copies into what the loop goes through", Safety.HINT)
+            return Finding(event.span, message, hint, shared.trail(event, event.span))
         return Finding(event.span, message, self._fix(event, site), shared.trail(event, event.span))
 
     def _fix(self, event: Move, site: Site) -> Fix:

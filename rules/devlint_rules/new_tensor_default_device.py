@@ -116,6 +116,8 @@ class NewTensorDefaultDevice(Rule[Meet]):
             return f" and stays where it is not replaced; {other}, is put beside it {line}"
         if event.how == "paths":
             return f" that is returned here; what other paths return {shared.whereabouts(event.other.value)}"
+        if event.how == "beside":
+            return f" that is returned {line}, beside {other}"
         if event.how == "collective":
             return (
                 f"; {shared.name(event.other)} {line} sends it through the process group, and NCCL takes no CPU tensor"
@@ -139,7 +141,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
-        stays = event.how in ("copy", "size", "kept", "paths", "buffer")
+        stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside")
         safety = Safety.UNSAFE if stays or event.other.value.is_unplaced else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 

@@ -26,11 +26,29 @@ def is_told(machine: Machine, place: ast.AST, node: ast.expr, around: Mapping[as
     while outer is not None and not isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         if isinstance(outer, (ast.For, ast.AsyncFor)) and not names.isdisjoint(stored_names(outer.target)):
             return False
+        if isinstance(inner, ast.stmt) and is_asserted(machine, outer, inner, wanted, names):
+            return True
         if isinstance(outer, ast.If) and inner in outer.body and says(machine, outer.test, wanted):
             return all(map(names.isdisjoint, map(stored_names, outer.body)))
         if isinstance(outer, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             return any(says(machine, test, wanted) for part in outer.generators for test in part.ifs)
         inner, outer = outer, around.get(outer)
+    if isinstance(inner, ast.stmt) and outer is not None:
+        return is_asserted(machine, outer, inner, wanted, names)
+    return False
+
+
+def is_asserted(machine: Machine, outer: ast.AST, inner: ast.stmt, wanted: str, names: set[str]) -> bool:
+    """Whether an assertion above a statement, in its own block, says so, with nothing between that binds the names."""
+    block = next(
+        (b for name in ("body", "orelse", "finalbody") if inner in (b := getattr(outer, name, None) or ())), ()
+    )
+    above = block[: block.index(inner)] if isinstance(block, list) else []
+    for statement in reversed(above):
+        if isinstance(statement, ast.Assert) and says(machine, statement.test, wanted):
+            return True
+        if not names.isdisjoint(stored_names(statement)):
+            return False
     return False
 
 

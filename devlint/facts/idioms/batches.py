@@ -91,9 +91,73 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         return None
     batch = _batch(target, {moved for moved, call in _moves(machine, body) if _goes_somewhere(machine, call)})
     if batch is None:
-        return None
+        twin = _moved_twin(machine, iterated) if isinstance(iterated, ast.Name) else None
+        if twin is None:
+            return None
+        because = (Origin(machine.span(iterated), f"{HOST_BATCH}, as those of `{twin}` do, whose parts are moved"),)
+        return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=because))
     origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {_MOVED_HERE}")
     return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+def _moved_twin(machine: Machine, iterated: ast.Name) -> str | None:
+    """The loader made together with this one, or by the same function, whose batches another loop of the scope moves.
+
+    `train_loader, val_loader = make_loaders(args)`: either may only be looped over and asked for its length.
+    """
+    if _LOADER.search(iterated.id.lower()) is None:
+        return None
+    scope = machine.function.node if machine.function is not None else machine.scan.tree
+    made = _loaders_made(scope) if scope is not None else {}
+    source = made.get(iterated.id)
+    for loop in _loops(scope) if source is not None and scope is not None else ():
+        others = [n.id for n in ast.walk(loop.iter) if isinstance(n, ast.Name) and made.get(n.id) == source]
+        if others and iterated.id not in others and _moves_batch(machine, loop):
+            return others[0]
+    return None
+
+
+def _moves_batch(machine: Machine, loop: ast.For) -> bool:
+    """Whether a loop moves one of the names of its target, or the parts of it one by one."""
+    moved = {name for name, call in _moves_here(loop.body) if _goes_somewhere(machine, call)}
+    for node in walk(loop):
+        if isinstance(node, (ast.For, ast.comprehension)) and node is not loop and moved & _names(node.target):
+            moved |= _names(node.iter)
+    return bool(moved & _names(loop.target))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+
+
+@lru_cache(8)
+def _loops(scope: ast.AST) -> list[ast.For]:
+    """The loops of a scope."""
+    return [node for node in walk(scope) if isinstance(node, ast.For)]
+
+
+@lru_cache(8)
+def _loaders_made(scope: ast.AST) -> dict[str, str]:
+    """The names of loaders that a scope binds once to what a call gives, and only loops over; each with what is called."""
+    found: dict[str, str] = {}
+    bound: Counter[str] = Counter()
+    looped: Counter[str] = Counter()
+    read: Counter[str] = Counter()
+    for node in walk(scope):
+        if isinstance(node, ast.Name) and _LOADER.search(node.id.lower()) is not None:
+            (bound if isinstance(node.ctx, ast.Store) else read)[node.id] += 1
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            text = ast.unparse(node.value.func)
+            for part in ast.walk(node.targets[0]):
+                if isinstance(part, ast.Name) and _DEVICE.search(ast.unparse(node.value).lower()) is None:
+                    found[part.id] = text
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            looped.update(n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name))
+        elif isinstance(node, ast.Call) and last_name(node.func) == "len":
+            looped.update(n.id for n in node.args if isinstance(n, ast.Name))
+        elif isinstance(node, ast.Attribute) and node.attr in ("dataset", "batch_size", "sampler"):
+            looped.update([node.value.id] if isinstance(node.value, ast.Name) else [])
+    return {name: text for name, text in found.items() if bound[name] == 1 and read[name] <= looped[name]}
 
 
 def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
@@ -198,6 +262,11 @@ def is_left_of_batch(scope: ast.AST, argument: ast.expr) -> bool:
     return 0 < bound == found
 
 
+def is_for_host(name: str) -> bool:
+    """Whether a name is one of what a model reads on the host: lengths, names, sizes."""
+    return _TOKENS.search(name.lower()) is None and _FOR_HOST.search(name.lower()) is not None
+
+
 def is_left_behind(first: Operand | None, further: Operand) -> bool:
     """Whether the first input of a model was moved, and a further one is a sibling of it that was not.
 
@@ -206,9 +275,8 @@ def is_left_behind(first: Operand | None, further: Operand) -> bool:
     value = further.value
     if first is None or not first.value.moved or not value.because:
         return False
-    name = further.text.lower()
-    plain = isinstance(further.node, ast.Name) and (_TOKENS.search(name) or _FOR_HOST.search(name) is None)
-    return bool(plain) and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
+    plain = isinstance(further.node, ast.Name) and not is_for_host(further.text)
+    return plain and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
 
 
 def _is_gathered(machine: Machine, name: str) -> bool:

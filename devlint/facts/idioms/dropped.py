@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.moves import Moves
 
 #: Names of tensors, not of modules or of batches that may move in place.
-_INPUT = re.compile(
+INPUT = re.compile(
     r"[xyz]|[xy]_\w+|(in_)?(images?|imgs?|pictures?|targets?|labels?|masks?|noise|audios?|videos?|frames?|states?)"
     r"|\w+_ids|(\w+_)?(tensors?|masks?|noise|labels?)|pixel_values|waveforms?"
 )
@@ -65,6 +65,8 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     around, by_name, own = machine.uses_in(scope)
     if machine.path(node) is not None and asked_for_tensors.is_told(machine, statement, node, around):
         return True
+    if isinstance(node, ast.Subscript) and not is_item:
+        return is_entry(machine, statement, node, around)
     if not isinstance(node, ast.Name) or is_model_name(node.id) or is_item:
         return False
     uses = by_name.get(node.id, [])
@@ -82,9 +84,25 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     if not batches.is_whole(node.id) and any(used_as_tensor(machine, use, around) for use in uses):
         return True
     signs = {sign for use in uses if (sign := hint(use, around)) is not None}
-    if _INPUT.fullmatch(node.id) is not None:
+    if INPUT.fullmatch(node.id) is not None:
         signs.add("name")
     return len(signs) > 1 and not batches.is_whole(node.id) and not moves_itself(machine)
+
+
+def is_entry(machine: Moves, statement: ast.Call, node: ast.Subscript, around: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether an entry of a dict is used as a tensor below the statement that moves it: `batch["image"]`."""
+    if not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str):
+        return False
+    if is_model_name(node.slice.value) or not isinstance(node.value, (ast.Name, ast.Attribute)):
+        return False
+    text = ast.unparse(node)
+    uses = [
+        use for use in around
+        if isinstance(use, ast.Subscript) and place(use) > place(statement) and ast.unparse(use) == text
+    ]  # fmt: skip
+    if any(not isinstance(use.ctx, ast.Load) for use in uses):
+        return False
+    return any(used_as_tensor(machine, use, around) for use in uses)
 
 
 Uses = tuple[Mapping[ast.AST, ast.AST], dict[str, list[ast.Name]], set[int]]
@@ -185,8 +203,8 @@ def slices(node: ast.expr) -> bool:
     )
 
 
-def used_as_tensor(machine: Moves, use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> bool:
-    """Whether a name is used as only a tensor can be that has a `to`: computed with, sliced, given to torch."""
+def used_as_tensor(machine: Moves, use: ast.Name | ast.Subscript, around: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether a name, or an entry, is used as only a tensor can be that has a `to`: computed with, sliced, given to torch."""
     outer = around.get(use)
     if isinstance(outer, ast.BinOp):
         return isinstance(outer.op, _ARITHMETIC)

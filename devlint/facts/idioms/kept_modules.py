@@ -20,14 +20,17 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
 from devlint.facts.idioms.unseen_modules import is_network
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
 from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
+from devlint.knowledge import library_modules
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
@@ -42,7 +45,17 @@ _ALL_AT_ONCE = re.compile(r"\bvars\(\s*self|\b__dict__\b|\bgetattr\(\s*self\b")
 _SIZE = re.compile(
     r"^n(um)?_|_n$|num|dim|size|width|height|channel|hidden|class|component|layer|feature|heads|depth|count|vocab"
 )
-Around = tuple[ast.Attribute, ast.AST | None, ast.AST | None, ast.AST | None]
+#: What is read from layers of torch, and from metrics, that leaves them where they are.
+_OF_LAYERS = frozenset(
+    {"weight", "bias", "in_features", "out_features", "in_channels", "out_channels", "update", "compute", "reset"}
+)
+_PLACED = re.compile(r"device|cuda|gpu|\.to\(")
+#: What has new modules made elsewhere than on the CPU.
+_DEFAULT = re.compile(r"set_default_(device|tensor)|with torch\.device|init_empty_weights")
+_MOVES = frozenset({"to", "to_empty", "cuda", "xpu", "npu", "train", "eval", "half", "float", "requires_grad_"})
+#: What is read from modules and from nothing else.
+_SHOWS_MODULE = frozenset({"parameters", "state_dict", "load_state_dict", "train", "eval", "zero_grad"})
+Around = tuple[ast.Attribute | ast.Name, ast.AST | None, ast.AST | None, ast.AST | None]
 
 
 def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Operand], method: str = "forward") -> None:
@@ -54,15 +67,33 @@ def note(machine: ModuleCalls, node: ast.Call, module: Operand, given: list[Oper
         return
     moved = next((o for o in given if o.value.moved and may_be_accelerator(o.value.device)), None)
     class_ = machine.classes.get(value.type_name or "")
-    if moved is None or machine.host or class_ is None or any(moves_itself(each) for each in lineage(class_)):
+    if moved is None or machine.host:
         return
-    if machine.moves_inputs(class_, method):
+    if class_ is None:
+        if method != "forward" or not is_layer(machine, value):
+            return
+    elif any(moves_itself(each) for each in lineage(class_)) or machine.moves_inputs(class_, method):
         return
     if reads_all_at_once(machine.source.text) or is_moved(machine, name.attr):
         return
-    read = _READ.union(*(each.methods for each in lineage(class_)))
+    read = _READ.union(*(each.methods for each in lineage(class_))) if class_ is not None else _READ | _OF_LAYERS
     if all(is_plain(read, *use) for use in machine.attribute_uses.get(name.attr, ())):
         machine.meet(node, [replace(module, value=replace(value, device=CPU)), moved], "module", "module", "exact")
+
+
+def is_layer(machine: ModuleCalls, module: Value) -> bool:
+    """Whether a module is a layer of torch with parameters, a container of such, or one of another library that holds tensors,
+    and is told no device where it is made."""
+    assert module.ident is not None
+    told = library_modules.holds_tensors(module.type_name or "")
+    if told is not None:
+        text = machine.source.text[module.ident.start : module.ident.end]
+        return _PLACED.search(text) is None and not any(f"{name}=" in text for name in told)
+    kinds = [module, *(part for part in module.parts if part.kind == "module")]
+    classes = [knowledge.cls(part.type_name or "") for part in kinds]
+    holds = any(c is not None and c.takes_device and "Norm" not in c.qualname for c in classes)
+    span = module.ident
+    return holds and _PLACED.search(machine.source.text[span.start : span.end]) is None
 
 
 def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> None:
@@ -91,16 +122,92 @@ def note_unread(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> N
         machine.meet(node, [module, moved], "module", "module", "exact")
 
 
+def note_unread_name(machine: ModuleCalls, node: ast.Call, given: list[Operand]) -> None:
+    """A module that cannot be read is called by its name on what was moved: `teacher = build(args)`, `teacher(x.to(device))`.
+
+    The file binds the name once, to what a call makes, and does no more with it than with such an attribute. That the call
+    leaves a model on the CPU is shown where the file moves another one that it made, or by a class like a network.
+    """
+    name = node.func
+    if not isinstance(name, ast.Name) or machine.host or machine.in_init or machine.scan.tree is None:
+        return
+    moved = next((o for o in given if o.value.moved and may_be_accelerator(o.value.device)), None)
+    if moved is None or moved.value.device == HOME or is_moved(machine, name.id):
+        return
+    known = machine.never_moved_parts
+    key = f"{name.id}()"
+    if key not in known:
+        known[key] = made_and_named(machine, name.id)
+    if known[key]:
+        because = (machine.origin(known[key][0], "created here, and moved nowhere in this file"),)
+        module = machine.operand(name, Value("module", CPU, because=because))
+        machine.meet(node, [module, moved], "module", "module", "exact")
+
+
+def made_and_named(machine: ModuleCalls, name: str) -> list[ast.expr]:
+    """The call that makes what a name of the file holds: a module that cannot be read and that nothing moves. Else none."""
+    if _DEFAULT.search(machine.source.text) is not None:
+        return []
+    around = machine.name_uses.get(name, ())
+    stores = [outer for use, outer, *_ in around if not isinstance(use.ctx, ast.Load)]
+    made = stores[0] if len(stores) == 1 else None
+    if not isinstance(made, ast.Assign) or not isinstance(made.value, ast.Call) or len(made.targets) != 1:
+        return []
+    if any(isinstance(node, ast.arg) and node.arg == name for node in walk(machine.scan.tree)):  # type: ignore[arg-type]
+        return []
+    shown = any(isinstance(outer, ast.Attribute) and outer.attr in _SHOWS_MODULE for _, outer, *_ in around)
+    call = made.value
+    named = is_network(machine, call)  # type: ignore[arg-type]
+    if not shown or _PLACED.search(machine.text(call)) is not None:
+        return []
+    if not (has_moved_sister(machine, call) or ((named or is_unread(machine, call)) and is_made_of_sizes(call))):
+        return []
+    return [call] if all(is_plain(_READ, *use) for use in around) else []
+
+
+def has_moved_sister(machine: ModuleCalls, made: ast.Call) -> bool:
+    """Whether the file moves what another call of the same function gives, right there: `student = build(name).to(device)`."""
+    text = ast.dump(made.func)
+    if not isinstance(made.func, (ast.Name, ast.Attribute)) or last_name(made.func) in machine.functions:
+        return False
+    sites = (site.call.func for name in ("to", "cuda") for site in machine.scan.calls.get(name, ()))
+    receivers = (f.value for f in sites if isinstance(f, ast.Attribute))
+    return any(isinstance(r, ast.Call) and r is not made and ast.dump(r.func) == text for r in receivers)
+
+
 def made_and_left(machine: ModuleCalls, name: str) -> list[ast.expr]:
     """The calls that make what an attribute holds: modules that cannot be read, made of sizes, moved nowhere. Else none."""
     around = machine.attribute_uses.get(name, ())
     stores = (outer for use, outer, *_ in around if isinstance(use.ctx, ast.Store))
     made = [outer.value for outer in stores if isinstance(outer, ast.Assign)]
-    if not all(is_network(machine, each) and is_made_of_sizes(each) for each in made):  # type: ignore[arg-type]
-        return []
+    shown = any(isinstance(outer, ast.Attribute) and outer.attr in _SHOWS_MODULE for _, outer, *_ in around)
+    for each in made:
+        named = is_network(machine, each) or (shown and is_unread(machine, each))  # type: ignore[arg-type]
+        if not named or not (is_made_of_sizes(each) or has_moved_twin(machine, each)):
+            return []
     if reads_all_at_once(machine.source.text) or is_moved(machine, name) or hands_on_itself(machine):
         return []
     return made if all(is_plain(_READ, *use) for use in around) else []
+
+
+def is_unread(machine: ModuleCalls, node: ast.expr) -> bool:
+    """Whether an expression makes an object of an imported class that cannot be read."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+        return False
+    qualname = machine.qualify(node.func)
+    if qualname is None or "." not in qualname or not last_name(node.func)[:1].isupper():
+        return False
+    return knowledge.cls(qualname) is None and machine.find(qualname) is None  # type: ignore[attr-defined]
+
+
+def has_moved_twin(machine: ModuleCalls, node: ast.expr) -> bool:
+    """Whether the file moves another object of the same class and arguments right where it makes it: `QNet(n).to(device)`."""
+    assert isinstance(node, ast.Call)
+    text = ast.dump(node)
+    if _PLACED.search(machine.text(node)) is not None:
+        return False
+    sites = (site.call.func for name in ("to", "cuda") for site in machine.scan.calls.get(name, ()))
+    return any(isinstance(f, ast.Attribute) and ast.dump(f.value) == text for f in sites)
 
 
 def is_made_of_sizes(node: ast.expr) -> bool:
@@ -141,21 +248,25 @@ def reads_all_at_once(text: str) -> bool:
     return _ALL_AT_ONCE.search(text) is not None
 
 
-def uses(tree: ast.Module) -> dict[str, list[Around]]:
-    """The attributes of a file by their names, each with the three nodes around it, from the inside out."""
+def uses(tree: ast.Module, of: type[ast.Attribute] | type[ast.Name] = ast.Attribute) -> dict[str, list[Around]]:
+    """The attributes of a file by their names, or its names, each with the three nodes around it, from the inside out."""
     found: dict[str, list[Around]] = {}
     around = parents(tree)
     for node in around:
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node, of):
             outer = around.get(node)
             second = around.get(outer) if outer is not None else None
             third = around.get(second) if second is not None else None
-            found.setdefault(node.attr, []).append((node, outer, second, third))
+            found.setdefault(last_name(node), []).append((node, outer, second, third))
     return found
 
 
 def is_plain(
-    read: Collection[str], use: ast.Attribute, outer: ast.AST | None, second: ast.AST | None, third: ast.AST | None
+    read: Collection[str],
+    use: ast.Attribute | ast.Name,
+    outer: ast.AST | None,
+    second: ast.AST | None,
+    third: ast.AST | None,
 ) -> bool:
     """Whether a use of a module leaves it where it is: it is bound, called, or one of `read` is read from it."""
     if isinstance(use.ctx, ast.Store):
@@ -166,5 +277,7 @@ def is_plain(
         return False
     if outer.attr == "parameters":
         return isinstance(second, ast.Call) and second.func is outer and isinstance(third, (ast.Call, ast.keyword))
+    if isinstance(second, ast.Call) and isinstance(third, ast.Attribute) and third.attr in _MOVES:
+        return False  # `net.eval().to(device)`
     assigns = isinstance(second, ast.Call) and any(k.arg in ("assign", None) for k in second.keywords)
     return outer.attr in read and not assigns

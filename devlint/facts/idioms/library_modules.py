@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
+from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.values import CPU, GUESS, HOME, OUTPUT, UNKNOWN, Value, is_assumed, may_be_accelerator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 #: Both frequencies the same, and a `Resample` holds nothing.
 _RESAMPLE = "torchaudio.transforms.Resample"
 _METRICS = ("torchmetrics.", "pytorch_lightning.metrics.")
+_COLLECTION = "torchmetrics.MetricCollection"
 _EXPLAINER = "torch_geometric.explain.Explainer"
 #: What a trainer of Lightning calls with a batch that it moved [lightning/pytorch/strategies/strategy.py, batch_to_device].
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
@@ -35,6 +38,8 @@ def make(machine: TorchClasses, node: ast.Call, qualname: str, arguments: Argume
     """A new module of another library that holds tensors; None for anything else."""
     if qualname == _EXPLAINER:
         return explainer(machine, arguments)
+    if qualname == _COLLECTION:
+        return collection(machine, node, arguments)
     needs = library_modules.holds_tensors(qualname)
     if needs is None:
         return None
@@ -49,6 +54,27 @@ def make(machine: TorchClasses, node: ast.Call, qualname: str, arguments: Argume
     elif qualname == _RESAMPLE and is_idle(arguments):
         device = UNKNOWN
     return Value("module", device, type_name=qualname, because=because, ident=because[0].span)
+
+
+def collection(machine: TorchClasses, node: ast.Call, arguments: Arguments) -> Value | None:
+    """`MetricCollection([Accuracy(...), F1Score(...)])`: its metrics are where they were [torchmetrics/collections.py]."""
+    inside = guesses.opened(v for n, v in arguments.every() if v.kind not in ("string", "none", "bool"))
+    new = bool(inside) and all(map(is_new, inside)) and not (arguments.star or arguments.double_star)
+    machine.share(arguments)
+    if not new:
+        return None
+    because = (Origin(machine.span(node), "created here"),)
+    return Value("module", CPU, type_name=_COLLECTION, because=because, ident=because[0].span)
+
+
+def copied(machine: ModuleCalls, node: ast.Call, module: Value) -> Value:
+    """`metrics.clone(prefix="val_")`: a new one, where the other is [torchmetrics/metric.py, `clone`]."""
+    return replace(module, ident=machine.span(node), shared=False)
+
+
+def is_copied(module: Value, method: str) -> bool:
+    """Whether a method of a metric gives a copy of it."""
+    return method == "clone" and is_new(module) and (module.type_name or "").startswith(_METRICS)
 
 
 def explainer(machine: TorchClasses, arguments: Arguments) -> Value:
@@ -74,7 +100,8 @@ def is_idle(arguments: Arguments) -> bool:
 def is_new(module: Value) -> bool:
     """Whether a value is such a module, on the CPU, that nothing has moved."""
     named = module.type_name or ""
-    return module.device == CPU and not module.moved and library_modules.holds_tensors(named) is not None
+    holds = named == _COLLECTION or library_modules.holds_tensors(named) is not None
+    return holds and module.kind == "module" and module.device == CPU and not module.moved
 
 
 def is_run(module: Value, method: str, arguments: Arguments) -> bool:
@@ -137,6 +164,13 @@ def is_of_step(machine: ModuleCalls, module: Value) -> bool:
     return around.start <= made.start < around.end
 
 
+def is_step(owner: ClassFacts | None, name: str) -> bool:
+    """Whether a method, by its qualified name, is one that the trainer of Lightning calls with a batch that it moved."""
+    if owner is None or name.rpartition(".")[2] not in _STEPS:
+        return False
+    return any(base.endswith("LightningModule") for each in lineage(owner) for base in each.bases)
+
+
 def part_of_batch(machine: ModuleCalls, arguments: Arguments) -> Operand | None:
     """An argument that is a part of the batch that a step is given, of which nothing else is known: `x, y = batch`."""
     assert machine.function is not None
@@ -145,7 +179,8 @@ def part_of_batch(machine: ModuleCalls, arguments: Arguments) -> Operand | None:
     if own is None or names[:1] != ["self"] or len(names) < 2:
         return None
     for argument, value in arguments.every():
-        if not isinstance(argument, ast.Name) or value.device or value.kind not in ("unknown", "tensor"):
+        known = bool(value.device) and not guesses.is_guess(value)
+        if not isinstance(argument, ast.Name) or known or value.kind not in ("unknown", "tensor"):
             continue
         bound = [
             each.value

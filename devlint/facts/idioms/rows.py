@@ -13,7 +13,7 @@ import ast
 import re
 
 from devlint.facts.interpreter.machine import State
-from devlint.facts.values import Value, grown
+from devlint.facts.values import GUESS, Value, grown
 
 #: Type name of the columns of a list of rows, as `zip(*rows)` gives them one by one.
 COLUMNS = "columns"
@@ -59,12 +59,13 @@ def columns_of(node: ast.ListComp | ast.GeneratorExp, iterated: Value) -> tuple[
 
 
 def holds_tensors(value: Value) -> bool:
-    """Whether a value is a tensor, or a row or a dict with one."""
+    """Whether a value is a tensor, or a row or a dict with one; also what something unknown computed from tensors, if it is
+    one."""
     if value.kind in ("tuple", "list") and isinstance(value.elements, tuple):
         return any(part.is_tensor for part in value.elements)
     if value.kind == "dict" and isinstance(value.elements, dict):
         return any(part.is_tensor for part in value.elements.values())
-    return value.is_tensor
+    return value.is_tensor or value.type_name == GUESS
 
 
 def parts(value: Value) -> tuple[Value, ...]:

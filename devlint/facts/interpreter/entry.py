@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, library_modules
 from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH
 from devlint.facts.interpreter.registration import Registration
@@ -186,8 +186,12 @@ class Entry(Registration):
         return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
 
     def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
-        """Whether an argument is the input of a module's `forward`: a tensor, or a structure of tensors, wherever it is."""
-        if not self.callers.is_method_of_module(function) or not function.name.endswith(".forward"):
+        """Whether an argument is the input of a module's `forward`, or the batch of a step of Lightning.
+
+        It is a tensor, or a structure of tensors, wherever the module is.
+        """
+        step = library_modules.is_step(function.owner, function.name)
+        if not self.callers.is_method_of_module(function) or not (step or function.name.endswith(".forward")):
             return False
         spec, name = function.node.args, argument.arg
         needed = len(spec.posonlyargs) + len(spec.args) - len(spec.defaults) > 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import dropped_items, grown_lists, returned_by_helpers
+from devlint.facts.idioms import dropped_items, grown_lists, returned_by_helpers, siblings_returned
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.ordering import OPTIMIZED
@@ -60,6 +60,7 @@ class Flow(Loops):
         value = self.evaluate(node.value) if node.value is not None else NONE
         if node.value is not None:
             self.leave_all(node.value, value)
+            siblings_returned.note(self, node.value, value)
             if value.kind == "list" and self.in_init and (parts := grown_lists.of_name(self, node.value)):
                 value = Value("list", elements=parts)
             if isinstance(node.value, ast.IfExp) and value.is_tensor and value.made and len(value.device) > 1:

@@ -43,6 +43,16 @@ class Iteration(Devices):
         return element
 
 
+def turn_of(value: Value) -> Value:
+    """What a loop takes from one of several values: an item of a tensor may have no dimension left."""
+    element = element_of(value)
+    if value.kind == "tensor" and element.kind == "tensor" and element.zero_dim is None and element.type_name is None:
+        return replace(element, type_name=TURN)
+    if value.kind == "tensors" and value.moved and element.type_name is None:
+        return replace(element, zero_dim=None, type_name=TURN)
+    return element
+
+
 def element_of(value: Value) -> Value:
     """What iterating over a value, or indexing it with something unknown, gives."""
     if value.kind == "loader":
@@ -67,7 +77,7 @@ def element_of(value: Value) -> Value:
         if value.type_name == "enumerate":
             return Value("tuple", elements=(NUMBER, element_of(value.elements[0])))
         if value.type_name == "zip":
-            return Value("tuple", elements=tuple(element_of(v) for v in value.elements))
+            return Value("tuple", elements=tuple(map(turn_of, value.elements)))
         if value.elements:
             result = value.elements[0]
             for other in value.elements[1:]:

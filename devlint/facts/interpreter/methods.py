@@ -17,6 +17,7 @@ from devlint.facts.idioms import (
     immovable,
     ordering,
     randomness,
+    safe_files,
     said_elsewhere,
     sized_by_module,
     unknown_devices,
@@ -86,6 +87,9 @@ class Methods(ContainerMethods):
             receiver = Value("tensor", HOME, None, because=(origin,))
         if receiver.kind == "unknown":
             receiver = converted.beside_conversion(self, target, name, receiver) or receiver
+        read = safe_files.tensor(receiver, name)
+        if read is not None:
+            return read
         operand = self.operand(target, receiver)
         if name == "to" and len(node.args) == 1 and isinstance(target, (ast.Name, ast.Attribute)):
             if type(node.args[0]) is type(target) and self.text(node.args[0]) == operand.text:

@@ -28,7 +28,7 @@ from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, is_static
+from devlint.facts.text.references import is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
@@ -68,6 +68,9 @@ _MODEL_INPUTS = frozenset(
 _ALIKE = re.compile(
     r"(?!sample|image|video|request|adapter|example|batch|item|doc|user|row|task|speaker|lang)\w*_(ids|mask)\Z"
 )
+#: Methods of models of transformers that compute with what they are given [transformers/generation/utils.py,
+#: transformers/models/clip/modeling_clip.py].
+RUNS_MODEL = frozenset({"generate", "get_image_features", "get_text_features", "get_audio_features"})
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
@@ -212,8 +215,13 @@ class ModuleCalls(Moves):
         return kept_modules.uses(self.scan.tree) if self.scan.tree is not None else {}
 
     @cached_property
+    def name_uses(self) -> dict[str, list[kept_modules.Around]]:
+        """The names of the file, each where it stands."""
+        return kept_modules.uses(self.scan.tree, ast.Name) if self.scan.tree is not None else {}
+
+    @cached_property
     def never_moved_parts(self) -> dict[str, list[ast.expr]]:
-        """What attributes are bound to that hold modules which nothing in the file moves, as far as they were asked for."""
+        """What is bound to attributes, and to names (`net()`), that hold modules which nothing moves, as far as asked for."""
         return {}
 
     def is_any_accelerator(self, device: Device) -> bool:
@@ -228,6 +236,8 @@ class ModuleCalls(Moves):
         receiver = operand.value
         if library_modules.is_run(receiver, name, arguments):
             return self.call_module(node, operand, arguments)
+        if library_modules.is_copied(receiver, name):
+            return library_modules.copied(self, node, receiver)
         class_ = self.classes.get(receiver.type_name) if receiver.type_name else None
         if class_ is not None:
             found = class_.method(name)
@@ -278,7 +288,7 @@ class ModuleCalls(Moves):
         computed = library_modules.computed(self, receiver, name)
         if computed is not None:
             return computed
-        if name == "generate" and class_ is None:
+        if name in RUNS_MODEL and class_ is None:
             return self.generate(node, operand, arguments)
         if name == "cuda_":
             return receiver
@@ -343,7 +353,11 @@ class ModuleCalls(Moves):
             prompts = [n for k, (n, _) in arguments.keywords.items() if k in ("inputs", "input_ids", "inputs_embeds")]
             lead = next((o for o in operands if o.node in prompts), None)
         if lead is not None and model.value.device and lead.value.kind in TENSOR_KINDS:
-            self.meet(node, [model, lead], "module", "generate", "exact")
+            self.meet(node, [model, lead], "module", last_name(node.func), "exact")
+        further = {id(n) for k, (n, _) in arguments.keywords.items() if takes_input(k)}
+        for operand in operands:
+            if operand is not lead and id(operand.node) in further and is_encoded(operand.value):
+                self.meet(node, [model, operand], "module", last_name(node.func), "exact")
         return self.guessed(node, arguments, model.value)
 
 

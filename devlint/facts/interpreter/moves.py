@@ -105,7 +105,8 @@ class Moves(Attributes):
             if path is not None:
                 self.state.env[path] = result
             return result
-        if discarded and receiver.kind == "tensors" and receiver.type_name == BATCH and not self.is_part(operand.node):
+        of_batch = receiver.kind == "tensors" and receiver.type_name == BATCH
+        if discarded and of_batch and not (self.is_part(operand.node) or self.is_entry(node, operand.node)):
             if path is not None:
                 self.state.env[path] = replace(result, type_name=BATCH)  # a batch of its own class may move in place
             return result
@@ -137,6 +138,13 @@ class Moves(Attributes):
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         found = [part for a in (own.assigns if own is not None else ()) for part in batches.bindings(a, node.id)]
         return bool(found) and all(found)
+
+    def is_entry(self, statement: ast.Call, node: ast.expr) -> bool:
+        """Whether it is an entry of a batch, which the function uses as a tensor below."""
+        scope = self.function.node if self.function is not None else self.scan.tree
+        if scope is None or not isinstance(node, ast.Subscript):
+            return False
+        return dropped.is_entry(self, statement, node, self.uses_in(scope)[0])
 
     def is_as_given(self, operand: Operand) -> bool:
         """Whether a value is an argument of the function under analysis, under its own name."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import distributions, randomness, said, sequences, unknown_devices
+from devlint.facts.idioms import distributions, randomness, safe_files, said, sequences, unknown_devices
 from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.operations import short
@@ -294,4 +294,5 @@ SPECIAL: dict[str, Special] = {
     "torch.nn.utils.rnn.pack_padded_sequence": SpecialCalls.call_pack,
     "torch.nn.utils.rnn.pad_packed_sequence": SpecialCalls.call_unpack,
     **randomness.CALLS,
+    **safe_files.CALLS,
 }

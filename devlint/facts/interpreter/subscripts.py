@@ -69,7 +69,15 @@ class Subscripts(Methods):
             # several indices, or a slice among them, are for a tensor, or for an array, which a caller may well give
             is_tensor = is_of_tensor(key) and not (base.because and base.because[0].span in self.assumed)
             if is_tensor:
-                return replace(base, kind="tensor", zero_dim=None)
+                parts_of_key = key.elts if isinstance(key, ast.Tuple) else [key]
+                kept = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in parts_of_key)
+                return replace(base, kind="tensor", zero_dim=False if kept else None)
+            if index.kind == "tensor" and index.zero_dim is False and base.zero_dim is False:
+                # nothing but a tensor, or an array, takes several items at once
+                picked = [self.operand(node.value, replace(base, kind="tensor")), self.operand(key, index)]
+                if self.meet(node, picked, "index", "index", "index") is not None:
+                    return Value("tensor", UNKNOWN, False)
+                return replace(base, kind="tensor")
             counted = base.moved and isinstance(key, ast.Name) and self.is_count(key)
             return replace(base, zero_dim=None) if counted else base  # an item of what a loop goes through
         beside_arrays.note_lookup(self, node, base, index)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 
 from devlint import knowledge
-from devlint.facts.events import Operand
+from devlint.facts.events import Move, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.interpreter.module_calls import SAME_MODULE, ModuleCalls
+from devlint.facts.interpreter.module_calls import RUNS_MODEL, SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
 from devlint.facts.text.parameters import TENSOR_ONLY
-from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
+from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
 
 #: Methods that wait for the device: the host reads what they give.
 SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
@@ -52,6 +52,8 @@ class TensorMethods(ModuleCalls):
             return self.moved(operand, Value("device", other[1].device), node)
         if name == "pin_memory":
             self.watched[node] = {"self": receiver}
+            if self.statement_value is node and receiver.kind in ("tensor", "parameter", "buffer"):
+                self.note_pinned(node, operand)
             if CPU_PLACE not in receiver.device:
                 return receiver  # of an accelerator's it raises: where this runs, it is on the CPU all the same
         if name == "size" and receiver.type_name == GUESS:
@@ -88,7 +90,7 @@ class TensorMethods(ModuleCalls):
                 return receiver  # it is of that type already, and `float` gives back what it is called on
         record = knowledge.method("Tensor", name)
         if record is None:
-            if receiver.kind == "tensors" and name == "generate" and receiver.moved and receiver.type_name == "moved":
+            if receiver.kind == "tensors" and name in RUNS_MODEL and receiver.moved and receiver.type_name == "moved":
                 return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
                 if name in _OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
@@ -105,6 +107,16 @@ class TensorMethods(ModuleCalls):
         if value.type_name == GUESS and value.kind == "tensor" and name in TENSOR_ONLY:
             return replace(value, type_name=None)  # no array has such a method
         return value
+
+    def note_pinned(self, node: ast.Call, operand: Operand) -> None:
+        """`x.pin_memory()` as a statement: its pinned copy is dropped."""
+        here = Value("device", CPU)
+        self.emit(
+            Move(
+                self.span(node), node, operand.value.because, self.guards, self.scope(), self.name, "pin_memory", operand,
+                here, None, True, True, operand.value, self.loops > 0,
+            )
+        )  # fmt: skip
 
     def wait_for(self, value: Value) -> None:
         if may_be_accelerator(value.device) or not value.device:

@@ -222,7 +222,9 @@ class TorchFunctions(SizedTensors):
                 return operands[0].value
             if not operands:
                 return Value(kind, UNKNOWN, zero_dim)
-            if zero_dim is None and (record.zero_dim == "no" or is_given_a_shape(node, record)):
+            if zero_dim is None and (
+                record.zero_dim == "no" or is_given_a_shape(node, record) or is_along_another(record, arguments)
+            ):
                 zero_dim = False
             # without a check between them the first operand alone decides: `expand_as`, `view_as`, `reshape_as`
             deciding = operands[:1] if record.mixing == "none" else operands
@@ -278,6 +280,21 @@ def reduces_first(qualname: str, arguments: Arguments) -> bool:
     home, _, name = qualname.rpartition(".")
     along = arguments.get("dim", 0 if home.endswith("Tensor") else 1)
     return name in _LOOKS and along is not None and along[1].constant == 0
+
+
+def is_along_another(record: Record, arguments: Arguments) -> bool:
+    """Whether a call works along a dimension that only a tensor of two or more has: `scores.argmax(1)`, `x.sum(dim=-2)`.
+
+    At most that one is dropped.
+    """
+    if "dim" not in record.params:
+        return False
+    along = arguments.get("dim", record.params.index("dim"))
+    number = along[1].constant if along is not None else None
+    if along is not None and isinstance(along[0], ast.UnaryOp) and isinstance(along[0].op, ast.USub):
+        operand = along[0].operand
+        number = -operand.value if isinstance(operand, ast.Constant) and isinstance(operand.value, int) else None
+    return isinstance(number, int) and not isinstance(number, bool) and not -1 <= number <= 0
 
 
 def is_given_a_shape(node: ast.Call, record: Record) -> bool:

@@ -53,16 +53,19 @@ class UnreadCalls(Objects):
     def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
         """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""
         name = last_name(node.func)
-        if not is_model_name(name) or arguments.star or is_loss_name(name):
+        if arguments.star or is_loss_name(name):
             return
         given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
+        kept_modules.note_unread(self, node, given)
+        kept_modules.note_unread_name(self, node, given)
+        if not is_model_name(name):
+            return
         inside = [self.operand(n, part) for n, v in arguments.every() if v.kind == "dict" for part in v.parts]
         moved = [
             o
             for o in (*given, *inside)
             if o.value.is_tensor and o.value.moved and may_be_accelerator(o.value.device) and o.value.device != HOME
         ]
-        kept_modules.note_unread(self, node, given)
         for operand in given:
             value = operand.value
             plain = value.made and value.device == CPU and value.zero_dim is False

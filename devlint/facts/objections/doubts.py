@@ -37,7 +37,7 @@ from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import blocks, holds, walk
 from devlint.facts.text.references import chain, last_name
-from devlint.facts.text.results import index_in_result, is_moved, is_shown, returns_host_data
+from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_taken_apart, returns_host_data
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import WITHOUT_CARD, moved_after, moves
 from devlint.facts.text.trained import is_trained
@@ -112,7 +112,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Meet) and (is_copied_to_host(sites, event) or is_rehomed(sites, event)):
         return True
-    if isinstance(event, Meet) and event.how in ("size", "copy") and stays_on_host(sites, event):
+    if isinstance(event, Meet) and event.how in ("size", "copy", "beside") and stays_on_host(sites, event):
         return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
@@ -351,6 +351,8 @@ def stays_on_host(sites: CallSites, event: Meet) -> bool:
         return False
     left = event.because[1].span if len(event.because) > 1 else None
     index = index_in_result(function.node, lambda node: sites.span(node) == left)
+    if event.how == "beside" and is_taken_apart(sites, function, index):
+        return True
     return is_shown(sites, function) or is_moved(sites, function, index)
 
 

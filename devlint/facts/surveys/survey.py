@@ -14,6 +14,7 @@ from devlint.facts.interpreter.flow import Flow
 from devlint.facts.surveys.card_options import card_options
 from devlint.facts.surveys.checkpoints import loads_by_content
 from devlint.facts.surveys.comparisons import compares_devices, device_tests
+from devlint.facts.surveys.dropped_copies import dropped_copies, may_drop
 from devlint.facts.surveys.early_copies import early_copies
 from devlint.facts.surveys.fixed_choices import fixed_choices, may_be_fixed
 from devlint.facts.surveys.forgotten_parts import forgotten_parts
@@ -169,6 +170,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (late_questions, within("is_available()", "and torch.cuda.is_available()", "torch.cuda.is_available() and")),
     (card_options, words("add_argument")),
     (fixed_choices, may_be_fixed),
+    (dropped_copies, may_drop),  # the last one, since it changes moves that others read
 )
 
 

@@ -90,6 +90,26 @@ def is_moved(sites: CallSites, function: Function, index: int | None) -> bool:
     return found
 
 
+def is_taken_apart(sites: CallSites, function: Function, index: int | None) -> bool:
+    """Whether some call of a function treats an element of the tuple that it gives otherwise than the rest: it moves that, or
+    reads it on the host. Also where the call does not name the elements one by one."""
+    for looked, site in sites.calls(function):
+        scope = site.caller.node if site.caller is not None else looked.loaded.tree
+        if moves_result(scope, site.call, index):
+            return True
+        bound = [n.targets[0] for n in walk(scope) if isinstance(n, ast.Assign) and n.value is site.call]
+        target = bound[0] if bound else None
+        if index is None or not isinstance(target, ast.Tuple) or index >= len(target.elts):
+            return True
+        part = target.elts[index]
+        name = part.id if isinstance(part, ast.Name) else ""
+        for node in walk(scope):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+                if node.attr in TO_HOST or node.attr in ("to", "cuda"):
+                    return True
+    return False
+
+
 def moves_result(scope: ast.AST, call: ast.Call, index: int | None) -> bool:
     """Whether `start(n).to(device)` is written, or `a, b = start(n)` and below it `a, b = a.to(device), b.to(device)`."""
     later: set[str] | None = None
