@@ -138,7 +138,13 @@ def test_same_finding_from_two_events_is_one() -> None:
 
 @pytest.mark.parametrize(
     ("text", "gated"),
-    [("import torch\n", 1), ("bad()\n", 1), ("import torch\nbad()\n", 0), ("# torch bad\nx = = 1\n", 0)],
+    [
+        ("import torch\n", 1),
+        ("bad()\n", 1),
+        ("import torch\nbad()\n", 0),
+        ("model.cuda()\nbad()\n", 0),
+        ("# torch bad\nx = = 1\n", 0),
+    ],
 )
 def test_gate_lets_go_files_without_torch_or_without_a_word_of_a_rule(text: str, gated: int) -> None:
     assert lint(text).statistics.gated == gated
