@@ -1,5 +1,6 @@
 """How many repairs of device bugs in other repositories devlint foresees: their labels are in labelled_fixes.json, for the
-kinds that DEV1 and DEV3 answer, in labelled_other_fixes.json, mostly for the others, and in labelled_mixed_fixes.json, for all.
+kinds that DEV1 and DEV3 answer, in labelled_other_fixes.json, mostly for the others, and in labelled_mixed_fixes.json and
+labelled_blind_fixes.json, for all.
 
 Usage: python benchmarks/labelled_fixes.py CLONES [--labels FILE] [--whole] [--misses]
 
