@@ -2,8 +2,9 @@
 
 ## What it flags
 A call of a module whose parameters are proved to be on one device with a tensor that is proved to be on another:
-batches of a `DataLoader` that were never moved, targets given to a loss beside outputs of the model, a model or a
-freshly built submodule that was never moved, or on one path of a function only.
+batches of a `DataLoader` that were never moved, targets given to a loss beside outputs of the model, a model, a metric or
+a freshly built submodule that was never moved, or on one path of a function only. A model that cannot be read counts where
+the file moves another one that the same call makes, or where it is called like a network and made of sizes alone.
 
 ## Why it matters
 Moving the model is half of the work. The first layer stops with "Expected all tensors to be on the same device" on a

@@ -6,8 +6,9 @@ tensor, or a view of it, or arithmetic on it, then meets a tensor of an argument
 Also one that such a tensor's values are written into, in a module's `forward` and in functions on annotated tensors of
 a file that works with torch alone, or that is made in the size of such a tensor and is returned or kept: its result
 stays on the CPU. So does one that a function returns on one path where its other paths return what is computed from its
-arguments, one that stays in a list beside an accelerator's tensors, and one that is sent through the default process
-group, since NCCL takes no CPU tensor. It is reported where the tensor is made; where that is a helper without a device
+arguments, one of host data that is returned together with others of which each was moved, one that stays in a list beside
+an accelerator's tensors, and one that is sent through the default process group, since NCCL takes no CPU tensor.
+It is reported where the tensor is made; where that is a helper without a device
 (no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper. Where what it meets is
 a tensor by the operation alone, and comes from an argument (`torch.cat([torch.ones(n, 1), data.x])`), that counts as well.
 
