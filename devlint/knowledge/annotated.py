@@ -225,7 +225,6 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
     ),
     (_PYTHON, "p=x1*,x2*,p,compute_mode", "cdist"),
     (_PYTHON, "p=a*,b*,dims,out*", "tensordot"),
-    (_PYTHON, "p=input*,p,dim,keepdim,out,dtype", "norm"),
     (_PYTHON, "p=input*,sorted,return_inverse,return_counts,dim", "unique"),
     (
         "docstring: lengths are a list or a 1-D CPU tensor",
