@@ -13,7 +13,7 @@ import ast
 import re
 
 from devlint.facts.interpreter.machine import State
-from devlint.facts.values import Value, grown
+from devlint.facts.values import GROWN, GUESS, Kind, Value, grown
 
 #: Type name of the columns of a list of rows, as `zip(*rows)` gives them one by one.
 COLUMNS = "columns"
@@ -29,6 +29,34 @@ def starred(value: Value) -> tuple[Value, ...] | None:
     if value.kind == "tensor" and len(value.made) == 1 and (number := first_size(value.made[0].node)) is not None:
         return (Value("tensor", value.device, None, because=value.because, made=value.made),) * number
     return None
+
+
+def listed(kind: Kind, element: Value) -> Value:
+    """A list or tuple of values like one, of which the number is not known: `list(x.unbind(0))`."""
+    if element.is_tensor or element.type_name == GUESS:
+        return Value(kind, type_name="comprehension", elements=(element,))
+    return Value(kind)
+
+
+def opened(value: Value) -> tuple[Value, ...] | None:
+    """What a value puts into a list, in any number: the tensors that an argument holds, or what a comprehension gives."""
+    if value.kind == "tensors" and value.device and value.type_name is None:
+        return (value,)
+    if value.kind in ("list", "tuple") and value.type_name in (GROWN, "comprehension"):
+        return value.elements if isinstance(value.elements, tuple) and any(map(holds_tensors, value.elements)) else None
+    return None
+
+
+def joined(left: Value, right: Value) -> Value | None:
+    """`lists + [new]`, where one of both holds what it holds in any number; None for two lists that are known in full."""
+    parts = [opened(value) for value in (left, right)]
+    if parts[0] is None and parts[1] is None:
+        return None
+    known = [
+        elements(value) if part is None and value.kind == "list" else part or ()
+        for value, part in zip((left, right), parts, strict=True)
+    ]
+    return grown((*known[0], *known[1])) if all(known) else None
 
 
 def first_size(call: ast.Call) -> int | None:

@@ -164,6 +164,8 @@ class Assignments(Timing):
                 given = self.element(value)
                 if (value.type_name == GUESS or value.kind == "tensors") and batches.reads_like_count(element):
                     given = NOTHING
+                if index == star:
+                    given = rows.listed("list", given)
             elif value.type_name == "size":
                 given = value if isinstance(element, ast.Starred) else extent(value, str(value.constant))
             else:

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import attribute_lists, grown_lists
+from devlint.facts.idioms import attribute_lists, grown_lists, spread
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.event_timers import EventTimers
 from devlint.facts.values import NONE, NOTHING, Value, merge
@@ -48,6 +48,11 @@ class ContainerMethods(EventTimers):
             if name == "pop":
                 self.forget_elements(path)
             return NOTHING
+        if value.kind == "dict" and name == "update" and path is not None and path in self.state.env:
+            added = spread.entries(arguments.values, arguments.named())
+            if added is not None and not arguments.star and isinstance(value.elements, dict):
+                self.bind(path, replace(value, elements={**value.elements, **self.stored_in(path), **added}))
+                return NONE
         if value.kind == "dict" and name in ("values", "items") and isinstance(value.elements, dict):
             inner = self.values_of(path, value)
             if name == "items":
@@ -71,19 +76,23 @@ class ContainerMethods(EventTimers):
     def values_of(self, path: str | None, container: Value) -> Value:
         """Any value of a dict: those it was made with, and those stored in it since."""
         assert isinstance(container.elements, dict)
-        found = dict(container.elements)
-        if path is not None:
-            below = f"{path}["
-            for known, value in self.state.env.items():
-                if known.startswith(below):
-                    key = known[len(below) : -1]
-                    if known.count("[") > path.count("[") + 1 or not known.endswith("]"):
-                        continue
-                    found[key[1:-1] if key[:1] in "'\"" else key] = value
+        found = {**container.elements, **(self.stored_in(path) if path is not None else {})}
         result: Value | None = None
         for value in found.values():
             result = value if result is None else merge(result, value)
         return result if result is not None else NOTHING
+
+    def stored_in(self, path: str) -> dict[str, Value]:
+        """What was stored under constant keys of a dict since it was made."""
+        found: dict[str, Value] = {}
+        below = f"{path}["
+        for known, value in self.state.env.items():
+            if known.startswith(below):
+                key = known[len(below) : -1]
+                if known.count("[") > path.count("[") + 1 or not known.endswith("]"):
+                    continue
+                found[key[1:-1] if key[:1] in "'\"" else key] = value
+        return found
 
     def append(self, path: str, container: Value, given: Value) -> None:
         """A list grows: its elements are as many as before, or one more, of one of these values."""

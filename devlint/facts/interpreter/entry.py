@@ -164,7 +164,16 @@ class Entry(Registration):
                 self.state.env[name] = NOTHING
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
-                self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
+                given = self.annotated_extra(function, extra) if bound is None else None
+                self.state.env[extra.arg] = given or (bound or {}).get(extra.arg, NOTHING)
+
+    def annotated_extra(self, function: Function, argument: ast.arg) -> Value | None:
+        """What `*tensors: Tensor` and `**tensors: Tensor` hold, where their annotation says that it is tensors."""
+        if not is_tensor_annotation(argument.annotation, self.imports.names) or not self.assume or self.host:
+            return None
+        origin = Origin(self.span(argument), f"`{argument.arg}` is an argument, which may be on an accelerator")
+        self.assumed[origin.span] = (function, argument.arg)
+        return Value("tensors", HOME, None, because=(origin,))
 
     def is_hook(self, function: Function) -> bool:
         """Whether the file hands a function to `register_hook` of a tensor, which gives it the gradient."""

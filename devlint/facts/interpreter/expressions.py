@@ -17,7 +17,7 @@ from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.operators import Operators
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain
-from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, merge, symbol
+from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, grown, merge, symbol
 from devlint.model import Origin
 
 _BUILTINS = frozenset(dir(builtins))
@@ -143,10 +143,15 @@ class Expressions(Operators):
         kind: Kind = "list" if isinstance(node, ast.List) else "tuple"
         if any(isinstance(e, ast.Starred) for e in node.elts):
             parts: list[Value] | None = []
+            counted = True
             for element in node.elts:
                 value = self.evaluate(element.value if isinstance(element, ast.Starred) else element)
                 opened = rows.starred(value) if isinstance(element, ast.Starred) else (value,)
+                if opened is None:
+                    counted, opened = False, rows.opened(value)
                 parts = [*parts, *opened] if parts is not None and opened is not None else None
+            if parts is not None and not counted:
+                return grown(parts) if kind == "list" and len(parts) <= ELEMENTS else Value(kind)
             return Value(kind, elements=tuple(parts) if parts is not None and len(parts) <= ELEMENTS else None)
         if len(node.elts) > ELEMENTS:
             for element in node.elts:
