@@ -300,7 +300,7 @@ def one_of(a: Value, b: Value) -> Value | None:
     for value in (a, b):
         several = value.elements if value.type_name == CHOICE and isinstance(value.elements, tuple) else (value,)
         found.update({each.type_name or "": each for each in several})
-    named = all(name and name.rpartition(".")[2][:1].islower() for name in found)
+    named = all(name.rpartition(".")[2].lstrip("_")[:1].islower() for name in found)
     return (
         Value("function", type_name=CHOICE, elements=tuple(found.values())) if named and len(found) <= CHOICES else None
     )

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection, Sequence
 
 from devlint.facts.interpreter.machine import State
-from devlint.facts.values import GROWN, GUESS, Kind, Value, grown
+from devlint.facts.values import CPU, GROWN, GUESS, Kind, Value, grown
 
 #: Type name of the columns of a list of rows, as `zip(*rows)` gives them one by one.
 COLUMNS = "columns"
@@ -126,6 +127,31 @@ def grown_on_both(joined: State, entry: State, then: State, otherwise: State, te
         parts = (*elements(a), *elements(b))
         if any(map(holds_tensors, parts)) and len(parts) <= 2 * WIDEST:
             joined.env[path] = grown(parts)
+
+
+def by_turn(value: Value, names: Collection[str]) -> tuple[Value, ...]:
+    """What the turns of a loop add to a list: new tensors in some and others' in the rest, where a condition on what the
+    loop binds decides; else the value itself.
+
+        for part in parts:
+            rows.append(torch.zeros(3) if part is None else part.to(device))
+    """
+    if value.split is None or not value.made or not asks_turn(value.split[0], names):
+        return (value,)
+    sides = value.split[1:]
+    return sides if differ_by_making(sides) else (value,)
+
+
+def asks_turn(test: str, names: Collection[str]) -> bool:
+    """Whether a condition asks for something that a loop binds anew in each turn, and not for a device."""
+    return _CHOOSES.search(test) is None and not set(re.findall(r"[A-Za-z_]\w*", test)).isdisjoint(names)
+
+
+def differ_by_making(sides: Sequence[Value]) -> bool:
+    """Whether one of two tensors is new and on the CPU, and the other one is neither."""
+    new = [side.is_tensor and bool(side.made) and side.device == CPU for side in sides]
+    others = [side.is_tensor and not side.made and bool(side.device) and side.device != CPU for side in sides]
+    return any(new) and any(others)
 
 
 def elements(value: Value) -> tuple[Value, ...]:

@@ -6,9 +6,10 @@ import ast
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import attribute_lists, grown_lists, spread
+from devlint.facts.idioms import attribute_lists, grown_lists, rows, spread
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.event_timers import EventTimers
+from devlint.facts.text.nodes import walk
 from devlint.facts.values import NONE, NOTHING, Value, merge
 
 ELEMENTS = 64  # elements of a container that are known one by one
@@ -31,7 +32,9 @@ class ContainerMethods(EventTimers):
                     named = isinstance(arguments.nodes[-1], ast.Attribute) and given.kind == "tensors" and given.moved
                     # a field of a batch that was moved as a whole may hold texts and numbers: `names.extend(batch.name)`
                     given = self.element(given) if not named else NOTHING
-                self.append(path, value, given)
+                parts = rows.by_turn(given, self.turn_names(node)) if self.loops and name == "append" else (given,)
+                for part in parts:
+                    self.append(path, self.lookup(path) or value, part)
             return NONE
         if value.kind == "dict" and name in ("get", "pop", "setdefault"):
             key = arguments.values[0].constant if arguments.values else None
@@ -55,6 +58,9 @@ class ContainerMethods(EventTimers):
                 return NONE
         if value.kind == "dict" and name in ("values", "items") and isinstance(value.elements, dict):
             inner = self.values_of(path, value)
+            if name == "values" and "*" not in value.elements:
+                later = self.stored_in(path) if path is not None else {}
+                return Value("object", elements=tuple({**value.elements, **later}.values()))
             if name == "items":
                 inner = Value("tuple", elements=(Value("string"), inner))
             return Value("object", elements=(inner,))
@@ -93,6 +99,16 @@ class ContainerMethods(EventTimers):
                     continue
                 found[key[1:-1] if key[:1] in "'\"" else key] = value
         return found
+
+    def turn_names(self, node: ast.expr) -> set[str]:
+        """The names that the loops around an expression bind anew in each turn."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        around = (
+            loop
+            for loop in (own.assigns if own is not None else ())
+            if isinstance(loop, ast.For) and loop.lineno <= node.lineno <= (loop.end_lineno or 0)
+        )
+        return {n.id for loop in around for n in walk(loop.target) if isinstance(n, ast.Name)}
 
     def append(self, path: str, container: Value, given: Value) -> None:
         """A list grows: its elements are as many as before, or one more, of one of these values."""
