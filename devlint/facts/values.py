@@ -52,7 +52,12 @@ METRIC: Final = "torchmetrics.Metric"
 _OF_METRICS: Final = "torchmetrics."
 #: Type name of a list whose elements are known, but not how often and where each one is in it.
 GROWN: Final = "grown"
+#: Type name of one of several functions, which are its elements.
+CHOICE: Final = "one of several functions"
+#: How many functions a name may stand for.
+CHOICES: Final = 4
 TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
+_CALLED: Final = frozenset({"function", "namespace"})
 ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "privateuseone"})
 LIMIT: Final = 3
 #: Of how many factory calls a tensor may be known to be made; the others are left out.
@@ -299,6 +304,19 @@ def common_class(a: str | None, b: str | None) -> str | None:
     return METRIC if both else None
 
 
+def one_of(a: Value, b: Value) -> Value | None:
+    """Either of two functions, which a call runs both: `[torch.sin, torch.cos][i]`. None where one of them has no name, is
+    a class, or where there are too many."""
+    found: dict[str, Value] = {}
+    for value in (a, b):
+        several = value.elements if value.type_name == CHOICE and isinstance(value.elements, tuple) else (value,)
+        found.update({each.type_name or "": each for each in several})
+    named = all(name.rpartition(".")[2].lstrip("_")[:1].islower() for name in found)
+    return (
+        Value("function", type_name=CHOICE, elements=tuple(found.values())) if named and len(found) <= CHOICES else None
+    )
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -307,6 +325,8 @@ def merge(a: Value, b: Value) -> Value:
         return replace(b, split=None)
     if b.kind == "none" and a.kind != "none":
         return replace(a, split=None)
+    if a.kind in _CALLED and b.kind in _CALLED and (chosen := one_of(a, b)) is not None:
+        return chosen
     if a.kind != b.kind:
         for number, other in ((a, b), (b, a)):
             if number.kind == "number" and other.kind in ("tensor", "parameter", "buffer"):

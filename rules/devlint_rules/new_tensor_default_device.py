@@ -11,6 +11,8 @@ an accelerator's tensors, and one that is sent through the default process group
 It is reported where the tensor is made; where that is a helper without a device
 (no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper. Where what it meets is
 a tensor by the operation alone, and comes from an argument (`torch.cat([torch.ones(n, 1), data.x])`), that counts as well.
+So does what the annotated fields of a data class or a named tuple hold, and, in a method of a module or of a loss, what
+has the name of a loss and is added in place to a scalar of the CPU.
 
 ## Why it matters
 This is the commonest device bug: the code works on the CPU, where it is tested, and stops with "Expected all tensors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import reduce
 from itertools import combinations_with_replacement
 from typing import Final, get_args
 
@@ -14,6 +15,8 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.values import (
     ACCELERATORS,
+    CHOICE,
+    CHOICES,
     CPU,
     HOME,
     LIMIT,
@@ -345,3 +348,13 @@ def test_a_dataclass_of_one_field_is_replaced_as_well() -> None:
         text: str
 
     assert replace(One("a"), text="b") == One("b")
+
+
+def test_functions_that_differ_merge_to_a_choice_of_a_few() -> None:
+    one, two = Value("function", type_name="one"), Value("namespace", type_name="torch.sin")
+    both = merge(one, two)
+    assert (both.kind, both.type_name, both.elements) == ("function", CHOICE, (one, two))
+    assert merge(both, one) == merge(one, both) == both
+    assert merge(one, Value("namespace", type_name="torch.nn.ReLU")).elements is None
+    many = reduce(merge, (Value("function", type_name=f"f{i}") for i in range(CHOICES + 1)))
+    assert many.elements is None

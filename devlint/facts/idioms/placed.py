@@ -183,7 +183,11 @@ def argument(call: ast.Call) -> ast.expr | None:
 
 def target_of(machine: Machine, class_: ClassFacts, call: ast.Call) -> Device:
     """Where a call moves things to."""
-    given = argument(call)
+    return device_given(machine, class_, argument(call))
+
+
+def device_given(machine: Machine, class_: ClassFacts, given: ast.expr | None) -> Device:
+    """The device that an expression in a method of a class names: `self.device`, `"cuda"`; None stands for `x.cuda()`."""
     if given is None:
         return on("cuda")
     if isinstance(given, ast.Constant):

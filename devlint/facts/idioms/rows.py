@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection, Sequence
 
 from devlint.facts.interpreter.machine import State
-from devlint.facts.values import GUESS, Value, grown
+from devlint.facts.values import CPU, GROWN, GUESS, Kind, Value, grown
 
 #: Type name of the columns of a list of rows, as `zip(*rows)` gives them one by one.
 COLUMNS = "columns"
@@ -29,6 +30,34 @@ def starred(value: Value) -> tuple[Value, ...] | None:
     if value.kind == "tensor" and len(value.made) == 1 and (number := first_size(value.made[0].node)) is not None:
         return (Value("tensor", value.device, None, because=value.because, made=value.made),) * number
     return None
+
+
+def listed(kind: Kind, element: Value) -> Value:
+    """A list or tuple of values like one, of which the number is not known: `list(x.unbind(0))`."""
+    if element.is_tensor or element.type_name == GUESS:
+        return Value(kind, type_name="comprehension", elements=(element,))
+    return Value(kind)
+
+
+def opened(value: Value) -> tuple[Value, ...] | None:
+    """What a value puts into a list, in any number: the tensors that an argument holds, or what a comprehension gives."""
+    if value.kind == "tensors" and value.device and value.type_name is None:
+        return (value,)
+    if value.kind in ("list", "tuple") and value.type_name in (GROWN, "comprehension"):
+        return value.elements if isinstance(value.elements, tuple) and any(map(holds_tensors, value.elements)) else None
+    return None
+
+
+def joined(left: Value, right: Value) -> Value | None:
+    """`lists + [new]`, where one of both holds what it holds in any number; None for two lists that are known in full."""
+    parts = [opened(value) for value in (left, right)]
+    if parts[0] is None and parts[1] is None:
+        return None
+    known = [
+        elements(value) if part is None and value.kind == "list" else part or ()
+        for value, part in zip((left, right), parts, strict=True)
+    ]
+    return grown((*known[0], *known[1])) if all(known) else None
 
 
 def first_size(call: ast.Call) -> int | None:
@@ -101,6 +130,31 @@ def grown_on_both(joined: State, entry: State, then: State, otherwise: State, te
         parts = (*elements(a), *elements(b))
         if any(map(holds_tensors, parts)) and len(parts) <= 2 * WIDEST:
             joined.env[path] = grown(parts)
+
+
+def by_turn(value: Value, names: Collection[str]) -> tuple[Value, ...]:
+    """What the turns of a loop add to a list: new tensors in some and others' in the rest, where a condition on what the
+    loop binds decides; else the value itself.
+
+        for part in parts:
+            rows.append(torch.zeros(3) if part is None else part.to(device))
+    """
+    if value.split is None or not value.made or not asks_turn(value.split[0], names):
+        return (value,)
+    sides = value.split[1:]
+    return sides if differ_by_making(sides) else (value,)
+
+
+def asks_turn(test: str, names: Collection[str]) -> bool:
+    """Whether a condition asks for something that a loop binds anew in each turn, and not for a device."""
+    return _CHOOSES.search(test) is None and not set(re.findall(r"[A-Za-z_]\w*", test)).isdisjoint(names)
+
+
+def differ_by_making(sides: Sequence[Value]) -> bool:
+    """Whether one of two tensors is new and on the CPU, and the other one is neither."""
+    new = [side.is_tensor and bool(side.made) and side.device == CPU for side in sides]
+    others = [side.is_tensor and not side.made and bool(side.device) and side.device != CPU for side in sides]
+    return any(new) and any(others)
 
 
 def elements(value: Value) -> tuple[Value, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from devlint.facts.values import Value
@@ -21,6 +22,16 @@ def device(machine: Machine, node: ast.expr, value: Value) -> Value | None:
     if found is None or found.kind not in ("device", "string") or not found.device:
         return None
     return Value("device", found.device, type_name=found.type_name, because=found.because, made=found.made)
+
+
+def entries(given: Sequence[Value], named: Mapping[str, Value]) -> dict[str, Value] | None:
+    """What `d.update({...}, a=x)` puts into a dict; None where it is not known in full."""
+    found: dict[str, Value] = {}
+    for value in given:
+        if value.kind != "dict" or not isinstance(value.elements, dict) or "*" in value.elements:
+            return None
+        found.update(value.elements)
+    return {**found, **named}
 
 
 def text(machine: Machine, call: ast.Call, node: ast.expr) -> str:

@@ -167,6 +167,8 @@ class Assignments(Timing):
                 given = self.element(value)
                 if (value.type_name == GUESS or value.kind == "tensors") and batches.reads_like_count(element):
                     given = NOTHING
+                if index == star:
+                    given = rows.listed("list", given)
             elif value.type_name == "size":
                 given = value if isinstance(element, ast.Starred) else extent(value, str(value.constant))
             else:
@@ -205,7 +207,8 @@ class Assignments(Timing):
         if known is not None and not known.is_tensor and not value.is_tensor:
             return False
         if base is not None and known is not None and known.is_tensor:
-            self.bind(base, replace(known, device=value.device, because=value.because))
+            made, dim = (value.made, value.zero_dim) if value.is_tensor else ((), known.zero_dim)
+            self.bind(base, replace(known, device=value.device, because=value.because, made=made, zero_dim=dim))
             self.spoil_aliases(base, known)
         if base is not None:
             self.spoil_owners(base, value)
@@ -345,7 +348,7 @@ class Assignments(Timing):
         current = self.evaluate(target) if not isinstance(target, ast.Name) else self.name_(target)
         if current.is_tensor:
             operands = [self.operand(target, current)]
-            value = added_losses.added(node.value, value, current)
+            value = added_losses.added(self, node.value, value, current)
             if value.is_tensor:
                 operands.append(self.operand(node.value, value))
                 symbol_ = f"{OPERATORS.get(type(node.op), '+')}="

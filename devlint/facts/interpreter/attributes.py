@@ -6,7 +6,7 @@ import ast
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import aliases, distributions, guesses, uncalled
+from devlint.facts.idioms import aliases, distributions, guesses, records, uncalled
 from devlint.facts.idioms.devices import OF_TENSOR
 from devlint.facts.interpreter.calls import Calls
 from devlint.facts.text.classes import ClassFacts
@@ -19,6 +19,8 @@ from devlint.model import Origin
 
 #: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.
 _MEDIA = frozenset({"images", "videos", "frames", "audios", "text", "texts"})
+#: The factors of a matrix that `torch.linalg` gives by name in capitals.
+_FACTORS = frozenset({"Q", "R", "U", "S", "V", "Vh", "L", "LU", "P", "LD"})
 #: Attributes of a tensor that are tensors where it is; its gradient among them.
 _SAME_TENSOR = SAME_TENSOR | {"grad", "mH"}
 #: One of the groups of an optimizer [torch/optim/optimizer.py, `add_param_group`].
@@ -49,6 +51,8 @@ class Attributes(Calls):
             return NUMBER
         if base.kind == "object" and isinstance(base.elements, dict) and name in base.elements:
             return base.elements[name]
+        if base.kind == "object" and name == "device" and (device := records.device_of(base)):
+            return Value("device", device, type_name=OF_TENSOR)
         if base.kind == "object" and base.type_name in self.classes:
             found = self.classes[base.type_name].attribute(name)
             if name == "device" and (found is None or found.kind == "unknown"):
@@ -113,6 +117,8 @@ class Attributes(Calls):
         if name in uncalled.METHODS:
             return NOTHING
         if base.kind == "tensors":
+            if name in _FACTORS and base.device and base.ident is None:
+                return replace(base, kind="tensor", zero_dim=None)
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
             if guesses.is_plain_name(name):

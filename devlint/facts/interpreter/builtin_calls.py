@@ -47,7 +47,7 @@ class BuiltinCalls(SpecialCalls):
             whole = first.kind == "tensor" or (first.kind == "tensors" and first.moved)
             if whole and name == "list" and first.type_name != GUESS and first.zero_dim is not True:
                 return grown([self.element(first)])
-            return Value("list" if name == "list" else "tuple")
+            return rows.listed("list" if name == "list" else "tuple", self.element(first))
         if name == "dict" and len(arguments.every()) == 1:
             return (
                 first
@@ -85,9 +85,19 @@ class BuiltinCalls(SpecialCalls):
             path = self.path(arguments.nodes[0])
             if path is not None and path in self.state.env:
                 self.bind(path, replace(first, device=UNKNOWN) if first.kind == "module" else first)
+        if name == "getattr" and len(arguments.values) == 2 and (read := attribute_named(node)) is not None:
+            return self.evaluate(read)
         if name == "getattr" and len(arguments.values) >= 2:
             factory = named_functions.named(self, first.type_name or "", arguments.nodes[1])
             return self.namespace(factory) if factory is not None and len(arguments.values) == 2 else NOTHING
         if name not in _BUILTINS_QUIET:
             self.escape(node, arguments)
         return NOTHING
+
+
+def attribute_named(node: ast.Call) -> ast.Attribute | None:
+    """`x.T` for `getattr(x, "T")`; None for a name that is computed."""
+    name = node.args[1] if len(node.args) == 2 else None
+    if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or not name.value.isidentifier():
+        return None
+    return ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Load()), node)

@@ -9,7 +9,9 @@ from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.idioms.kept_by_hooks import kept_by_hooks
 from devlint.facts.idioms.placed import placed_models
+from devlint.facts.idioms.placed_tensors import placed_tensors
 from devlint.facts.idioms.trained_leaves import trained_leaves
+from devlint.facts.interpreter.objects import SET_BY_NAME
 from devlint.facts.interpreter.summaries import Summaries
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import collect_class
@@ -139,6 +141,10 @@ class Definitions(Summaries):
             class_.attributes[name] = value
         for name, value in kept_by_hooks(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
+        if SET_BY_NAME.search(self.text(class_.node)) is None:
+            outside = self.set_from_outside() | self.set_by_heirs(class_)
+            for name, value in placed_tensors(self, class_, outside):
+                class_.attributes[name] = value
         for name, value in trained_leaves(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules
+from devlint.facts.idioms import guesses, library_modules, records
 from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH
 from devlint.facts.interpreter.registration import Registration
@@ -53,6 +53,21 @@ class Entry(Registration):
             return Value("module", CPU if self.host else HOME, type_name=owner.name)
         return Value("object", type_name=owner.name)
 
+    def own_object(self, function: Function, owner: ClassFacts, bound: dict[str, Value] | None, name: str) -> Value:
+        """What `self` is in a method: of a record, what holds the tensors that its fields are said to hold, or those of the
+        object on which it is called."""
+        value = self.self_value(owner)
+        if owner.is_module:
+            return value
+        if bound is not None:
+            given = bound.get(name, NOTHING)
+            held = given.kind == "object" and isinstance(given.elements, dict)
+            return replace(value, elements=given.elements) if held else value
+        if self.host or not self.assume or not self.callers.is_plausible(function, False):
+            return value
+        origin = Origin(self.span(owner.node), f"`{owner.name}` holds tensors, which may be on an accelerator")
+        return records.on_device(self, owner, HOME, origin) or value
+
     def runs_on_host(self, function: Function) -> bool:
         owner = function.owner
         if owner is not None and owner.on_host:
@@ -92,7 +107,9 @@ class Entry(Registration):
             name = argument.arg
             if index == 0 and is_method and not static and owner is not None:
                 is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
-                self.state.env[name] = Value("class", type_name=owner.name) if is_class else self.self_value(owner)
+                self.state.env[name] = (
+                    Value("class", type_name=owner.name) if is_class else self.own_object(function, owner, bound, name)
+                )
                 continue
             given = bound.get(name) if bound is not None else function.seen.get(name)
             if given is None and bound is None and on_host and name in function.seen:
@@ -120,6 +137,8 @@ class Entry(Registration):
                 if annotated.kind == "module" and is_loss_name(name):
                     annotated = replace(annotated, device=UNKNOWN)  # a loss rarely holds tensors, and is then nowhere
                 self.state.env[name] = annotated
+                if annotated.kind in ("object", "tuple"):
+                    self.assumed[origin.span] = (function, name)
                 if annotated.kind == "module":
                     self.assumed_modules[origin.span] = function, name
             elif (
@@ -171,7 +190,16 @@ class Entry(Registration):
                 self.state.env[name] = NOTHING
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
-                self.state.env[extra.arg] = NOTHING if bound is None else bound.get(extra.arg, NOTHING)
+                given = self.annotated_extra(function, extra) if bound is None else None
+                self.state.env[extra.arg] = given or (bound or {}).get(extra.arg, NOTHING)
+
+    def annotated_extra(self, function: Function, argument: ast.arg) -> Value | None:
+        """What `*tensors: Tensor` and `**tensors: Tensor` hold, where their annotation says that it is tensors."""
+        if not is_tensor_annotation(argument.annotation, self.imports.names) or not self.assume or self.host:
+            return None
+        origin = Origin(self.span(argument), f"`{argument.arg}` is an argument, which may be on an accelerator")
+        self.assumed[origin.span] = (function, argument.arg)
+        return Value("tensors", HOME, None, because=(origin,))
 
     def is_hook(self, function: Function) -> bool:
         """Whether the file hands a function to `register_hook` of a tensor, which gives it the gradient."""
@@ -236,6 +264,17 @@ class Entry(Registration):
             return set()
         return set(owner.method_names).union(*(self.method_names(base) for base in owner.local_bases))
 
+    def annotated_parts(self, node: ast.Subscript, home: Device, origin: Origin) -> Value | None:
+        """What `Tuple[Tensor, int]` says: a tuple of which some parts are tensors; None for other structures."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        if last_name(node.value) not in ("tuple", "Tuple") or not self.assume or self.host:
+            return None
+        shown = [is_tensor_annotation(part, self.imports.names) for part in parts]
+        if all(shown) or not any(shown) or any(isinstance(part, ast.Constant) for part in parts):
+            return None
+        tensor = Value("tensor", home, None, because=(origin,))
+        return Value("tuple", elements=tuple(tensor if is_one else NOTHING for is_one in shown))
+
     def annotated_value(self, function: ast.AST, argument: ast.arg, home: Device, origin: Origin) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
         node = argument.annotation
@@ -254,12 +293,17 @@ class Entry(Registration):
         if says_numbers(node):
             return NUMBER if isinstance(node, ast.Name) else Value("list")
         if isinstance(node, ast.Subscript):
+            parts = self.annotated_parts(node, home, origin)
+            if parts is not None:
+                return parts
             node = node.value
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return None
         qualname = self.qualify(node)
         if qualname is None:
             return None
+        if qualname in self.classes and self.assume and not self.host:
+            return records.on_device(self, self.classes[qualname], home, origin)
         if qualname == "torch.device":
             spec = getattr(function, "args", None)
             default = default_of(spec, argument.arg) if isinstance(spec, ast.arguments) else None

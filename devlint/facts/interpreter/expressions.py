@@ -17,7 +17,7 @@ from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.operators import Operators
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain
-from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, merge, symbol
+from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, grown, merge, symbol
 from devlint.model import Origin
 
 _BUILTINS = frozenset(dir(builtins))
@@ -143,10 +143,15 @@ class Expressions(Operators):
         kind: Kind = "list" if isinstance(node, ast.List) else "tuple"
         if any(isinstance(e, ast.Starred) for e in node.elts):
             parts: list[Value] | None = []
+            counted = True
             for element in node.elts:
                 value = self.evaluate(element.value if isinstance(element, ast.Starred) else element)
                 opened = rows.starred(value) if isinstance(element, ast.Starred) else (value,)
+                if opened is None:
+                    counted, opened = False, rows.opened(value)
                 parts = [*parts, *opened] if parts is not None and opened is not None else None
+            if parts is not None and not counted:
+                return grown(parts) if kind == "list" and len(parts) <= ELEMENTS else Value(kind)
             return Value(kind, elements=tuple(parts) if parts is not None and len(parts) <= ELEMENTS else None)
         if len(node.elts) > ELEMENTS:
             for element in node.elts:
@@ -162,8 +167,10 @@ class Expressions(Operators):
         elements: dict[str, Value] = {}
         known = len(node.keys) <= ELEMENTS
         spread: list[Value] = []
+        values: list[Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
             found = self.evaluate(value)
+            values.append(found)
             if found.kind == "module":
                 self.give(value, found)
             if isinstance(key, ast.Constant) and key.value == "device":
@@ -182,6 +189,10 @@ class Expressions(Operators):
             return Value(
                 "dict", type_name="comprehension", elements={"*": reduce(merge, (*elements.values(), *spread))}
             )
+        if not known and node.keys and len(node.keys) <= ELEMENTS and None not in node.keys:
+            any_of = reduce(merge, values)
+            if any_of.kind == "function" and any_of.type_name is not None:  # `{nn.Conv1d: conv1d, nn.Conv2d: conv2d}`
+                return Value("dict", type_name="comprehension", elements={"*": any_of})
         return Value("dict", elements=elements if known else None)
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -208,10 +219,21 @@ class Expressions(Operators):
             if parts:
                 result = Value("list", elements=tuple(parts))
             else:
-                result = Value("list", type_name="comprehension", elements=(self.evaluate(node.elt),))
+                result = Value("list", type_name="comprehension", elements=self.items(node))
         targets = (n for generator in node.generators for n in walk(generator.target))
         self.leave_scope({n.id for n in targets if isinstance(n, ast.Name)}, saved)
         return result
+
+    def items(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> tuple[Value, ...]:
+        """What a comprehension gives: one value, or two where a condition on what it goes through decides which of them."""
+        value, choice = self.evaluate(node.elt), node.elt
+        if not isinstance(choice, ast.IfExp) or not value.made or len(value.device) < 2:
+            return (value,)
+        names = {n.id for each in node.generators for n in walk(each.target) if isinstance(n, ast.Name)}
+        if not rows.asks_turn(self.text(choice.test), names):
+            return (value,)
+        sides = self.evaluate(choice.body), self.evaluate(choice.orelse)
+        return sides if rows.differ_by_making(sides) else (value,)
 
     def assign_target(self, target: ast.expr, value: Value, source: ast.expr | None) -> None:
         raise NotImplementedError

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
+from functools import reduce
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, named_functions, ordering
@@ -17,7 +19,7 @@ from devlint.facts.text.defined import Function
 from devlint.facts.text.read_only import only_reads
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import positional_names
-from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Value
+from devlint.facts.values import CHOICE, COMPUTED, CPU, NOTHING, UNKNOWN, Value, merge
 
 #: Names of helpers that move what is in a container, where their result is dropped.
 _MOVES_IN_PLACE = re.compile(r"(?:^|_)(?:cuda|gpu|(?:to|move)_(?:\w+_)?(?:device|cuda|gpu))(?:_|$)", re.IGNORECASE)
@@ -46,6 +48,8 @@ class Functions(OwnMethods):
             callee = self.namespace(factory)
         if callee.kind == "namespace":
             return self.call_namespace(node, callee.type_name or "", arguments)
+        if callee.type_name == CHOICE and isinstance(callee.elements, tuple):
+            return reduce(merge, (self.call_value(node, each, arguments) for each in callee.elements))
         if self.function is not None and callee.kind == "function":
             if (callee.type_name or "").split("@", 1)[0] in self.redefined:
                 return NOTHING  # which of them there is when this runs is not known
@@ -62,13 +66,13 @@ class Functions(OwnMethods):
         if callee.kind == "function" and callee.type_name in self.partials:
             inner, first = self.partials[callee.type_name]
             assert isinstance(first, Arguments)
-            # the arguments of a function of this file are told apart by their places in the call
-            if inner.kind == "namespace" or (inner.type_name in self.functions and not first.values):
+            whole_call = self.whole_call(node, inner, first)
+            if whole_call is not None:
                 whole = Arguments()
                 whole.nodes, whole.values = [*first.nodes, *arguments.nodes], [*first.values, *arguments.values]
                 whole.keywords = {**first.keywords, **arguments.keywords}
                 whole.star, whole.double_star = arguments.star, arguments.double_star
-                return self.call_value(node, inner, whole)
+                return self.call_value(whole_call, inner, whole)
         if callee.kind == "class" and callee.type_name in self.classes:
             return self.construct_own(node, self.classes[callee.type_name], arguments)
         if callee.kind == "module":
@@ -92,6 +96,23 @@ class Functions(OwnMethods):
             self.note_sized(node, arguments)
         self.escape(node, arguments)
         return self.guessed(node, arguments) if callee.kind == "unknown" else NOTHING
+
+    def whole_call(self, node: ast.Call, inner: Value, first: Arguments) -> ast.Call | None:
+        """The call of a partial function as one of the function itself; None where that cannot be followed.
+
+        The arguments of a function of this file are told apart by their places in the call.
+        """
+        if inner.kind == "namespace" or (inner.type_name in self.functions and not first.values):
+            return node
+        around = self.span(self.function.node) if self.function is not None else None
+        spans = list(map(self.span, first.nodes))
+        if inner.type_name not in self.functions or around is None or first.star:
+            return None
+        if any(not around.start <= span.start < around.end for span in spans):
+            return None  # made in another function, whose names are others
+        named = [ast.keyword(name, each) for name, (each, _) in first.keywords.items()]
+        whole = ast.Call(node.func, [*first.nodes, *node.args], [*named, *node.keywords])
+        return ast.copy_location(whole, node)
 
     def give_modules(self, function: Function, arguments: Arguments) -> None:
         """The modules in containers, and those that `*modules` takes, may be anywhere after a function that moves something."""
@@ -155,7 +176,7 @@ class Functions(OwnMethods):
         return result
 
     def call_builtin(self, node: ast.Call, name: str, arguments: Arguments) -> Value:
-        if name == "map" and len(arguments.values) == 2 and not arguments.keywords and not arguments.star:
+        if name == "map" and len(arguments.values) > 1 and not arguments.keywords and not arguments.star:
             mapped = self.call_map(node, arguments)
             if mapped is not None:
                 return mapped
@@ -163,24 +184,42 @@ class Functions(OwnMethods):
 
     def call_map(self, node: ast.Call, arguments: Arguments) -> Value | None:
         """`q, k, v = map(lambda t: rearrange(t, pattern), (q, k, v))`: what the function gives for each; None: not known."""
-        function, iterated = arguments.values
-        several = isinstance(iterated.elements, tuple) and iterated.kind in ("tuple", "list")
-        parts = iterated.elements if several and isinstance(iterated.elements, tuple) else (self.element(iterated),)
-        if len(parts) > MAPPED:
+        function, *iterated = arguments.values
+        several = all(isinstance(each.elements, tuple) and each.kind in ("tuple", "list") for each in iterated)
+        several = several and all(each.type_name is None for each in iterated)
+        turns = [
+            each.elements if several and isinstance(each.elements, tuple) else (self.element(each),)
+            for each in iterated
+        ]
+        if any(len(each) > MAPPED for each in turns):
             return None
         results: list[Value] = []
-        for part in parts:
-            given = Arguments()
-            given.nodes, given.values = [arguments.nodes[1]], [part]
-            if function.kind == "function" and function.type_name in self.lambdas:
-                made = self.call_lambda(*self.lambdas[function.type_name], given)
-            elif function.kind == "function" and function.type_name in self.functions:
-                made = self.call_function(self.functions[function.type_name], [part], {})
-            elif function.kind == "unknown" and self.assume:
-                made = guesses.result(arguments.nodes[0], [part], lambda: self.origin(node, COMPUTED))
-            else:
-                made = None
+        for parts in zip(*turns, strict=False):
+            made = self.called_with(node, arguments.nodes[0], function, arguments.nodes[1:], parts)
             if made is None:
                 return None
             results.append(made)
         return Value("list", type_name=None if several else "comprehension", elements=tuple(results))
+
+    def called_with(
+        self, node: ast.Call, named: ast.expr, function: Value, nodes: Sequence[ast.expr], given: Sequence[Value]
+    ) -> Value | None:
+        """What a function gives that a call hands to another one, which calls it: `map(f, xs)`; None: not known.
+
+        `named`: the function as the code writes it.
+        """
+        arguments = Arguments()
+        arguments.nodes, arguments.values = list(nodes), list(given)
+        if function.kind == "unknown" and self.assume:
+            return guesses.result(named, given, lambda: self.origin(node, COMPUTED))
+        if function.kind == "function" and function.type_name in self.lambdas:
+            return self.call_lambda(*self.lambdas[function.type_name], arguments)
+        if function.kind != "function" and not is_function_of_torch(function):
+            return None
+        return self.call_value(ast.copy_location(ast.Call(named, list(nodes), []), node), function, arguments)
+
+
+def is_function_of_torch(value: Value) -> bool:
+    """Whether a value is a function of torch, and no class."""
+    name = value.type_name or ""
+    return value.kind == "namespace" and name.startswith("torch.") and name.rpartition(".")[2][:1].islower()

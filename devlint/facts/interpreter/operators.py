@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import arrays, as_text, beside_arrays, beside_new, guesses, unplaced
+from devlint.facts.idioms import arrays, as_text, beside_arrays, beside_new, guesses, rows, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
@@ -59,6 +59,10 @@ class Operators(Narrowing):
         if guesses.is_guess(left) or guesses.is_guess(right):
             left, right = self.beside(left, right), self.beside(right, left)
         left, right = beside_new.sides(self, left_node, left, right_node, right)
+        if isinstance(op, ast.Add) and "list" in (left.kind, right.kind):
+            joined = rows.joined(left, right)
+            if joined is not None:
+                return joined
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
             for one, other in ((left, right), (right, left)):

@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, records
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.definitions import Definitions
@@ -66,7 +66,8 @@ class OwnClasses(Definitions):
         stated = {k: v for k, (_, v) in arguments.keywords.items() if v.kind in ("string", "device") and v.device}
         plain = "__init__" not in class_.method_names and stated and not arguments.star
         # a dataclass: what it is given is what its fields hold
-        return Value("object", elements=stated if plain else None, type_name=class_.name, because=because)
+        held = {**(stated if plain else {}), **records.made(class_, arguments)}
+        return Value("object", elements=held or None, type_name=class_.name, because=because)
 
     def gets_placing_function(self, arguments: Arguments) -> bool:
         """Whether something that a data set is given may place its items, such as a transform: it names a device or a move,

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Move
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import dropped, ordering
+from devlint.facts.idioms import dropped, ordering, records
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.entry import is_gradient_of
 from devlint.facts.interpreter.moves import MOVES
@@ -45,7 +45,8 @@ class OwnMethods(OwnClasses):
             if found is not None:
                 static = is_static(found[1])
                 target = self.method_function(found[0], name, found[1])
-                values = arguments.values if static else [self.self_value(self.owner), *arguments.values]
+                own = receiver if receiver.elements is not None else self.self_value(self.owner)
+                values = arguments.values if static else [own, *arguments.values]
                 keywords = arguments.named()
                 if arguments.star:
                     self.forget_self()
@@ -69,7 +70,10 @@ class OwnMethods(OwnClasses):
             if found is not None:
                 result = self.call_other(node, function, receiver, found, arguments)
                 self.escape(node, arguments)
+                if receiver.elements is not None and records.binds_fields(self.scan_of(found[0]), found[1]):
+                    self.give(function.value, receiver)
                 return result
+            self.give(function.value, receiver)
         if receiver.kind == "class" and receiver.type_name in self.classes:
             class_ = self.classes[receiver.type_name]
             found = class_.method(name) if class_.is_module else None
@@ -198,7 +202,10 @@ class OwnMethods(OwnClasses):
         if found is None or found[0].abroad or node.attr not in found[0].properties or "device" in node.attr:
             return None
         function = self.method_function(found[0], node.attr, found[1])
-        value = self.call_function(function, [self.self_value(self.owner)], {}, on_self=True)
+        own = self.lookup("self")
+        if own is None or own.elements is None:
+            own = self.self_value(self.owner)
+        value = self.call_function(function, [own], {}, on_self=True)
         return value if value.is_tensor or value.kind in ("tuple", "distribution") else None
 
     def groups(self, node: ast.Attribute) -> Value | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
@@ -140,6 +140,21 @@ class SpecialCalls(TorchClasses):
 
     def call(self, node: ast.Call, given: Arguments | None = None) -> Value:
         raise NotImplementedError
+
+    def called_with(
+        self, node: ast.Call, named: ast.expr, function: Value, nodes: Sequence[ast.expr], given: Sequence[Value]
+    ) -> Value | None:
+        raise NotImplementedError
+
+    def call_reduce(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`functools.reduce(torch.add, xs)`: what the function gives for two of the items, or for the start and one."""
+        if not 2 <= len(arguments.values) <= 3 or arguments.star or arguments.keywords:
+            self.escape(node, arguments)
+            return NOTHING
+        item = self.element(arguments.values[1])
+        nodes = [arguments.nodes[-1], arguments.nodes[1]]
+        first = arguments.values[2] if len(arguments.values) == 3 else item
+        return self.called_with(node, arguments.nodes[0], arguments.values[0], nodes, [first, item]) or NOTHING
 
     def call_same(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """A call that gives its first argument back, as far as devices go: `copy.deepcopy`, `torch.compile`."""
@@ -280,6 +295,8 @@ SPECIAL: dict[str, Special] = {
     "torch.distributions.kl.kl_divergence": SpecialCalls.call_divergence,
     "copy.deepcopy": SpecialCalls.call_deepcopy,
     "copy.copy": SpecialCalls.call_copy,
+    "functools.reduce": SpecialCalls.call_reduce,
+    **dict.fromkeys(("torch.vmap", "torch.func.vmap", "functorch.vmap"), SpecialCalls.call_same),
     "functools.partial": SpecialCalls.call_partial,
     "typing.cast": SpecialCalls.call_cast,
     "typing_extensions.cast": SpecialCalls.call_cast,

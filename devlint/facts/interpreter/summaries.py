@@ -325,10 +325,17 @@ def brief(value: Value) -> object:
         tuple(sorted(map(str, device))) if device else (),
         value.zero_dim,
         value.type_name or "",
-        tuple(map(brief, value.elements[:4])) if isinstance(value.elements, tuple) else None,
+        tuple(map(brief, value.elements[:4])) if isinstance(value.elements, tuple) else held(value),
         value.ident,
         value.constant if value.kind == "bool" else None,
     )
+
+
+def held(value: Value) -> object:
+    """What tells an object apart by what its fields hold."""
+    if value.kind != "object" or not isinstance(value.elements, dict):
+        return None
+    return tuple((name, brief(part)) for name, part in value.elements.items())
 
 
 def elsewhere(value: Value, moved: Sequence[Value]) -> Value:

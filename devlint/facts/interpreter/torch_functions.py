@@ -223,7 +223,9 @@ class TorchFunctions(SizedTensors):
             if not operands:
                 return Value(kind, UNKNOWN, zero_dim)
             if zero_dim is None and (
-                record.zero_dim == "no" or is_given_a_shape(node, record) or is_along_another(record, arguments)
+                record.zero_dim == "no"
+                or is_given_a_shape(node, record, arguments)
+                or is_along_another(record, arguments)
             ):
                 zero_dim = False
             # without a check between them the first operand alone decides: `expand_as`, `view_as`, `reshape_as`
@@ -297,11 +299,14 @@ def is_along_another(record: Record, arguments: Arguments) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and not -1 <= number <= 0
 
 
-def is_given_a_shape(node: ast.Call, record: Record) -> bool:
-    """Whether a call gives its result a shape of one dimension at least: `x.view(1, -1)`, `torch.reshape(x, (n, 3))`."""
+def is_given_a_shape(node: ast.Call, record: Record, arguments: Arguments) -> bool:
+    """Whether a call gives its result a shape of one dimension at least: `x.view(1, -1)`, `torch.reshape(x, (n, 3))`, or
+    that of another tensor, as a factory does: `torch.broadcast_to(x, y.shape)`."""
     namespace, _, name = record.qualname.rpartition(".")
     if name not in _SHAPED:
         return False
+    if arguments.values and arguments.values[-1].type_name == "size" and arguments.values[-1].zero_dim is not True:
+        return len(arguments.values) == (1 if namespace.endswith("Tensor") else 2)
     sizes = node.args if namespace.endswith("Tensor") else node.args[1:]
     if len(sizes) == 1:
         only = sizes[0]

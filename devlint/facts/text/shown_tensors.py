@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.parameters import TENSOR_ONLY
+from devlint.facts.text.parameters import TENSOR_ONLY, shows_tensor
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.scan import FunctionScan
 
@@ -32,11 +32,23 @@ def used_as_tensors(own: FunctionScan) -> frozenset[str]:
 
 
 def is_cast(node: ast.expr) -> bool:
-    """Whether a method that only tensors have gives an operand: `(a + b).detach()`, `x.float()`."""
-    methods = (
-        part.func.attr for part in chain(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+    """Whether what only tensors have gives an operand: `(a + b).detach()`, `x.float()`, `x.sum(dim=1)`, or, beside a tensor,
+    what is written as only tensors and arrays are: `x[..., None]`."""
+    for part in chain(node):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            name = part.func.attr
+            if name in _CASTS or name in TENSOR_ONLY or (name != "size" and shows_tensor(name, part)):
+                return True
+        elif isinstance(part, ast.Subscript) and adds_dimension(part.slice):
+            return True
+    return False
+
+
+def adds_dimension(key: ast.expr) -> bool:
+    """Whether brackets hold an ellipsis or None beside something else: `[..., None]`, `[:, None]`, `[..., :2]`."""
+    return isinstance(key, ast.Tuple) and any(
+        isinstance(part, ast.Constant) and part.value in (None, ...) for part in key.elts
     )
-    return not _CASTS.union(TENSOR_ONLY).isdisjoint(methods)
 
 
 def gives_number(node: ast.expr) -> bool:
