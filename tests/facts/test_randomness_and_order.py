@@ -52,7 +52,8 @@ def test_generator_that_also_draws_on_the_cpu_is_remembered() -> None:
 @pytest.mark.parametrize(
     ("state", "how"),
     [
-        ("torch.load('a', map_location=device)['rng']", []),  # no name, no fact
+        ("torch.load('a', map_location=device)['rng']", ["state"]),
+        ("torch.load('a', map_location='cpu')['rng']", []),
         ("c['rng']", ["state"]),
         ("c['rng'].cpu()", []),
         ("c.get('rng')", ["state"]),
