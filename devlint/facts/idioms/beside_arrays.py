@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms import arrays
+from devlint.facts.text.nodes import text_of, walk
+from devlint.facts.text.signs import OF_HOST
 from devlint.facts.values import GUESS, Value
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def note_lookup(machine: HostReads, node: ast.Subscript, base: Value, index: Val
     if isinstance(key, ast.Tuple) and isinstance(index.elements, tuple) and len(index.elements) == len(key.elts):
         pairs = list(zip(key.elts, index.elements, strict=True))
     for part, value in pairs:
-        if is_tensor(value) and value.zero_dim is False:
+        if is_tensor(value) and value.zero_dim is False and not is_named_array(part):
             machine.use(node, "numpy.ndarray.__getitem__", machine.operand(part, value), detached=True)
 
 
@@ -55,6 +57,12 @@ def note_operator(machine: HostReads, node: ast.BinOp, left: Value, right: Value
     name = _LEFT.get(type(node.op))
     if right == arrays.DIMENSIONED and is_tensor(left) and name is not None:
         machine.note_use(node, f"numpy.ndarray.__r{name}__", [machine.operand(node.left, left)])
+
+
+def is_named_array(node: ast.expr) -> bool:
+    """Whether a name in an expression, or a key, says that it is an array: `batch["mask_np"][i] == 0`."""
+    words = (getattr(n, "id", None) or getattr(n, "attr", None) or text_of(n) or "" for n in walk(node))
+    return any(OF_HOST.search(word) is not None for word in words)
 
 
 def is_tensor(value: Value) -> bool:
