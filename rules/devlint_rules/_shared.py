@@ -215,7 +215,10 @@ def device_of(other: Operand, scope: Mapping[str, Value], facts: Facts, at: Span
 
 
 def own_device(node: ast.expr, scope: Mapping[str, Value]) -> str | None:
-    """The device of a tensor that is written as a part of something in scope: `data.x.device`; None for what is computed."""
+    """The device of a tensor that is written as a part of something in scope, `data.x.device`, or as a slice of one; None
+    for what is computed."""
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Tuple, ast.Slice)):
+        node = node.value
     root = node
     while isinstance(root, ast.Attribute) or (isinstance(root, ast.Subscript) and isinstance(root.slice, ast.Constant)):
         root = root.value

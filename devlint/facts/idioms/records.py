@@ -13,6 +13,7 @@ A method that binds a field, or any code that might, ends what is known of it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.unplaced import brings_to_host
@@ -56,6 +57,7 @@ def made(class_: ClassFacts, arguments: Arguments) -> dict[str, Value]:
     return {name: value for name, value in arguments.by_name(names).items() if value.is_tensor and name in names}
 
 
+@lru_cache(32)
 def is_filled_on_host(scan: Scan, class_: ClassFacts) -> bool:
     """Whether some code of the file makes such an object of what it brings to the CPU: `Result(logits.detach().cpu())`."""
     calls = (site.call for site in scan.calls.get(class_.name, ()))

@@ -32,7 +32,9 @@ class ContainerMethods(EventTimers):
                     named = isinstance(arguments.nodes[-1], ast.Attribute) and given.kind == "tensors" and given.moved
                     # a field of a batch that was moved as a whole may hold texts and numbers: `names.extend(batch.name)`
                     given = self.element(given) if not named else NOTHING
-                parts = rows.by_turn(given, self.turn_names(node)) if self.loops and name == "append" else (given,)
+                parts: tuple[Value, ...] = (given,)
+                if self.loops and name == "append" and given.split is not None and given.made:
+                    parts = rows.by_turn(given, self.turn_names(node))
                 for part in parts:
                     self.append(path, self.lookup(path) or value, part)
             return NONE

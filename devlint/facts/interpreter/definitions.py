@@ -141,10 +141,10 @@ class Definitions(Summaries):
             class_.attributes[name] = value
         for name, value in kept_by_hooks(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
-        if SET_BY_NAME.search(self.text(class_.node)) is None:
-            outside = self.set_from_outside() | self.set_by_heirs(class_)
-            for name, value in placed_tensors(self, class_, outside):
-                class_.attributes[name] = value
+        placed = list(placed_tensors(self, class_, self.set_from_outside()))
+        if placed and SET_BY_NAME.search(self.text(class_.node)) is None:
+            by_heirs = self.set_by_heirs(class_)
+            class_.attributes.update((name, value) for name, value in placed if name not in by_heirs)
         for name, value in trained_leaves(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
 

@@ -45,7 +45,7 @@ def is_cast(node: ast.expr) -> bool:
 
 
 def adds_dimension(key: ast.expr) -> bool:
-    """Whether brackets hold an ellipsis or None beside something else: `[..., None]`, `[:, None]`, `[..., :2]`."""
+    """Whether what stands in brackets has an ellipsis or None beside something else: `[..., None]`, `[..., :2]`."""
     return isinstance(key, ast.Tuple) and any(
         isinstance(part, ast.Constant) and part.value in (None, ...) for part in key.elts
     )
