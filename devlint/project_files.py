@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-FILES = 2_000  # files of one project that are searched
+FILES = 2_500  # files of one project that are searched
 SIZE = 16_000_000  # bytes of all of them
 ENTRIES = 20_000  # directory entries that are looked at for one project
 FRESH = 1.0  # seconds for which a list of files is believed without looking again

@@ -80,7 +80,7 @@ class Narrowing(Subscripts):
             if kept is not None:
                 return merge(kept, body if converted.is_new(body) else orelse)
         if asks_for_type(condition) and body.is_tensor and body.device == CPU and is_assumed(orelse.device):
-            return replace(body, device=UNKNOWN, made=())  # the other arm is for where there is no such accelerator
+            return body  # the other arm is for where there is no such accelerator
         filled = NOTHING in (body, orelse) and fills_in(node)
         chosen = either(body, orelse) if filled else self.choose(body, orelse, condition)
         # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`

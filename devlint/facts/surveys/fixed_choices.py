@@ -62,6 +62,8 @@ def _without_cpu(o: Outline, node: ast.IfExp) -> Iterator[DeviceLiteral]:
     if None in types or types[0] is None or types[1] is None or types[0][1] == types[1][1]:
         return
     tested = o.flow.text(node.test)
+    if "available" not in tested:
+        return  # it asks for something else than what the machine has
     if types[0][1] not in tested or types[1][1] in tested or any(types[1][1] in test for test in o.tests(node)):
         return
     index = int(types[1][2]) if types[1][2] else None
