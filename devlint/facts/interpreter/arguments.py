@@ -135,8 +135,22 @@ class CallArguments(Iteration):
             )
         )  # fmt: skip
 
+    def is_asked_for_sign(self, node: ast.expr) -> bool:
+        """Whether the function asks a variable whether it is -1, as on the CPU: `if index < 0: index = None`."""
+        if not isinstance(node, ast.Name) or self.function is None:
+            return False
+        around = self.span(self.function.node)
+        return any(
+            isinstance(each.left, ast.Name)
+            and each.left.id == node.id
+            and isinstance(each.ops[0], (ast.Lt, ast.Eq, ast.GtE, ast.Gt, ast.NotEq))
+            and isinstance(each.comparators[0], (ast.Constant, ast.UnaryOp))
+            and around.start <= self.span(each).start < around.end
+            for each in self.scan.compares
+        )
+
     def note_index_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> None:
         """`device=x.get_device()`: an index where a device belongs; -1 for a CPU tensor."""
         device = arguments.get("device")
-        if device is not None and device[1].kind == "index":
+        if device is not None and device[1].kind == "index" and not self.is_asked_for_sign(device[0]):
             self.emit_call(node, qualname, None, arguments, exists=True)

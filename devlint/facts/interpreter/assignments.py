@@ -21,7 +21,7 @@ from devlint.facts.idioms import (
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.idioms.tables import dimensions
-from devlint.facts.interpreter.operations import CPU_PLACE
+from devlint.facts.interpreter.operations import CPU_PLACE, TURN
 from devlint.facts.interpreter.operators import OPERATORS
 from devlint.facts.interpreter.subscripts import is_index
 from devlint.facts.interpreter.timing import Timing, timing_magic
@@ -165,6 +165,8 @@ class Assignments(Timing):
                     given = elements[index if index < star else index - len(target.elts)]
             elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip", GUESS):
                 given = self.element(value)
+                if value.kind == "tensor" and given.kind == "tensor" and given.zero_dim is None and given.type_name is None:
+                    given = replace(given, type_name=TURN)  # of a row: no dimension may be left
                 if (value.type_name == GUESS or value.kind == "tensors") and batches.reads_like_count(element):
                     given = NOTHING
                 if index == star:

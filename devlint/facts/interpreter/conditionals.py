@@ -120,15 +120,15 @@ class Conditionals(Assignments):
                     self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
 
     def none_here(self, test: ast.expr, holds: bool) -> None:
-        """The branch of `if weight is None:` in which the parameter is None: there it is no tensor."""
+        """The branch of `if weight is None:` in which the variable is None: there it is no tensor."""
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
             return
         right, name = test.comparators[0], test.left.id
-        if not isinstance(right, ast.Constant) or right.value is not None or not self.is_parameter(name):
-            return
         known = self.state.env.get(name)
-        if isinstance(test.ops[0], ast.Is if holds else ast.IsNot) and known is not None:
-            if known.kind in ("tensor", "unknown") and not known.made:
+        if not isinstance(right, ast.Constant) or right.value is not None or known is None:
+            return
+        if isinstance(test.ops[0], ast.Is if holds else ast.IsNot) and known.kind in ("tensor", "unknown"):
+            if bool(known.made) is not self.is_parameter(name):  # what is made for a name that was None, or an argument
                 self.state.env[name] = NONE
 
     def join_attributes(self, then: State, otherwise: State) -> None:

@@ -170,7 +170,7 @@ class Factories(HostReads):
             return replace(given, kind="tensor", attribute=None)
         if given is not None and given.is_tensor and may_be_accelerator(given.device):
             # who hands on a name holds it on the host, as far as anybody can tell
-            if not isinstance(arguments.nodes[0], ast.Name):
+            if not isinstance(arguments.nodes[0], ast.Name) and qualname != "torch.Tensor":
                 self.note_use(node, qualname, [self.operand(arguments.nodes[0], given)])
             return Value("tensor", UNKNOWN, given.zero_dim)
         default = self.state.default

@@ -11,6 +11,7 @@ from devlint.facts.idioms import aliases, batches, dropped, guesses, leaves, ord
 from devlint.facts.idioms.devices import called_device
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import Attributes
+from devlint.facts.interpreter.operations import is_encoded
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import is_model_name
@@ -110,6 +111,9 @@ class Moves(Attributes):
             if path is not None:
                 self.state.env[path] = replace(result, type_name=BATCH)  # a batch of its own class may move in place
             return result
+        if of_batch and is_encoded(receiver) and path in self.state.env and target is not None:
+            # what a tokenizer gives moves in place [transformers/tokenization_utils_base.py, `BatchEncoding.to`]
+            self.state.env[path] = replace(result, type_name=BATCH)
         if discarded and receiver.is_tensor and path is not None and target is not None:
             self.state.env[path] = replace(receiver, discarded=self.span(node))
         if target is not None and target.device == CPU and may_be_accelerator(receiver.device):

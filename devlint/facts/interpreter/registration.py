@@ -385,7 +385,7 @@ def container_of(value: Value) -> Container:
 
 def is_below_self(node: ast.expr) -> bool:
     """Whether an expression reads something that `self` holds, at any depth: `self.conv.weight`, `self.layers[0].bias`."""
-    if not isinstance(node, ast.Attribute):
+    if not isinstance(node, (ast.Attribute, ast.Subscript)):
         return False
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
@@ -406,6 +406,10 @@ def written_out(node: ast.expr) -> list[ast.expr]:
     parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "sorted"):
         parts = node.args[:1]
+    elif isinstance(node, ast.DictComp) and isinstance(node.value, ast.Subscript):
+        parts = [node.value]
+    elif isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Subscript):
+        parts = [node.elt]
     elif isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Name):
         parts = [g.iter for g in node.generators if isinstance(g.target, ast.Name) and g.target.id == node.elt.id]
     found = [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
