@@ -165,7 +165,12 @@ class Assignments(Timing):
                     given = elements[index if index < star else index - len(target.elts)]
             elif value.kind in ("tensors", "tensor") or value.type_name in ("comprehension", "zip", GUESS):
                 given = self.element(value)
-                if value.kind == "tensor" and given.kind == "tensor" and given.zero_dim is None and given.type_name is None:
+                if (
+                    value.kind == "tensor"
+                    and given.kind == "tensor"
+                    and given.zero_dim is None
+                    and given.type_name is None
+                ):
                     given = replace(given, type_name=TURN)  # of a row: no dimension may be left
                 if (value.type_name == GUESS or value.kind == "tensors") and batches.reads_like_count(element):
                     given = NOTHING
