@@ -158,8 +158,8 @@ def version(minor: tuple[int, int]) -> str:
 def is_device_object(operand: Operand) -> bool:
     """Whether a value is proved to be a `torch.device`, and not a string or a number.
 
-    `args.device` may be anything. A tensor's `.device`, wherever the tensor is, what `torch.device(...)` gives, a choice
-    between those and a parameter that is annotated as one are sure.
+    `args.device` may be anything, and so may a parameter that is annotated as one. A tensor's `.device`, wherever the
+    tensor is, what `torch.device(...)` gives, and a choice between those are sure.
     """
     value = operand.value
     if value.kind != "device" or not value.device or (value.type_name or "").startswith("index:"):

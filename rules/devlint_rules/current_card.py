@@ -245,6 +245,8 @@ def _given(event: ApiCall) -> str | None:
         test.startswith((f'{path} == "cuda"', f"{path} == 'cuda'")) for test in event.under.tests
     ):
         return None
+    if event.qualname not in _STREAMS and not any(f"{path}.type ==" in test for test in event.under.tests):
+        return None  # these raise for the CPU, and take it as no device
     value = event.scope.get(path) if path is not None else None
     if path is None or value is None or value.kind not in ("device", "string") or len(value.device) != 1:
         return None

@@ -7,10 +7,10 @@ A `torch.device` compared with a string: `x.device == "cuda"`; the device of a t
 asked, as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name that
 torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
 `str(x.device) == "cuda"` and `device.type == "cuda:0"`, for the text of a tensor's device has an index and a type has none;
-`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; a parameter `str |
-torch.device` compared with a string alone; `model.device == "cuda"`; a test that is given `torch.device("cuda")` and
-compares it with the device of a tensor; `skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of
-`.type`, of strings with strings (`args.device == "cuda"`), and of devices that both lack an index.
+`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; `model.device == "cuda"`; a
+test that is given `torch.device("cuda")` and compares it with the device of a tensor;
+`skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of `.type`, of strings with strings
+(`args.device == "cuda"`), and of devices that both lack an index.
 
 ## Why it matters
 A `torch.device` never equals a string, and the device of a CUDA tensor has an index, so it never equals
@@ -36,8 +36,7 @@ called. Unsafe for a string with an index, for the result of a function, for tru
 for moves, which become `y = y.to(x.device)`: on a second card that is where `x` is, and not the current card.
 
 ## Known limits
-Silent where the device may be a string: arguments without annotation or with a string for a default, options, attributes
-set elsewhere.
+Silent where the device may be a string: arguments, whatever their annotation says, options, attributes set elsewhere.
 `x.is_cuda` in place of "is on the device of the run" is recognised where all that it decides is a move.
 """
 
@@ -215,7 +214,8 @@ def _is_new(event: Compare) -> bool:
         return False
     if event.right.value.kind == "string":
         return event.right.value.constant is not None
-    return event.right.value.type_name == "Tensor.device" or isinstance(event.right.node, ast.Call)
+    made = isinstance(event.right.node, ast.Call) and event.right.value.type_name == "torch.device"
+    return event.right.value.type_name == "Tensor.device" or made
 
 
 def _is_told_apart(event: Compare) -> bool:

@@ -2,7 +2,7 @@
 
 ## What it flags
 `torch.load`, `torch.jit.load`, `torch.hub.load_state_dict_from_url` and `model_zoo.load_url` without `map_location`, or
-with a literal `None`, also as one side of a choice. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where
+with a literal `None`. Quiet when `**kwargs` may carry it, under a guard for CUDA, and where
 the file holds no tensors: what the same class or file saves are numbers, or what is loaded goes to `torch.from_numpy`.
 
 ## Why it matters
@@ -71,9 +71,7 @@ class LoadWithoutMapLocation(Rule[Load]):
         if event.star_arguments or not event.tensors or event.under.allow("cuda"):
             return False
         given = event.map_location
-        if given is None or _is_none(given.node):
-            return True
-        return isinstance(given.node, ast.IfExp) and (_is_none(given.node.body) or _is_none(given.node.orelse))
+        return given is None or _is_none(given.node)
 
     def judge(self, event: Load, site: Site) -> Finding | None:
         call = site.node

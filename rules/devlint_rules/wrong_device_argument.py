@@ -270,6 +270,10 @@ def _not_taken(event: NoDevice, site: Site) -> Finding | None:
     return Finding(event.span, f"`{event.call}` takes no argument {words}", fix)
 
 
+#: What takes its data by place, and nothing else [torch/csrc/utils/tensor_new.cpp].
+_ONE_PLACE = frozenset({"tensor", "as_tensor", "asarray", "new_tensor"})
+
+
 def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
     """A device that stands last among the arguments without names gets its name."""
     call = site.node
@@ -277,7 +281,10 @@ def _by_place(event: NoDevice, given: Span, site: Site) -> Finding | None:
         return None
     message, fix = f"`{event.call}` takes a device by its name alone", Fix("Say `device=`", Safety.HINT)
     places = [arg for arg in call.args if arg.keyword is None and not arg.star]
-    is_last = bool(places) and site.span(places[-1].value) == given and not any(arg.star for arg in call.args)
+    plain = (
+        len(places) <= 2 or event.call.rpartition(".")[2] not in _ONE_PLACE
+    )  # what stands between has no place either
+    is_last = plain and bool(places) and site.span(places[-1].value) == given and not any(arg.star for arg in call.args)
     if is_last and not isinstance(places[-1].value, cst.SimpleString):  # a text would be a fixed device then
         new = keyword("device", places[-1].value).with_changes(comma=places[-1].comma)
         fix = Fix("Say `device=`", Safety.SAFE, (Edit(places[-1], new),))

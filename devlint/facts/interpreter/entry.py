@@ -9,7 +9,6 @@ from functools import cached_property, partial
 from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, library_modules, records
-from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH
 from devlint.facts.interpreter.registration import Registration
 from devlint.facts.interpreter.torch_classes import FAMILY_KIND
@@ -17,11 +16,10 @@ from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function
 from devlint.facts.text.kept_arguments import kept_sequences
-from devlint.facts.text.nodes import text_of
 from devlint.facts.text.parameters import Evidence
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
-from devlint.facts.text.signatures import default_of, named_parameters
+from devlint.facts.text.signatures import named_parameters
 from devlint.facts.text.signs import is_loader_name, is_loss_name
 from devlint.facts.values import (
     BATCH,
@@ -305,10 +303,8 @@ class Entry(Registration):
         if qualname in self.classes and self.assume and not self.host:
             return records.on_device(self, self.classes[qualname], home, origin)
         if qualname == "torch.device":
-            spec = getattr(function, "args", None)
-            default = default_of(spec, argument.arg) if isinstance(spec, ast.arguments) else None
-            name = "argument" if text_of(default) is not None else MADE
-            return Value("device", symbol(argument.arg, self.span(function).start), type_name=name)
+            # callers hand over texts as well
+            return Value("device", symbol(argument.arg, self.span(function).start), type_name="argument")
         if qualname == "torch.dtype":
             return Value("dtype")
         known = knowledge.cls(qualname)

@@ -86,7 +86,7 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
                 _of_dtype(left, right)
                 or (_of_type(left, right) or _of_type(right, left))
                 or (_of_gpu(o, node, left, right) or _of_gpu(o, node, right, left))
-                or (_of_either(o, node, left, right) or _of_both(o, node, left, right))
+                or _of_either(o, node, left, right)
                 or _of_model(o, left, right)
                 or (_of_argument(o, node, left, right) or _of_argument(o, node, right, left))
             )
@@ -145,6 +145,9 @@ def _of_index(o: Outline, node: ast.Compare, side: ast.expr) -> Found | None:
     values = [v for v in bound if v is None or v.lineno < node.lineno] if bound else o.assignments(path, node)
     if not values or not all(map(partial(_is_of_name, o), values)):
         return None
+    function = o.function(node)
+    if '":" in' in o.flow.text(function if function is not None else o.tree.body[0]):
+        return None  # the name is asked for its index
     asked = [a for a in o.attributes.get("index", ()) if dotted(a.value) == path and a.lineno <= node.lineno]
     return ("no-index", side, path) if asked == [side] else None
 
@@ -216,29 +219,6 @@ def _of_either(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -
             if any(isinstance(side, ast.Call) for side in (other.left, *other.comparators)):
                 return None
     return "either", left, f'"{text}"'
-
-
-def _of_both(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
-    """`device == "cuda"` for a parameter that may be a `torch.device` by its annotation, `str | torch.device`."""
-    text = text_of(right)
-    if text is None or not _DEVICE_NAME.match(text) or is_device(o, node, left) != "either":
-        return None
-    function = o.function(node)
-    if is_told_apart(o, node, left) or function is None or any(_compares(o, n, left) for n in walk(function)):
-        return None
-    return "either", left, f'"{text}"'
-
-
-def _compares(o: Outline, node: ast.AST, subject: ast.expr) -> bool:
-    """Whether a node asks for the class of a device, or compares it with one, too."""
-    if isinstance(node, ast.Call):
-        return any(dotted(a) == dotted(subject) for a in node.args[:1]) and last_name(node.func) in (
-            "isinstance",
-            "type",
-        )
-    if not isinstance(node, ast.Compare) or dotted(subject) not in map(dotted, (node.left, *node.comparators)):
-        return False
-    return any(isinstance(side, ast.Call) for side in (node.left, *node.comparators))
 
 
 def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:

@@ -269,12 +269,14 @@ def loop_bound(o: Outline, move: Move) -> ast.For | None:
 
 def is_read_again(o: Outline, scope: ast.AST, name: str, statement: ast.stmt, loop: ast.For) -> bool:
     """Whether a name is read below a statement, but in other loops that bind it."""
-    end = statement.end_lineno or statement.lineno
+    end = statement.end_lineno or statement.lineno, statement.end_col_offset or 0
     for node in own_nodes(scope):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return True
     for node in walk(scope):
-        if not isinstance(node, ast.Name) or node.id != name or isinstance(node.ctx, ast.Store) or node.lineno <= end:
+        if not isinstance(node, ast.Name) or node.id != name or isinstance(node.ctx, ast.Store):
+            continue
+        if (node.lineno, node.col_offset) < end:
             continue
         around = (a for a in o.above(node) if a is not loop and isinstance(a, (ast.For, ast.comprehension, ast.expr)))
         binds = False

@@ -23,7 +23,9 @@ from devlint.facts.text.references import last_name
 
 _CARD = re.compile(r"(cuda|xpu|mps|npu)(?::(\d+))?\Z")
 _DEVICE = re.compile(r"(?:\A|_)dev(?:ice)?(?:_?type)?\Z", re.IGNORECASE)
-_OFF = re.compile(r"#.*(?:torch\.device\(\s*[\"'f]*cuda|[\"']cuda(?::\d)?[\"'] if |is_available\(\))")
+_OFF = re.compile(
+    r"#(?:[^\w]*|\s*\w+\s*=\s*)(?:torch\.device\(\s*[\"'f]*cuda|[\"']cuda(?::\d)?[\"'] if |is_available\(\))"
+)
 #: What a file says that asks for a card, that places work on several, or whose processes talk through NCCL.
 _ASKS = re.compile(
     r"is_available|device_count|nccl|init_process_group|DistributedDataParallel|\bDDP\b|set_device|LOCAL_RANK|local_rank|spawn"

@@ -23,9 +23,8 @@ from devlint.facts.events import DeviceLiteral
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text import parametrized
-from devlint.facts.text.nodes import statements, text_of, walk
+from devlint.facts.text.nodes import statements, text_of
 from devlint.facts.text.references import is_self_attribute, last_name
-from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import ACCELERATORS, Place
 
 _NAME = re.compile(r"(?:\A|_)devices?\Z", re.IGNORECASE)
@@ -37,17 +36,9 @@ _ASKS = re.compile(
 )
 
 
-#: What may leave out tests wherever it stands: marks of the file, fixtures for every test, what sets them up, hooks.
-_FOR_ALL = re.compile(
-    r"pytestmark|autouse|[Mm]ock|monkeypatch|def (?:setup|setUp)|importorskip|pytest_(?:collection|generate)"
-)
-
-
 def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:
-    """The literals of a file that asks for no accelerator, and of tests that ask for none themselves."""
+    """The literals of a file that asks for no accelerator."""
     if _ASKS.search(o.flow.source.text):
-        if _FOR_ALL.search(o.flow.source.text) is None:
-            yield from _beside_others(o)
         return
     for function in o.functions:
         marked = any(
@@ -65,24 +56,6 @@ def listed_devices(o: Outline) -> Iterator[DeviceLiteral]:
             yield from named(o, node.value.elts if isinstance(node.value, (ast.List, ast.Tuple)) else [node.value])
         elif isinstance(node, ast.Dict) and not any(isinstance(a, (ast.Compare, ast.Assert)) for a in o.above(node)):
             yield from named(o, [v for k, v in zip(node.keys, node.values, strict=True) if text_of(k) == "device"])
-
-
-def _beside_others(o: Outline) -> Iterator[DeviceLiteral]:
-    """The literals of the tests of a file that ask for nothing, by themselves or by what they call, where others do."""
-    for function in o.functions:
-        values = parametrized.given(function) if function.name.startswith("test") else {}
-        if not any(map(_NAME.search, values)):
-            continue
-        marks = [o.flow.text(d) for d in function.decorator_list]
-        class_ = o.nearest(function, ast.ClassDef)
-        marks += [o.flow.text(d) for d in class_.decorator_list] if class_ is not None else []
-        names = {n.id for n in walk(function) if isinstance(n, ast.Name)}
-        names |= {n.attr for n in walk(function) if isinstance(n, ast.Attribute)} | set(parameter_names(function))
-        called = [o.flow.text(f) for f in o.functions if f.name in names]
-        if not any(_ASKS.search(text) for text in (*marks, o.flow.text(function), *called)):
-            for name, given in values.items():
-                if _NAME.search(name):
-                    yield from named(o, given)
 
 
 def is_kept(o: Outline, target: ast.expr) -> bool:
