@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.unplaced import brings_to_host
 from devlint.facts.text.records import fields, is_record, tensor_fields
-from devlint.facts.text.references import is_self_attribute
+from devlint.facts.text.references import is_self, is_self_attribute
 from devlint.facts.values import UNKNOWN, Device, Value
 from devlint.model import Origin
 
@@ -73,10 +73,6 @@ def binds_fields(scan: Scan, method: ast.AST) -> bool:
         is_self_attribute(call.func) or any(is_self(given) for given in (*call.args, *(k.value for k in call.keywords)))
         for call in own.calls
     )
-
-
-def is_self(node: ast.expr) -> bool:
-    return getattr(node, "id", "") == "self"
 
 
 def device_of(value: Value) -> Device:

@@ -32,13 +32,13 @@ def card_options(o: Outline) -> Iterator[RankIndex]:
     options = {name: call for call in o.calls if method(call) == "add_argument" for name in _means_cpu(o, call)}
     if not options:
         return
-    text = o.flow.source.text
+    text = _without_options(o.flow.source.text)
     for place in indices(o):
         call = options.get(last_name(place))
         if call is None or dotted(place) is None:
             continue
         asked = _ASKED.replace("NAME", re.escape(last_name(place)))
-        if re.search(asked, _without_options(text), re.MULTILINE) is None:
+        if re.search(asked, text, re.MULTILINE) is None:
             origin = o.flow.origin(call, "-1 stands for the CPU")
             yield RankIndex(*o.head(place, origin), "minus-one", o.flow.text(place), "", False)
 

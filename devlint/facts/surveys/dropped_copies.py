@@ -270,22 +270,34 @@ def loop_bound(o: Outline, move: Move) -> ast.For | None:
 def is_read_again(o: Outline, scope: ast.AST, name: str, statement: ast.stmt, loop: ast.For) -> bool:
     """Whether a name is read below a statement, but in other loops that bind it."""
     end = statement.end_lineno or statement.lineno, statement.end_col_offset or 0
-    for node in own_nodes(scope):
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            return True
+    read, declared = reads_in(scope)
+    if name in declared:
+        return True
+    below = (node for node in read.get(name, ()) if (node.lineno, node.col_offset) >= end)
+    return any(all(each is loop for each in binding(o, node)) for node in below)
+
+
+def binding(o: Outline, node: ast.Name) -> list[ast.AST]:
+    """The loops and comprehensions around a name that bind it."""
+    if node in o.binding:
+        return o.binding[node]
+    found = o.binding[node] = []
+    for above in o.above(node):
+        generators = [above] if isinstance(above, ast.For) else getattr(above, "generators", [])
+        if any(node.id in names_of(g.target) and not holds(g.iter, node) for g in generators):
+            found.append(above)
+    return found
+
+
+@lru_cache(8)
+def reads_in(scope: ast.AST) -> tuple[dict[str, list[ast.Name]], set[str]]:
+    """The names that a scope reads or deletes, by what they are, and those that it declares to be of another one."""
+    read: dict[str, list[ast.Name]] = {}
     for node in walk(scope):
-        if not isinstance(node, ast.Name) or node.id != name or isinstance(node.ctx, ast.Store):
-            continue
-        if (node.lineno, node.col_offset) < end:
-            continue
-        around = (a for a in o.above(node) if a is not loop and isinstance(a, (ast.For, ast.comprehension, ast.expr)))
-        binds = False
-        for above in around:
-            generators = [above] if isinstance(above, ast.For) else getattr(above, "generators", [])
-            binds = binds or any(name in names_of(g.target) and not holds(g.iter, node) for g in generators)
-        if not binds:
-            return True
-    return False
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            read.setdefault(node.id, []).append(node)
+    own = (node for node in own_nodes(scope) if isinstance(node, (ast.Global, ast.Nonlocal)))
+    return read, {name for node in own for name in node.names}
 
 
 def containers(iterated: ast.expr) -> list[str]:
@@ -312,9 +324,7 @@ def is_read_below(o: Outline, scope: ast.AST, path: str, loop: ast.For) -> bool:
     outer = o.nearest(loop, ast.For)
     if outer is not None and path in names_of(outer.target):
         return any(is_read_below(o, scope, part, outer) for part in containers(outer.iter))
-    return any(
-        isinstance(n, ast.Name) and n.id == path and isinstance(n.ctx, ast.Load) and n.lineno > end for n in walk(scope)
-    )
+    return any(isinstance(n.ctx, ast.Load) and n.lineno > end for n in reads_in(scope)[0].get(path, ()))
 
 
 def shows_tensor(o: Outline, move: Move, statement: ast.stmt, loop: ast.For, parts: list[str]) -> bool:

@@ -42,6 +42,7 @@ class Outline:
         self.flow = flow
         self.test = test  # the file is a test: it runs in one process, on one machine
         self._values: dict[ast.AST, dict[str, list[ast.expr | None]]] = {}
+        self.binding: dict[ast.Name, list[ast.AST]] = {}  # the loops around names that bind them, see `dropped_copies`
 
     @cached_property
     def _shape(self) -> Shape:

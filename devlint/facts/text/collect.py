@@ -10,6 +10,7 @@ from devlint import knowledge
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.names import Imports
 from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.references import is_self
 
 #: What only a module keeps in an attribute: it does nothing for any other object.
 _REGISTERED = frozenset(
@@ -60,7 +61,7 @@ def _registers(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in ("register_buffer", "register_parameter")
-        and _is_self(node.value)
+        and is_self(node.value)
         for node in walk(method)
     )
 
@@ -69,14 +70,10 @@ def _keeps_registered(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: I
     """Whether a method keeps what only a module registers: `self.weight = nn.Parameter(...)`, `self.all = nn.ModuleList()`."""
     for node in statements(method):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            kept = any(isinstance(target, ast.Attribute) and _is_self(target.value) for target in node.targets)
+            kept = any(isinstance(target, ast.Attribute) and is_self(target.value) for target in node.targets)
             if kept and qualified(node.value.func, imports) in _REGISTERED:
                 return True
     return False
-
-
-def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def settle(classes: Mapping[str, ClassFacts], imports: Imports) -> None:

@@ -29,6 +29,11 @@ def stored_names(node: ast.AST) -> set[str]:
     return {n.id for n in walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
+def is_self(node: ast.expr) -> bool:
+    """Whether an expression is `self`."""
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
 def is_self_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
