@@ -36,10 +36,14 @@ class Search(NamedTuple):
 
 
 class Files:
-    """The files of one project as they were when it was listed. `listing` is a digest of their paths and states."""
+    """The files of one project as they were when it was listed. `listing` is a digest of their paths and states.
 
-    def __init__(self, root: str, states: Mapping[str, tuple[int, int, int]]) -> None:
+    `whole` is the directory of the project, which is above `root` where the bounds allow a part of it only.
+    """
+
+    def __init__(self, root: str, states: Mapping[str, tuple[int, int, int]], whole: str = "") -> None:
         self.root = root
+        self.whole = whole or root
         self.states = states
         text = "\n".join(f"{size} {mtime} {inode} {path}" for path, (size, mtime, inode) in states.items())
         self.listing = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
@@ -99,9 +103,9 @@ class ProjectFiles:
         above = self._roots.get(folder)
         if above is None:
             above = self._roots[folder] = roots(folder)
-        return next((files for root in reversed(above) if (files := self._files(root)) is not None), None)
+        return next((files for root in reversed(above) if (files := self._files(root, above[-1])) is not None), None)
 
-    def _files(self, root: str) -> Files | None:
+    def _files(self, root: str, whole: str) -> Files | None:
         known = self._listed.get(root)
         now = time.monotonic()
         if known is not None and now - known[0] < FRESH:
@@ -109,7 +113,7 @@ class ProjectFiles:
         states = _list(root)
         files: Files | None = None
         if states is not None:
-            files = Files(root, states)
+            files = Files(root, states, whole)
             older = known[1] if known is not None else None
             if older is not None and older.listing == files.listing:
                 files = older

@@ -88,3 +88,9 @@ def test_a_pipe_with_the_name_of_a_file_is_left_out(tmp_path: Path) -> None:
     write(tmp_path, "pyproject.toml", "a.py")
     os.mkfifo(tmp_path / "b.py")
     assert list(around(tmp_path).states) == ["a.py"]
+
+
+def test_part_of_a_project_knows_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project_files, "FILES", 3)
+    write(tmp_path, "setup.py", "a/x.py", "a/y.py", "b/z.py")
+    assert around(tmp_path / "a").whole == str(tmp_path)

@@ -88,8 +88,9 @@ class Neighbours:
         return bool(self.mentioned_in(IMPORT + module))
 
     def reads_all(self, word: str) -> bool:
-        """Whether all files that mention a name are among those that `mentioning` gives."""
-        return len(self.mentioned_in(word)) <= CANDIDATES
+        """Whether all files of the project that mention a name are among those that `mentioning` gives."""
+        files = self._searched()
+        return files is not None and files.root == files.whole and len(self.mentioned_in(word)) <= CANDIDATES
 
     def candidates(self, home: Looked, word: str) -> list[Looked]:
         """The other files of the project that mention a name, the likeliest first."""
@@ -133,7 +134,7 @@ class Neighbours:
     def is_closed(self) -> bool:
         """Whether the project is a program of its own: nothing says that others install it."""
         files = self._searched()
-        return files is not None and not is_installable(files.root)
+        return files is not None and not is_installable(files.whole)
 
     def place(self, path: str, qualname: str) -> tuple[str, str] | None:
         """The file, and the name in it, of the function or class that a qualified name in a file leads to."""

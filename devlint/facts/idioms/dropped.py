@@ -62,11 +62,11 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     scope = machine.function.node if machine.function is not None else machine.scan.tree
     if scope is None:
         return False
-    around, by_name, own = machine.uses_in(scope)
+    around, by_name, own, _ = machine.uses_in(scope)
     if machine.path(node) is not None and asked_for_tensors.is_told(machine, statement, node, around):
         return True
     if isinstance(node, ast.Subscript) and not is_item:
-        return is_entry(machine, statement, node, around)
+        return is_entry(machine, statement, node, machine.uses_in(scope))
     if not isinstance(node, ast.Name) or is_model_name(node.id) or is_item:
         return False
     uses = by_name.get(node.id, [])
@@ -89,33 +89,34 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     return len(signs) > 1 and not batches.is_whole(node.id) and not moves_itself(machine)
 
 
-def is_entry(machine: Moves, statement: ast.Call, node: ast.Subscript, around: Mapping[ast.AST, ast.AST]) -> bool:
+def is_entry(machine: Moves, statement: ast.Call, node: ast.Subscript, uses: Uses) -> bool:
     """Whether an entry of a dict is used as a tensor below the statement that moves it: `batch["image"]`."""
     if not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str):
         return False
     if is_model_name(node.slice.value) or not isinstance(node.value, (ast.Name, ast.Attribute)):
         return False
-    text = ast.unparse(node)
-    uses = [
-        use for use in around
-        if isinstance(use, ast.Subscript) and place(use) > place(statement) and ast.unparse(use) == text
-    ]  # fmt: skip
-    if any(not isinstance(use.ctx, ast.Load) for use in uses):
+    around, *_, entries = uses
+    below = [use for use in entries.get(ast.unparse(node), ()) if place(use) > place(statement)]
+    if any(not isinstance(use.ctx, ast.Load) for use in below):
         return False
-    return any(used_as_tensor(machine, use, around) for use in uses)
+    return any(used_as_tensor(machine, use, around) for use in below)
 
 
-Uses = tuple[Mapping[ast.AST, ast.AST], dict[str, list[ast.Name]], set[int]]
+#: What is around each node of a scope, its names, the identities of the nodes that are its own, and its entries of dicts.
+Uses = tuple[Mapping[ast.AST, ast.AST], dict[str, list[ast.Name]], set[int], dict[str, list[ast.Subscript]]]
 
 
 def uses_in(scope: ast.AST) -> Uses:
-    """What is around each node of a scope, its names, and the identities of the nodes that are its own."""
+    """What the uses of a scope's names are found in."""
     around = parents(scope)
     names: dict[str, list[ast.Name]] = {}
+    entries: dict[str, list[ast.Subscript]] = {}
     for node in around:
         if isinstance(node, ast.Name):
             names.setdefault(node.id, []).append(node)
-    return around, names, {id(node) for node in own_nodes(scope)}
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            entries.setdefault(ast.unparse(node), []).append(node)
+    return around, names, {id(node) for node in own_nodes(scope)}, entries
 
 
 def is_other(use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> bool:

@@ -153,8 +153,6 @@ def made_and_named(machine: ModuleCalls, name: str) -> list[ast.expr]:
     made = stores[0] if len(stores) == 1 else None
     if not isinstance(made, ast.Assign) or not isinstance(made.value, ast.Call) or len(made.targets) != 1:
         return []
-    if any(isinstance(node, ast.arg) and node.arg == name for node in walk(machine.scan.tree)):  # type: ignore[arg-type]
-        return []
     shown = any(isinstance(outer, ast.Attribute) and outer.attr in _SHOWS_MODULE for _, outer, *_ in around)
     call = made.value
     named = is_network(machine, call)  # type: ignore[arg-type]
@@ -162,7 +160,10 @@ def made_and_named(machine: ModuleCalls, name: str) -> list[ast.expr]:
         return []
     if not (has_moved_sister(machine, call) or ((named or is_unread(machine, call)) and is_made_of_sizes(call))):
         return []
-    return [call] if all(is_plain(_READ, *use) for use in around) else []
+    if not all(is_plain(_READ, *use) for use in around):
+        return []
+    given = any(isinstance(node, ast.arg) and node.arg == name for node in walk(machine.scan.tree))  # type: ignore[arg-type]
+    return [] if given else [call]
 
 
 def has_moved_sister(machine: ModuleCalls, made: ast.Call) -> bool:

@@ -148,7 +148,7 @@ class Moves(Attributes):
         scope = self.function.node if self.function is not None else self.scan.tree
         if scope is None or not isinstance(node, ast.Subscript):
             return False
-        return dropped.is_entry(self, statement, node, self.uses_in(scope)[0])
+        return dropped.is_entry(self, statement, node, self.uses_in(scope))
 
     def is_as_given(self, operand: Operand) -> bool:
         """Whether a value is an argument of the function under analysis, under its own name."""
