@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import AnyStr
 
+from devlint.fix.apply import in_order
 from devlint.model import TextEdit, TextFix
 from devlint.report.frame import CROPPED, LIMIT, cells
 from devlint.report.lines import Lines
@@ -47,7 +48,7 @@ def last_row(lines: Lines, fix: TextFix) -> int:
 def _groups(lines: Lines, fix: TextFix) -> list[tuple[int, int, list[TextEdit]]]:
     """The edits of a fix by the rows that they touch, edits on the same or adjoining rows together."""
     groups: list[tuple[int, int, list[TextEdit]]] = []
-    for edit in sorted((*fix.edits, *fix.shared)):
+    for edit in in_order((*fix.edits, *fix.shared)):
         first, last = lines.row(edit.start), lines.row(edit.end)
         if groups and first <= groups[-1][1]:
             begun, until, edits = groups[-1]

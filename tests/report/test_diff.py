@@ -45,6 +45,18 @@ def test_distant_places_are_separated_and_numbered_as_after_the_fix() -> None:
     )  # fmt: skip
 
 
+def test_an_import_stands_above_what_uses_it() -> None:
+    shared = ((9, 9, "d = torch.device(0)\n"), (9, 9, "import torch\n"))
+    assert small_diff("import a\nf(x)\n", (9, 13, "f(d)"), shared=shared) == (
+        "   |\n"
+        " 2 - f(x)\n"
+        " 2 + import torch\n"
+        " 3 + d = torch.device(0)\n"
+        " 4 + f(d)\n"
+        "   |"
+    )  # fmt: skip
+
+
 def test_two_edits_on_one_row_are_one_change() -> None:
     assert small_diff("f(a, b)\n", (2, 3, "c"), (5, 6, "d")) == "   |\n 1 - f(a, b)\n 1 + f(c, d)\n   |"
 
