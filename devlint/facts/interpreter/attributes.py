@@ -59,7 +59,9 @@ class Attributes(Calls):
                 stated = self.stated(base, name, last_name(node.value))
                 if stated is not None:
                     return stated
-            return self.at_home(found, base) if found is not None and found.device != HOME else found or NOTHING
+            if found is None:
+                return NOTHING
+            return self.of_made(found, base) if found.device == HOME else self.at_home(found, base)
         if base.kind == "optimizer" and name == "param_groups":
             return Value("object", elements=(PARAMETER_GROUP,))
         if (
@@ -98,6 +100,8 @@ class Attributes(Calls):
 
     def tensor_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         if name == "device":
+            if self.in_init and base.device == CPU and base.because and base.because[0].span in self.assumed:
+                return Value("device")  # of an argument of a constructor: that modules are built on the host says less
             return Value("device", base.device, type_name=OF_TENSOR, because=base.because, made=base.made)
         if name == "grad" and base.kind == "parameter" and not base.device and self.assume and self.knows_torch:
             return self.gradient(node)
@@ -166,6 +170,10 @@ class Attributes(Calls):
 
     def as_given(self, value: Value, owner: Value) -> Value:
         """An attribute that is where an argument of its object's constructor says."""
+        return value
+
+    def of_made(self, value: Value, owner: Value) -> Value:
+        """An attribute of an object that is where the tensors are that its constructor was given."""
         return value
 
     def stated(self, owner: Value, name: str, called: str) -> Value | None:

@@ -99,7 +99,9 @@ class Entry(Registration):
         is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
         static = is_static(node)
         evidence = self.evidence_of(function)
-        home = CPU if self.host else HOME
+        # a module is built on the host; that other code prepares data does not say where it is given its arguments
+        built = self.in_init and owner is not None and owner.is_module
+        home = HOME if not self.host else CPU if built else UNKNOWN
         on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
         for index, argument in enumerate(every):
             name = argument.arg

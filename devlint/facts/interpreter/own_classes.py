@@ -21,13 +21,16 @@ from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, j
 from devlint.model import Origin
 
 
+MADE = "created here"  # the origin of an object
+
+
 class OwnClasses(Definitions):
     """Adds `construct_own`."""
 
     def construct_own(self, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> Value:
         """An instance of a class of this file."""
         self.prepare(class_)
-        because = (Origin(self.span(node), "created here"),)
+        because = (Origin(self.span(node), MADE),)
         self.constructions[because[0].span] = class_, arguments, self.default_device()
         self.share(arguments)
         if self.moves_anything(class_):
@@ -157,6 +160,29 @@ class OwnClasses(Definitions):
         for other in places[1:]:
             device = join(device, other)
         return replace(value, device=device, split=None)
+
+    def of_made(self, value: Value, owner: Value) -> Value:
+        """Of an object that nobody is seen to make, an argument say, its tensors may be on an accelerator.
+
+        One that is made in view has those of its constructor's arguments, where these are all on the same known device.
+        """
+        if not owner.because or owner.because[0].text != MADE:
+            return value
+        made = self.constructions.get(owner.because[0].span) if owner.because[0].path is None else None
+        found = made[0].method("__init__") if made is not None else None
+        given = [each for each in guesses.opened(v for _, v in made[1].every()) if each.is_tensor] if made else []
+        if made is None or found is None:
+            return replace(value, device=UNKNOWN)
+        assumed = self.assumed.get(value.because[0].span) if value.because else None
+        names = positional_names(found[1].args)
+        if assumed is not None and assumed[0] is not None and assumed[0].node is found[1] and not made[1].star:
+            position = names.index(assumed[1]) - 1 if assumed[1] in names else None
+            taken = made[1].get(assumed[1], position)
+            given = [taken[1]] if taken is not None else []
+        devices = {each.device for each in given}
+        if len(devices) != 1:
+            return replace(value, device=UNKNOWN)
+        return replace(value, device=devices.pop(), because=given[0].because or value.because)
 
     def default_given(self, constant: ast.Constant) -> Value:
         """A default of a constructor, which may stand in another file: its place says nothing here."""

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Move
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import dropped, ordering, records
+from devlint.facts.idioms import dropped, guesses, ordering, records
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.entry import is_gradient_of
 from devlint.facts.interpreter.moves import MOVES
@@ -167,6 +167,9 @@ class OwnMethods(OwnClasses):
         self.host = host
         if self.function is None:
             target.called, target.seen = called, seen  # made-up data, for the most part: others may call it too
+        if receiver.kind == "object" and result.device == HOME:
+            if not any(each.device == HOME for each in guesses.opened(v for _, v in arguments.every())):
+                return self.of_made(result, receiver)  # it is where the object's own tensors are
         return result
 
     def made_by(

@@ -27,7 +27,7 @@ from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.moved_along import is_moved_along
-from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
+from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed, is_tried_again
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.tried_by_tests import is_tried
@@ -88,6 +88,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Use) and event.level == "assume" and (sites.is_silent_on_devices or is_left_out(sites, event)):
         return True
     if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
+        return True
+    if isinstance(event, Use) and is_tried_again(sites, event):
         return True
     if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
         return True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from devlint.facts.events import Meet
+from devlint.facts.events import Meet, Use
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
@@ -38,6 +38,20 @@ def is_copied_to_host(sites: CallSites, event: Meet) -> bool:
             return False
         found = found or bool(names)
     return found
+
+
+def is_tried_again(sites: CallSites, event: Use) -> bool:
+    """Whether the host's read of a tensor stands in a `try`, and the function also reads it by way of the CPU.
+
+    `try: f(x.numpy())`, `except: f(x.cpu().numpy())`: the error is awaited.
+    """
+    body = sites.body(event.function)
+    if body is None or not event.under.catches("TypeError", "RuntimeError"):
+        return False
+    *_, start = chain(event.operand.node)
+    moved = (n.func for n in walk(body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    text = ast.dump(start)
+    return any(each.attr == "cpu" and ast.dump([*chain(each)][-1]) == text for each in moved)
 
 
 def bound_to(function: ast.AST, made: list[ast.Call]) -> set[str]:
