@@ -20,7 +20,6 @@ from devlint.facts.text.signatures import named_parameters, positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
 from devlint.model import Origin
 
-
 MADE = "created here"  # the origin of an object
 
 
