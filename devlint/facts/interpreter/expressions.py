@@ -16,6 +16,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.operators import Operators
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.classes import lineage
 from devlint.facts.text.references import chain
 from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, grown, merge, symbol
 from devlint.model import Origin
@@ -105,6 +106,8 @@ class Expressions(Operators):
                 found = self.function.closure.get(path) or self.globals.get(path)
             if found is not None:
                 return self.used_attribute(path, attribute_lists.filled(self, path, found))
+        if node.attr in self.classes and self.is_nested(node):
+            return Value("class", type_name=node.attr)
         if node.value.__class__ is ast.Attribute:
             uncalled.note(self, node)
         base = self.evaluate(node.value)
@@ -120,6 +123,14 @@ class Expressions(Operators):
             return self.parameter_within(node) or guesses.part(base, node.attr)
         found = self.read_attribute(node, base)
         return found if path is None or found.kind != "list" else attribute_lists.filled(self, path, found)
+
+    def is_nested(self, node: ast.Attribute) -> bool:
+        """Whether it is a class that stands in the body of another one: `self.Options`, `Sampler.Options`."""
+        if not isinstance(node.value, ast.Name):
+            return False
+        holder = self.owner if node.value.id in ("self", "cls") else self.classes.get(node.value.id)
+        inner = self.classes[node.attr].node
+        return holder is not None and any(inner in each.node.body for each in lineage(holder))
 
     def parameter_within(self, node: ast.Attribute) -> Value | None:
         """`model.head.weight` of a model whose class is not known: a parameter, which is where the model is."""
