@@ -178,6 +178,7 @@ class Config:
     extends: Config | None = None
     torch_required: tuple[int, int] | None = None  # the lowest that the project's packaging files ask for
     torch_newest: tuple[int, int] | None = None  # the newest that they admit
+    torch_bound: bool = True  # what they ask for is said of the code under this configuration, too
 
     extend: str | None = _setting(
         None, STRING, "another configuration file whose settings hold where this one is silent"
@@ -232,7 +233,7 @@ class Config:
     @property
     def states_torch(self) -> bool:
         """Whether the lowest version is stated, by a setting or by the project, and not assumed."""
-        return bool(self.torch_version or self.torch_required)
+        return bool(self.torch_version or (self.torch_required and self.torch_bound))
 
     def per_file(self) -> Mapping[str, tuple[str, ...]]:
         return dict(self.per_file_ignores)
@@ -405,7 +406,12 @@ class Resolver:
             return config
         key = (id(config), required)
         if key not in self._with_required:
-            self._with_required[key] = replace(config, torch_required=required.lowest, torch_newest=required.newest)
+            self._with_required[key] = replace(
+                config,
+                torch_required=required.lowest,
+                torch_newest=required.newest,
+                torch_bound=required.stated,
+            )
         return self._with_required[key]
 
     def _nearest(self, directory: str) -> Config:

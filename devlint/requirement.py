@@ -3,6 +3,7 @@
 Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry; an extra where the
 dependencies do not name torch), `setup.cfg`, `setup.py` (strings that read like a requirement), `requirements.txt`, conda's
 `environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`. The search ends at the root of the repository.
+A program in a folder of its own, with a list of requirements that leaves torch open, is not bound by the package around it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ class Required(NamedTuple):
     """The lowest and the newest version that a project admits, each None when it does not say.
 
     `beside`: the lowest that its extras and dependency groups for examples, benchmarks, tests or documents ask for.
+    `stated`: it is said of the code in the directory; not for a program with requirements of its own that leave torch open.
     """
 
     lowest: Version | None
     newest: Version | None
     beside: Version | None = None
+    stated: bool = True
 
 
 _FILES = (
@@ -41,6 +44,11 @@ _BESIDE = re.compile(
 _VARIANT = re.compile(
     r"requirements?[-_.](?!(?:dev|lint|format|style|type|ci)\b)(?P<kind>[\w.-]+)\.txt\Z", re.IGNORECASE
 )
+#: The list of requirements of one program, and folders whose lists are for what works on the package around them.
+_LIST = re.compile(r"requirements?([-_.](?!(?:dev|lint|format|style|type|ci|docs?|tests?)\b)[\w.-]+)?\.txt\Z", re.IGNORECASE)
+_OF_PACKAGE = re.compile(r"(tests?|docs?|ci)\Z", re.IGNORECASE)
+#: A row that installs the project itself, or what another list says: `-e .`, `..[all]`, `-r ../requirements.txt`.
+_INSTALLS_PROJECT = re.compile(r"^\s*(?:-e\b|--editable\b|-r\b|--requirement\b|\.{1,2}(?:[\[/\s]|$))", re.MULTILINE)
 #: A requirement as PEP 508 writes it, from the name on: extras, then the versions up to a marker or the end.
 _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[\w.*+-]+\s*,?\s*)+)")
 #: Where one may start: a row of a list of requirements, or a string.
@@ -91,9 +99,22 @@ class Requirements:
             if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
                 found = self.of(parent)
                 if found is not None and found.beside is not None and _BESIDE.match(os.path.basename(directory)):
-                    found = Required(max(found.lowest or found.beside, found.beside), found.newest)
+                    found = Required(max(found.lowest or found.beside, found.beside), found.newest, stated=found.stated)
+                if found is not None and is_program(directory):
+                    found = found._replace(stated=False)
             self._known[directory] = found
         return self._known[directory]
+
+
+def is_program(directory: str) -> bool:
+    """Whether a directory holds a program with a list of requirements of its own, in which the project around it is not.
+
+    A package, and the lists for its tests and documents, are the project's.
+    """
+    if _OF_PACKAGE.match(os.path.basename(directory)) or os.path.exists(os.path.join(directory, "__init__.py")):
+        return False
+    texts = [_text(os.path.join(directory, name)) for name in _names(directory) if _LIST.match(name)]
+    return any(texts) and not any(map(_INSTALLS_PROJECT.search, texts))
 
 
 def required_in(directory: str) -> Required | None:
@@ -101,11 +122,11 @@ def required_in(directory: str) -> Required | None:
     for name in _FILES:
         path = os.path.join(directory, name)
         found = _required(list(_specifiers(path)))
-        if any(found):
+        if found.lowest or found.newest:
             beside = map(lowest_in, _of_groups(_document(_read(path)), beside=True)) if path.endswith(".toml") else ()
             return found._replace(beside=max(filter(None, beside), default=None))
     found = _required([each for path in _variants(directory) for each in _specifiers(path)])
-    return found if any(found) else None
+    return found if found.lowest or found.newest else None
 
 
 def _required(said: list[str]) -> Required:
@@ -119,26 +140,35 @@ def _required(said: list[str]) -> Required:
 
 def _variants(directory: str) -> list[str]:
     """The lists of requirements in a directory that are for one kind of machine each."""
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError:
-        return []
-    matches = ((name, _VARIANT.match(name)) for name in names)
+    matches = ((name, _VARIANT.match(name)) for name in _names(directory))
     return [
         os.path.join(directory, n) for n, match in matches if match is not None and not _BESIDE.match(match["kind"])
     ]
 
 
+def _names(directory: str) -> list[str]:
+    """The names of what is in a directory."""
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
+
+
 def _read(path: str) -> str:
     """The text of a packaging file that mentions torch; nothing of any other."""
+    text = _text(path)
+    return text if "torch" in text else ""
+
+
+def _text(path: str) -> str:
+    """The text of a packaging file; nothing of one that is too large or cannot be read."""
     try:
         if os.path.getsize(path) > _LARGEST:
             return ""
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except (OSError, UnicodeDecodeError):
         return ""
-    return text if "torch" in text else ""
 
 
 def _specifiers(path: str, depth: int = 0) -> Iterator[str]:

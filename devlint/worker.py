@@ -121,9 +121,9 @@ def _run(task: Task) -> Outcome:
         from devlint.embedded.run import read, run
 
         raw = task.raw if task.raw is not None else read(task.path)
-        return _seen(run(task, _checker(task), raw), seen, raw)
+        return _seen(run(task, checker_of(task), raw), seen, raw)
     source = decode(task.raw, task.name) if task.raw is not None else read_source(Path(task.path), task.name)
-    done, hidden = work(task, _checker(task), source)
+    done, hidden = work(task, checker_of(task), source)
     outcome = Outcome(
         _report(task, done.result, done.text, tuple(done.fixed)),
         errors=list(done.result.crashes),
@@ -217,7 +217,8 @@ def _report(task: Task, result: FileResult, text: str, fixed: tuple[Diagnostic, 
     return FileReport(result, kept, fixed, task.applied)
 
 
-def _checker(task: Task) -> Checker:
+def checker_of(task: Task) -> Checker:
+    """What checks a file under a task's settings."""
     linter = _linter(task.settings, task.plugins, task.explains)
     if not task.ignore_suppressions:
         return linter

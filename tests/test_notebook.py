@@ -383,3 +383,22 @@ def test_magic_around_what_is_fixed_stays(cli: Cli) -> None:
     assert "%timeit -n 3 " in text
     assert "%matplotlib inline" in text
     assert MOVE not in text
+
+
+@pytest.mark.parametrize(
+    ("installs", "found"),
+    [
+        ("", 1),
+        ("!pip install pytorch-ignite transformers", 0),
+        ("import os\n%pip install -q --upgrade torch", 0),
+        ("!python -m pip install -U torch", 0),
+        ("!pip install -e .", 1),
+        ("!pip install -q -r requirements.txt", 1),
+        ("!pip install torch\n!pip install ..", 1),
+        ("# !pip install torch", 1),
+    ],
+)
+def test_a_notebook_that_installs_what_it_needs_takes_the_newest_torch(cli: Cli, installs: str, found: int) -> None:
+    Path("requirements.txt").write_text("torch>=2.2\n")
+    write(installs, "import torch\nscaler = torch.amp.GradScaler()\n")
+    assert cli("n.ipynb", "--select", "DEV304").out.count("n.ipynb:cell") == found

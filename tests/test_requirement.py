@@ -336,3 +336,38 @@ def test_names_under_a_function_that_asks_for_torchs_version_are_of_that_version
     Path("pack/env.py").write_text(textwrap.dedent(VERSION))
     result = run("check", "pack/env.py", "--no-cache", "--select", "DEV304", "--output-format", "concise")
     assert result.out.count("DEV304") == found
+
+
+@pytest.mark.parametrize(
+    ("folder", "listed", "stated"),
+    [
+        ("method_comparison/maths", "bitsandbytes\ntqdm\n", False),
+        ("method_comparison/maths/inner", "bitsandbytes\ntqdm\n", False),
+        ("references/inner", "-e .\ntqdm\n", True),
+        ("references", "../[all]\n", True),
+        ("references", "-r ../requirements.txt\n", True),
+        ("tests", "pytest\n", True),
+        ("package", "tqdm\n", True),
+        ("examples", "", True),
+    ],
+)
+def test_a_program_with_a_list_of_its_own_is_not_bound_by_the_package_around_it(
+    tmp_path: Path, folder: str, listed: str, stated: bool
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["torch>=2.2"]\n')
+    (tmp_path / "requirements.txt").write_text("torch>=2.2\n")
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "package").mkdir(exist_ok=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / folder.removesuffix("/inner") / "requirements.txt").write_text(listed)
+    config = Resolver().for_directory(str(tmp_path / folder))
+    assert (config.lowest_torch, config.states_torch) == ((2, 2), stated)
+
+
+def test_what_a_program_says_of_torch_itself_counts(tmp_path: Path) -> None:
+    (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.2\n")
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "requirements.txt").write_text("torch>=2.6\n")
+    config = Resolver().for_directory(str(tmp_path / "examples"))
+    assert (config.lowest_torch, config.states_torch) == ((2, 6), True)

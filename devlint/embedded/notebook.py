@@ -26,6 +26,11 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LETTERS = [chr(code) for code in range(0x16A0, 0x16EB)]  # runes: letters of identifiers that NFKC leaves alone
 
 
+#: A row of a cell that installs packages, and what of them is the project itself or a list of it.
+_INSTALLS = re.compile(r"^\s*[!%]\s*(?:\w+\s+-m\s+)?(?:uv\s+)?(?:pip3?|conda|mamba)\s+install\s+([^\n]*)", re.MULTILINE)
+_OF_PROJECT = re.compile(r"(?:^|\s)(?:-e|--editable|-r|--requirement|\.{1,2}(?:[\[/]\S*)?)(?=\s|$)")
+
+
 class Piece(NamedTuple):
     """A part of a cell's source: its text, and how the file spells it, between quotes, from offset `start` on."""
 
@@ -64,6 +69,12 @@ class Notebook:
     letter: str
     ascii: bool  # the file escapes what is not ASCII
     _layout: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def installs_its_own(self) -> bool:
+        """Whether a cell installs the packages that the notebook needs, and not the project around it: `!pip install torch`."""
+        rows = [row for cell in self.cells for row in _INSTALLS.findall(cell.text)]
+        return bool(rows) and not any(map(_OF_PROJECT.search, rows))
 
     def split(self, text: str) -> list[str]:
         """The texts of the cells in a joined text, magics masked. Raises ValueError when their number differs."""

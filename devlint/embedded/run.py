@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from devlint.checkers import Confined
@@ -17,7 +17,7 @@ from devlint.model import Diagnostic, FileResult, Related, Statistics
 from devlint.report import FileReport
 from devlint.scope import Rows
 from devlint.source import Source
-from devlint.worker import Outcome, Task, withdrawn, work, write
+from devlint.worker import Outcome, Task, checker_of, withdrawn, work, write
 
 _BOM = b"\xef\xbb\xbf"
 _WORDS = (b"torch", b"devlint", b"noqa")  # without any of them there is nothing to say
@@ -44,6 +44,10 @@ def read(path: str) -> bytes:
 
 def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
     notebook = read_notebook(raw, task.name)
+    if notebook.installs_its_own and task.settings.torch_stated:
+        # the newest that its own requirements admit, whatever the project around it supports
+        task = replace(task, settings=replace(task.settings, torch_stated=False))
+        checker = checker_of(task)
     done, hidden = work(task, Confined(checker, notebook.allows), notebook.source, _rows_of(notebook))
     result = notebook.in_cells(done.result, done.text)
     joined = notebook.source

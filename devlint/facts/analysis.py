@@ -16,6 +16,7 @@ from devlint.facts.idioms import grown_lists, shared_modules, unregistered_leave
 from devlint.facts.idioms.given_modules import given_modules
 from devlint.facts.idioms.given_parameters import is_given_parameter
 from devlint.facts.idioms.put_into_others import is_put_into_another
+from devlint.facts.idioms.stateless_modules import are_stateless
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.machine import OutOfBudget, SourceLike, State
@@ -428,6 +429,8 @@ def _registers(flow: Flow) -> None:
             if entry.what in ("modules", "parameters") and is_looked_after(class_, name):
                 continue
             if entry.what == "modules" and is_put_into_another(flow, class_, name):
+                continue
+            if entry.what == "modules" and are_stateless(flow, class_, name, entry.value_node):
                 continue
             if entry.what == "modules" and (are_moved_in_turn(class_, name) or grown_lists.gives_out(class_, name)):
                 continue

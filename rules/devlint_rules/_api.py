@@ -45,13 +45,33 @@ _WORDS = {
 }
 _ASKS_VERSION = re.compile(
     r"(?i)version|hasattr|getattr|torch_?\d|_\d+_\d+|torch_(ge|gt|lt|greater|less)|is_torch|sys\.modules"
-    r"|\w\([\"'][<>=! ]*\d+\.\d+[\w.]*[\"']"  # a function of the project that is asked for a version: `requires("2.6")`
+    # a function of the project that is asked for a version, or given one: `requires("2.6")`, `@implement_for("torch", "2.6")`
+    r"|\w\((?:[^()\n]*,\s*)?[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']"
 )
 
 
 def asks_version(event: ApiCall) -> bool:
     """Whether the place stands under a test of torch's version or of what torch has."""
     return any(_ASKS_VERSION.search(test) for test in event.under.tests)
+
+
+#: Flags that are bound at module level, each with what it is bound to, up to the end of the row.
+_FLAG = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=\n]*)?=(?!=)([^\n]*)", re.MULTILINE)
+_HOPS = 3  # flags that are bound by way of others
+
+
+def hangs_on_version(event: ApiCall, facts: Facts) -> bool:
+    """Whether the place stands under a flag that the module binds to a test of torch's version, by way of others, too.
+
+    `SUPPORTED = version.parse(torch.__version__) >= version.parse("2.5")`, `USED = SUPPORTED and is_available()`
+    """
+    bound = {m[1]: m[2] for m in _FLAG.finditer(facts.text)} if event.under.tests else {}
+    said = list(event.under.tests)
+    for _ in range(_HOPS):
+        said = [bound[name] for text in said for name in re.findall(r"[A-Za-z_]\w*", text) if name in bound]
+        if any(_ASKS_VERSION.search(text) for text in said):
+            return True
+    return False
 
 
 def hangs_on_import(event: ApiCall, facts: Facts) -> bool:

@@ -37,7 +37,8 @@ cannot be replaced by a tensor, and for a name of an outer scope, which an assig
 Silent when nothing shows that the object is a tensor (how it was made, computing with it, slices of several dimensions),
 since modules, graphs and batches move in place, and when the target is not known to be a device. Silent for a new
 tensor (`torch.zeros(1).cuda()` wakes the device up), inside a `try` that catches errors, where the move may be a probe,
-and for what a notebook shows at the end of a cell.
+for `x.cpu()` in what measures times by its name, where it waits for the device, and for what a notebook shows at the end
+of a cell.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ import re
 
 from devlint.api import CPU, HOME, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, Value, cst
 from devlint_rules import _shared as shared
+
+
+#: Words in the names of files and functions that measure how long something takes.
+_MEASURES = re.compile(r"bench|latenc|timing|timeit|profil|speed", re.IGNORECASE)
 
 
 class DiscardedTransferResult(Rule[Move]):
@@ -71,6 +76,8 @@ class DiscardedTransferResult(Rule[Move]):
         if len(value.device) == 1 and value.device == event.target.device != CPU and not event.argument:
             if not is_of_another(value, event.target):
                 return False  # it is there already
+        if event.method == "cpu" and _MEASURES.search(f"{facts.path.replace(chr(92), '/').rpartition('/')[2]} {event.function}"):
+            return False  # it waits for the device
         if event.target_node is not None and ast.unparse(event.target_node) == f"{event.receiver.text}.device":
             return False  # it is there by its own word
         lives_on = isinstance(event.receiver.node, ast.Name | ast.Attribute | ast.Subscript)

@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import asks_version, hangs_on_import, is_called, is_written_out
+from devlint_rules._api import asks_version, hangs_on_import, hangs_on_version, is_called, is_written_out
 from devlint_rules._calls import path_to
 
 #: What every module of torch for a kind of device has: `torch.cuda.device_count`.
@@ -65,7 +65,7 @@ class NoSuchFunction(Rule[ApiCall]):
         name = event.qualname.rpartition(".")[2]
         if asks_version(event) or any(name.lower() in test.lower() for test in event.under.tests):
             return False
-        if hangs_on_import(event, facts):
+        if hangs_on_import(event, facts) or hangs_on_version(event, facts):
             return False
         if ".xpu." in event.qualname and (
             "intel_extension" in facts.text or name.endswith("Tensor") or "autocast" in name

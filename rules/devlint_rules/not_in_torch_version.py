@@ -3,7 +3,9 @@
 ## What it flags
 Names that came after the lowest torch of the project (the setting `torch-version`, or what its packaging files
 ask for), and names that a later torch has removed. Quiet in a `try` that catches errors, and under a test of the
-version or of the name. Where nobody states a lowest torch, nothing is too new.
+version or of the name, also by a flag of the file or a decorator that names a version. Where nobody states a lowest
+torch, nothing is too new; nor in a program with a `requirements.txt` of its own, and in a notebook that installs what it
+needs, where these leave torch open.
 
 ## Why it matters
 The code works on the machine where it was written, and raises `AttributeError` where another torch is
@@ -36,7 +38,7 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import asks_version, hangs_on_import, is_called, version
+from devlint_rules._api import asks_version, hangs_on_import, hangs_on_version, is_called, version
 
 
 class NotInTorchVersion(Rule[ApiCall]):
@@ -59,7 +61,9 @@ class NotInTorchVersion(Rule[ApiCall]):
         if not (late or gone) or event.under.catches("AttributeError", "ImportError", "TypeError", "RuntimeError"):
             return False
         name = event.qualname.rpartition(".")[2]
-        if asks_version(event) or any(name in test for test in event.under.tests) or hangs_on_import(event, facts):
+        if asks_version(event) or any(name in test for test in event.under.tests):
+            return False
+        if hangs_on_import(event, facts) or hangs_on_version(event, facts):
             return False
         if event.qualname.startswith("torch.xpu.") and "xpu" in event.under.holds and facts.torch_version < (2, 3):
             return False  # such an XPU comes with its vendor's extension of torch, which has the name

@@ -37,8 +37,8 @@ depend on the device, as random numbers do. The same holds for tensors to be tra
 arguments, and across a comment.
 
 ## Known limits
-Silent for moves to the CPU, to a dtype, where the target is not known to be a device, and for `requires_grad=False`, where
-nothing is trained. A parameter that was given a name before the move is not followed, nor is a tensor that the move
+Silent for moves to the CPU, to a dtype, where the target is not known to be a device, for `requires_grad=False`, where
+nothing is trained, and for what is put into a module's `_parameters` by hand. A parameter that was given a name before the move is not followed, nor is a tensor that the move
 gives another name.
 """
 
@@ -109,6 +109,8 @@ class TransferredParameter(Rule[Event]):
             message = f"`{made}` moved to {target} is no leaf: no gradient gathers in it, and no optimizer takes it"
             return Finding(event.span, message, _made_there(event, site), event.because)
         assert isinstance(event, Move) and event.target is not None
+        if is_registered_by_hand(site.statement):
+            return None
         made = shared.short(event.receiver.text)
         message = (
             f"`{made}` moved to {describe(event.target.device)} is a plain tensor: no leaf, not registered, "
@@ -162,6 +164,14 @@ def _made_there(event: NoLeaf, site: Site) -> Fix:
     safety = Safety.SAFE if creation.function in _EXACT else Safety.UNSAFE
     built = with_keyword(made, "device", call.args[0].value).with_changes(lpar=call.lpar, rpar=call.rpar)
     return Fix("Make it on its device", safety, (Edit(call, built),))
+
+
+def is_registered_by_hand(statement: cst.CSTNode | None) -> bool:
+    """Whether a statement puts something where a module keeps its parameters: `module._parameters[name] = ...`."""
+    if not isinstance(statement, cst.Assign):
+        return False
+    kept = (t.target.value for t in statement.targets if isinstance(t.target, cst.Subscript))
+    return any(isinstance(each, cst.Attribute) and each.attr.value == "_parameters" for each in kept)
 
 
 def is_where(data: ast.expr, target: ast.expr) -> bool:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from devlint.facts.idioms.moved_inside import moved_inside
 from devlint.facts.interpreter.operations import HOST_BATCH
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.parameters import reads_like_device
+from devlint.facts.text.parameters import MODULE_ONLY, reads_like_device
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import FunctionScan
-from devlint.facts.text.signs import is_loader_name, moves
+from devlint.facts.text.signs import is_loader_name, is_model_name, moves
 from devlint.facts.values import ACCELERATORS, BATCH, CPU, NOTHING, NUMBER, Value
 from devlint.model import Origin
 
@@ -172,12 +172,22 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     if own is None or not machine.assume or machine.host:
         return None
     names = {part.id for part in target.elts if isinstance(part, ast.Name)}
+    if any(map(is_model_name, names)) or not names.isdisjoint(used_as_modules(own)):
+        return None  # it gives a model and what belongs to it
     moves_of = moved_parts(own, ast.unparse(node.value))
     left = [name for name in names if moves_of.last.get(name, 0) <= node.lineno and own.bound.get(name) == 1]
     if moves_of.latest <= node.lineno or not left or _DEVICE.search(machine.text(node.value)) is not None:
         return None
     origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {_MOVED_HERE}")
     return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+
+
+@lru_cache(8)
+def used_as_modules(own: FunctionScan) -> frozenset[str]:
+    """The names whose attributes a function reads that modules, and optimizers, have and tensors have not."""
+    return frozenset(
+        each.value.id for each in own.attributes if each.attr in MODULE_ONLY and isinstance(each.value, ast.Name)
+    )
 
 
 class MovedParts(NamedTuple):
@@ -193,13 +203,21 @@ def moved_parts(own: FunctionScan, text: str) -> MovedParts:
     bound = Counter(name for target in unpacked_from(own).get(text, ()) for name in target)
     last: dict[str, int] = {}
     latest = 0
+    kept = kept_moves(own) if bound else frozenset()
     for name in bound:
         for call, method in called_on_names(own).get(name, ()):
             if method == "to" or method in ACCELERATORS:
                 last[name] = max(call.lineno, last.get(name, 0))
-                if moves(call) and own.bound.get(name, 0) > bound[name]:
+                if id(call) in kept and moves(call) and own.bound.get(name, 0) > bound[name]:
                     latest = max(latest, call.lineno)
     return MovedParts(last, latest)
+
+
+@lru_cache(8)
+def kept_moves(own: FunctionScan) -> frozenset[int]:
+    """The calls, by identity, in what the assignments of a function bind. What a statement drops moved a module in place."""
+    values = (each.value for each in own.assigns if isinstance(each, ast.Assign))
+    return frozenset(id(node) for value in values for node in walk(value) if isinstance(node, ast.Call))
 
 
 @lru_cache(8)

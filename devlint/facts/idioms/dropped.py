@@ -102,6 +102,31 @@ def is_entry(machine: Moves, statement: ast.Call, node: ast.Subscript, uses: Use
     return any(used_as_tensor(machine, use, around) for use in below)
 
 
+def is_shown_other(machine: Moves, statement: ast.Call, node: ast.expr) -> bool:
+    """Whether the function uses what a dropped move moves as no tensor can be used, as long as the name holds it.
+
+    What was taken for a tensor because of something else, what it was computed from or what it came with, is none then.
+    """
+    scope = machine.function.node if machine.function is not None else machine.scan.tree
+    if scope is None or not isinstance(node, ast.Name):
+        return False
+    around, by_name, own, _ = machine.uses_in(scope)
+    if asked_for_tensors.is_told(machine, statement, node, around):
+        return False
+    uses = [use for use in by_name.get(node.id, ()) if id(use) in own]
+    first, last, _ = bound_around(statement, uses, around)
+    held = (use for use in uses if isinstance(use.ctx, ast.Load) and first <= place(use) <= last)
+    return any(is_called_or_read(use, around) for use in held)
+
+
+def is_called_or_read(use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether a name is called, or an attribute is read of it that no tensor has."""
+    outer = around.get(use)
+    if isinstance(outer, ast.Call):
+        return outer.func is use
+    return isinstance(outer, ast.Attribute) and outer.attr not in _members()
+
+
 #: What is around each node of a scope, its names, the identities of the nodes that are its own, and its entries of dicts.
 Uses = tuple[Mapping[ast.AST, ast.AST], dict[str, list[ast.Name]], set[int], dict[str, list[ast.Subscript]]]
 

@@ -166,9 +166,15 @@ def shows_tensor(method: str) -> bool:
     """Whether a method that is called on a guess shows that it is a tensor."""
     if method in TENSOR_ONLY:
         return True
-    # what ends in an underscore and is a method of tensors changes them in place: nothing else has such names
-    in_place = method.endswith("_") and not method.endswith("__")
+    # what ends in an underscore and is a method of tensors changes them in place: nothing else has such names, but for
+    # the one that modules have, too [torch/nn/modules/module.py, `requires_grad_`]
+    in_place = method.endswith("_") and not method.endswith("__") and method != "requires_grad_"
     return (in_place or method in _LIKELY) and knowledge.method("Tensor", method) is not None
+
+
+def is_of_modules(method: str) -> bool:
+    """Whether modules have a method of that name: `half`, `double`, `type`."""
+    return knowledge.method("Module", method) is not None
 
 
 #: Methods of tensors that a structure of tensors, a distribution or a number has not; arrays may have them.

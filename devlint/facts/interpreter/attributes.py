@@ -10,8 +10,8 @@ from devlint.facts.idioms import aliases, distributions, guesses, records, uncal
 from devlint.facts.idioms.devices import OF_TENSOR
 from devlint.facts.interpreter.calls import Calls
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import last_name
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.references import is_self, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import SAME_TENSOR, is_model_name
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
@@ -136,7 +136,12 @@ class Attributes(Calls):
             found = class_.attribute(name)
             if found is not None:
                 return aliases.taken(self, node, self.at_home(found, base), base)
-            if class_.method(name) is not None:
+            method = class_.method(name)
+            if method is not None:
+                kept = given_back(method[1]) if name == "device" else None
+                if kept is not None:  # a property that gives what the constructor was given, and not where parameters are
+                    said = self.lookup(f"self.{kept}") if is_self(node.value) else None
+                    return said or class_.attribute(kept) or NOTHING
                 return of_parameters(base) if name == "device" else NOTHING
             if name == "device" and class_.bases == ("torch.nn.Module",) and not sets(class_, name):
                 self.emit_call(node, "Module.device", self.operand(node.value, base), None, exists=False, is_call=False)
@@ -182,6 +187,13 @@ class Attributes(Calls):
         `called`: the last name that the object has here.
         """
         return None
+
+
+def given_back(method: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
+    """The attribute of `self` that is all that a method gives back: `return self._device`; None for any other method."""
+    given = [node.value for node in statements(method) if isinstance(node, ast.Return)]
+    found = {each.attr for each in given if isinstance(each, ast.Attribute) and is_self_attribute(each)}
+    return found.pop() if len(given) == len(found) == 1 else None
 
 
 def sets(class_: ClassFacts, name: str) -> bool:

@@ -23,6 +23,8 @@ from devlint.model import Origin
 
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
 _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
+#: How a decorator asks for a version of torch: `@implement_for("torch", "2.5")`, `@requires_version(...)`.
+_OF_VERSIONS = re.compile(r"(?=.*(?:torch|requir|skip)).*(?:version|[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']|torch_?\d)", re.DOTALL)
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
 _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
 
@@ -186,14 +188,20 @@ class FunctionRuns(UnreadCalls):
     # -- marks -----------------------------------------------------------------------------------------------------------
 
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
-        """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`."""
+        """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`.
+
+        One that names a version is a test of it: `@implement_for("torch", "2.5")`.
+        """
         owner = self.function.owner if self.function is not None else None
         decorators = (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ()))
         if not decorators and not self.file_holds and id(node) not in self.substitutes:
             return self.guards
-        holds = set(self.guards.holds) | self.file_holds
+        holds, tests = set(self.guards.holds) | self.file_holds, self.guards.tests
         for decorator in decorators:
-            text = self.marked(decorator).lower()
+            marked = self.marked(decorator)
+            text = marked.lower()
+            if _OF_VERSIONS.search(text) is not None and not parametrized.is_parametrize(decorator):
+                tests = (*tests, marked)
             if "amp" in text or "autocast" in text:
                 continue  # it switches a mode, it skips nothing
             if parametrized.is_parametrize(decorator) and len(_TYPES.findall(text)) > 1:
@@ -202,7 +210,7 @@ class FunctionRuns(UnreadCalls):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)
         caught = EVERYTHING if id(node) in self.substitutes else self.guards.caught
-        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, caught)
+        return Guards(frozenset(holds), self.guards.fails, tests, caught)
 
     def marked(self, decorator: ast.expr) -> str:
         """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""

@@ -78,7 +78,8 @@ class Methods(ContainerMethods):
         function = node.func
         assert isinstance(function, ast.Attribute)
         target = function.value
-        if guesses.is_guess(receiver) and guesses.shows_tensor(name):
+        dropped = self.statement_value is node  # what modules have as well works in place, then
+        if guesses.is_guess(receiver) and guesses.shows_tensor(name) and not (dropped and guesses.is_of_modules(name)):
             receiver = self.as_tensor(receiver)
             if isinstance(target, ast.Name) and target.id in self.state.env:
                 self.state.env[target.id] = receiver

@@ -67,6 +67,10 @@ class Moves(Attributes):
             receiver = guesses.surely(receiver) if guesses.is_guess(receiver) else Value("tensor", UNKNOWN)
             kind = "tensor"
             operand = replace(operand, value=receiver)
+        elif receiver.is_tensor and discarded and not is_item and not receiver.made:
+            if dropped.is_shown_other(self, node, operand.node):  # it moves in place
+                receiver, kind = NOTHING, "unknown"
+                operand = replace(operand, value=receiver)
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):
             whole = self.path(operand.node)

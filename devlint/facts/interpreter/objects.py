@@ -235,18 +235,23 @@ class Objects(Entry):
 def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
     """The attributes of `self` that a method binds to something computed from what they held, by identity of the target.
 
-    `self.mean += x`, `out, self.hidden = self.rnn(x, self.hidden)`; not where it may be moved.
+    `self.mean += x`, `out, self.hidden = self.rnn(x, self.hidden)`; not where it may be moved, or becomes a parameter.
     """
     found: set[int] = set()
     for child in walk(method):
         if isinstance(child, ast.AugAssign) and is_self_attribute(child.target):
             found.add(id(child.target))
-        elif isinstance(child, ast.Assign) and not may_move(child.value):
+        elif isinstance(child, ast.Assign) and not (may_move(child.value) or registers(child.value)):
             for target in child.targets:
                 for part in target.elts if isinstance(target, ast.Tuple) else [target]:
                     if isinstance(part, ast.Attribute) and is_self_attribute(part) and reads(child.value, part.attr):
                         found.add(id(part))
     return found
+
+
+def registers(node: ast.expr) -> bool:
+    """Whether a module that keeps what an expression gives registers it: `nn.Parameter(self.weight, requires_grad=False)`."""
+    return isinstance(node, ast.Call) and last_name(node.func) in ("Parameter", "Buffer")
 
 
 def grown_parameters(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:

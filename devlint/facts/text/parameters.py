@@ -31,7 +31,7 @@ TENSOR_ONLY = frozenset(
         "matmul", "mm", "unbind", "is_cuda", "grad_fn", "mul_", "add_", "sub_", "div_", "unsqueeze_", "squeeze_",
         "long", "dim", "narrow", "unfold", "view_as", "reshape_as", "is_floating_point", "is_contiguous", "numpy",
         "retain_grad", "addmm", "lerp_", "copy_", "zero_", "fill_", "normal_", "uniform_", "clamp_", "repeat_interleave",
-        "element_size", "layout", "requires_grad_", "addcmul_", "addcdiv_", "logsumexp", "index_add_", "backward",
+        "element_size", "layout", "addcmul_", "addcdiv_", "logsumexp", "index_add_", "backward",
         "ndimension", "nelement", "baddbmm", "addbmm", "addcmul", "addcdiv", "addmv", "clamp_min", "clamp_max",
         "clamp_min_", "clamp_max_", "index_add", "index_copy", "index_copy_", "index_fill", "index_put", "index_put_",
         "masked_scatter", "masked_scatter_", "scatter_add", "scatter_reduce", "scatter_reduce_", "rsqrt", "tril",
@@ -40,6 +40,14 @@ TENSOR_ONLY = frozenset(
         "bernoulli_", "exponential_", "pow_", "sqrt_", "exp_", "log_", "abs_", "neg_", "round_", "t_",
         "transpose_", "to_dense", "to_sparse", "new_empty_strided", "as_strided", "float_power", "floor_divide",
         "true_divide", "fmod", "xlogy", "erfinv", "sum_to_size", "broadcast_to", "is_same_size", "aminmax",
+    }
+)  # fmt: skip
+#: Attributes of modules, and of what steps or averages them, that tensors have not.
+MODULE_ONLY = frozenset(
+    {
+        "parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
+        "named_children", "state_dict", "load_state_dict", "eval", "train", "training", "zero_grad", "to_empty",
+        "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
     }
 )  # fmt: skip
 _TENSOR_OR_ARRAY = frozenset({"size", "view", "shape", "float", "softmax", "clamp", "ndim", "mean", "sum", "tanh"})

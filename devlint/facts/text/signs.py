@@ -115,14 +115,24 @@ def is_loader_name(name: str) -> bool:
     return _LOADER.search(name) is not None
 
 
+#: First words in the names of what makes, loads, saves or changes a model, or says something of it.
+_VERBS = frozenset(
+    {
+        "get", "build", "make", "create", "load", "save", "init", "is", "has", "set", "print", "parse", "unwrap", "wrap",
+        "prepare", "convert", "export", "freeze", "unfreeze", "fuse", "patch", "replace", "register", "update", "reset",
+        "restore", "initialize", "configure", "setup", "download", "find", "select", "count", "check", "log", "add",
+        "remove", "extract", "instantiate", "construct",
+    }
+)  # fmt: skip
+
+
 @lru_cache(4096)
 def is_model_name(name: str) -> bool:
-    """Whether a name reads like that of a model, not of a class or of what makes, loads or saves one."""
+    """Whether a name reads like that of a model, not of a class or of what makes, loads, saves or changes one."""
     words = name.lower().split("_")
-    verbs = ("get", "build", "make", "create", "load", "save", "init", "is", "has", "set", "print", "parse")
     return (
         not name[:1].isupper()
-        and words[0] not in verbs
+        and words[0] not in _VERBS
         and any(w.endswith(_MODELS) or w.startswith("net") for w in words)
     )
 
