@@ -20,9 +20,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms import guesses
-from devlint.facts.idioms.said_elsewhere import bindings, is_of_host
+from devlint.facts.idioms.said_elsewhere import is_of_host
 from devlint.facts.idioms.unplaced import brings_to_host
 from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import FunctionScan

@@ -11,7 +11,10 @@ from devlint.facts.events import DeviceLiteral
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import unknown_devices
 from devlint.facts.interpreter.operations import Operations
+from devlint.facts.text.bindings import bindings
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
@@ -44,6 +47,10 @@ def parse_device(text: str) -> Device:
 
 #: The names of functions that give a device, and of entries that hold one: `get_device`, `current_accelerator`, `device`.
 _GIVES_DEVICE = re.compile(r"(^|_)(device|accelerator)\Z", re.IGNORECASE)
+#: What says in an expression that a device is chosen there, and not asked of an argument alone.
+_CHOOSES = re.compile(
+    r"(?<!is_)cuda|gpu|xpu|mps|npu|accelerator|available|\bself\b|\bcls\b|environ|config|args|opts?\b"
+)
 #: How a device is called that a file imports: `device`, `DEVICE`, `config.torch_device`.
 _NAMES_DEVICE = re.compile(r"(^|[._])device\Z", re.IGNORECASE)
 
@@ -121,7 +128,23 @@ class Devices(Operations):
             return Value("device", symbol(path, self.scope_id(path)), because=value.because)
         if "cpu" in path.rpartition(".")[2].lower().split("_"):
             return Value("device", CPU, because=value.because)  # `self._cpu_device`
+        if self.given_host and self.is_asked_of_arguments(path):
+            return Value("device", UNKNOWN)
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)
+
+    def is_asked_of_arguments(self, path: str) -> bool:
+        """Whether a device is a name that the function binds to what its arguments say alone: `device = of(a) or b.device`."""
+        node = self.function.node if self.function is not None else None
+        own = self.scan.functions.get(id(node)) if "." not in path and "[" not in path else None
+        if own is None:
+            return False
+        parameters, bound = parameter_names(own.node), bindings(own)
+        given = [] if path in parameters else bound.get(path, [])
+        return bool(given) and all(
+            _CHOOSES.search(self.text(each)) is None
+            and any(isinstance(n, ast.Name) and (n.id in parameters or n.id in bound) for n in walk(each))
+            for each in given
+        )
 
     def scope_id(self, path: str) -> int:
         """Tells equal names of different functions apart: where the function starts, 0 for `self` and module level."""

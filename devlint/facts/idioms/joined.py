@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Operand
 from devlint.facts.idioms.placed import goes_back
-from devlint.facts.idioms.said_elsewhere import above, around, bindings, is_of_host, subject_of, tells, tests
+from devlint.facts.idioms.said_elsewhere import above, around, is_of_host, subject_of, tells, tests
 from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import FunctionScan

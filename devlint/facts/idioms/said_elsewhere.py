@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.idioms.placed import goes_back, is_cpu, is_left_on_host
 from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.reads import root_of
 from devlint.facts.text.references import chain, is_self_attribute, last_name
@@ -222,18 +223,6 @@ def fetched(own: FunctionScan) -> dict[str, list[ast.Call]]:
             source = subject_of(call.func.value)
             if source is not None:
                 found.setdefault(ast.unparse(source), []).append(call)
-    return found
-
-
-@lru_cache(8)
-def bindings(own: FunctionScan) -> dict[str, list[ast.expr]]:
-    """What the assignments and loops of a function bind each name to, or to a part of."""
-    found: dict[str, list[ast.expr]] = {}
-    for each in own.assigns:
-        targets = each.targets if isinstance(each, ast.Assign) else [each.target]
-        names = {n.id for target in targets for n in walk(target) if isinstance(n, ast.Name)}
-        for name in names:
-            found.setdefault(name, []).append(each.value if isinstance(each, ast.Assign) else each.iter)
     return found
 
 

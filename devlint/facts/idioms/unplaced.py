@@ -17,12 +17,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms.joined import is_blank
 from devlint.facts.idioms.placed import goes_back
-from devlint.facts.idioms.said_elsewhere import bindings, is_of_host
+from devlint.facts.idioms.said_elsewhere import is_of_host
 from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import holds, walk
@@ -64,6 +66,8 @@ _FACTORIES = frozenset(
 )  # fmt: skip
 
 
+#: Attributes of tensors that are no tensors.
+_ASKED = frozenset({"shape", "ndim", "dtype", "device", "layout", "names", "itemsize", "nbytes"})
 _JOINS = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 
 
@@ -132,6 +136,8 @@ def parts(machine: Machine, node: ast.expr, given: Value) -> Iterator[Operand]:
 
 def place_of(machine: Machine, node: ast.expr) -> Value | None:
     """The place of an operand that must be a tensor, and of which nothing is known: that of what it comes from."""
+    if is_asked(node):
+        return None
     own, function = _scan(machine), machine.function
     if own is None or function is None or not machine.assume or machine.host or machine.in_init:
         return None
@@ -148,6 +154,18 @@ def place_of(machine: Machine, node: ast.expr) -> Value | None:
     if root != "self":
         machine.assumed[origin.span] = (function, root)
     return Value("tensor", HOME, None, because=(origin,))
+
+
+def is_asked(node: ast.expr) -> bool:
+    """Whether an expression asks something for what is no tensor: `x.numel()`, `x.float().shape[0]`, `x.size(0)`."""
+    for part in chain(node):
+        if isinstance(part, ast.Attribute) and part.attr in _ASKED:
+            return True
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            record = knowledge.method("Tensor", part.func.attr)
+            if record is not None and record.result in ("number", "bool", "size"):
+                return True
+    return False
 
 
 def is_read_by_numpy(machine: Machine, own: FunctionScan, node: ast.expr) -> bool:

@@ -23,6 +23,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.builtin_calls import BuiltinCalls
 from devlint.facts.interpreter.operations import short
 from devlint.facts.interpreter.special_calls import SPECIAL
+from devlint.facts.text.process_groups import MAKES_GROUP, takes_host_tensors
 from devlint.facts.values import CPU, HOME, MAYBE_CPU, NONE, NOTHING, UNKNOWN, Kind, Value, describe, on
 from devlint.model import Origin
 from devlint.settings import MovingFunction
@@ -185,6 +186,8 @@ class Calls(BuiltinCalls):
         text = self.source.text
         if "gloo" in text or ("new_group(" in text and "nccl" in text):
             return  # groups of its own are for the cards, and the default one is not
+        if takes_host_tensors((site.call for site in self.scan.calls.get(MAKES_GROUP, ())), text):
+            return
         if "cuda" in self.guards.fails or "accelerator" in self.guards.fails:
             return
         for operand in self.tensors(arguments):

@@ -46,6 +46,8 @@ class Conditionals(Assignments):
             self.last_options[id(option[0])] = option[1]
         entry, guards = self.state, self.guards
         taken = self.decided(node.test)
+        if taken is None:
+            taken = self.told_by_type(node.test, condition)
         then = entry.copy()
         self.state = then
         self.guards = self.under(condition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection
 from functools import cached_property, reduce
 
 from devlint.facts.events import Creation, Guards
@@ -18,10 +19,24 @@ from devlint.facts.text import parametrized
 from devlint.facts.text.defined import Function
 from devlint.facts.text.handlers import EVERYTHING
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.values import CPU, HOME, NONE, NOTHING, SOMEWHERE, Device, Place, Value, join, merge
+from devlint.facts.values import (
+    CPU,
+    HOME,
+    NONE,
+    NOTHING,
+    SOMEWHERE,
+    Device,
+    Place,
+    Value,
+    join,
+    may_be_accelerator,
+    merge,
+)
 from devlint.model import Origin
 
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
+_ONE = frozenset({"tensor", "parameter", "buffer"})
+_PLAIN = frozenset({"number", "bool", "string", "none", "list", "tuple", "dict", "ndarray"})
 _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
 #: How a decorator asks for a version of torch: `@implement_for("torch", "2.5")`, `@requires_version(...)`.
 _OF_VERSIONS = re.compile(r"(?=.*(?:torch|requir|skip)).*(?:version|[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']|torch_?\d)", re.DOTALL)
@@ -44,7 +59,7 @@ class FunctionRuns(UnreadCalls):
             self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
             self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init, self.nonlocals,
             self.snapshots, self.event_names, self.loop_names, self.state_of_run, self.handed_on,
-            self.modules_given, self.moved_before,
+            self.modules_given, self.moved_before, self.given_tensor, self.given_host,
         )  # fmt: skip
         caller = self.state
         if self.function is None and self.module_level:
@@ -56,6 +71,9 @@ class FunctionRuns(UnreadCalls):
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
         self.breaks, self.continues, self.handed_on = [], [], {}
         self.modules_given = {name: v for name, v in bound.items() if v.kind == "module"} if bound else {}
+        given = ((name, is_surely_tensor(v)) for name, v in (bound or {}).items())
+        self.given_tensor = {name: is_tensor for name, is_tensor in given if is_tensor is not None}
+        self.given_host = bound is not None and is_on_host(bound.values())
         self.moved_before = {}
         if node.name != "__init__" and not self.under_construction(function):
             self.in_init = False
@@ -99,7 +117,7 @@ class FunctionRuns(UnreadCalls):
                 self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
                 self.statement_value, self.breaks, self.continues, self.host, self.globals, self.in_init,
                 self.nonlocals, self.snapshots, self.event_names, self.loop_names, self.state_of_run, self.handed_on,
-                self.modules_given, self.moved_before,
+                self.modules_given, self.moved_before, self.given_tensor, self.given_host,
             ) = saved  # fmt: skip
         if bound is not None:
             self.state.work, self.state.last, self.state.count = end.work, end.last, end.count
@@ -228,6 +246,23 @@ class FunctionRuns(UnreadCalls):
                 if isinstance(target, ast.Name):
                     found.setdefault(target.id, bound)
         return found
+
+
+def is_surely_tensor(value: Value) -> bool | None:
+    """Whether a value is one tensor, by more than a guess; None where it may be one."""
+    if value.kind in _PLAIN:
+        return False
+    return True if value.kind in _ONE and value.device and value.type_name is None else None
+
+
+def is_on_host(given: Collection[Value]) -> bool:
+    """Whether there are tensors among what a call gives, and nothing that is not surely in host memory."""
+    return any(v.is_tensor for v in given) and all(
+        v.device == CPU
+        if v.is_tensor
+        else v.kind in _PLAIN and not any(may_be_accelerator(each.device) for each in (v, *v.parts))
+        for v in given
+    )
 
 
 def is_created(value: Value) -> bool:

@@ -12,6 +12,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
     batches,
     guesses,
+    ignored_inputs,
     kept_modules,
     library_modules,
     never_moved,
@@ -102,6 +103,8 @@ class ModuleCalls(Moves):
         if arguments.values and value.device:
             arguments.values[0] = no_movers.input_of(arguments.values[0])
         operands = self.tensors(arguments)
+        if operands and home in self.classes:
+            operands = ignored_inputs.read_alone(self.classes, self.classes[home], arguments, operands)
         name = home.rsplit(".", 1)[-1] or "module"
         if home == "torch.nn.CTCLoss":
             operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
@@ -249,7 +252,8 @@ class ModuleCalls(Moves):
                 if not reads_state(*found):
                     return self.guessed(node, arguments)
                 if not class_.abroad and not self.moves_inputs(class_, name):
-                    for given in self.tensors(arguments):
+                    operands = self.tensors(arguments)
+                    for given in ignored_inputs.read_alone(self.classes, class_, arguments, operands, name):
                         if receiver.device:
                             self.meet(node, [operand, given], "module", name, "exact")
                     kept_modules.note(self, node, operand, self.tensors(arguments), name)

@@ -42,6 +42,25 @@ class Narrowing(Subscripts):
             return None
         return turns.decide(test, self.turn[1], self.state.env)
 
+    def told_by_type(self, test: ast.expr, condition: conditions.Condition) -> bool | None:
+        """Whether a condition that asks whether a parameter is a tensor holds for what this call gives for it."""
+        if not self.given_tensor or not (condition.no_tensor or condition.else_no_tensor):
+            return None
+        holds = True
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        for name, given in self.given_tensor.items():
+            if name not in condition.no_tensor and name not in condition.else_no_tensor:
+                continue
+            value = self.state.env.get(name)
+            if value is None or value.is_tensor is not given or value.type_name == NO_TENSOR:
+                continue  # the function bound it anew
+            if given:
+                return name in condition.else_no_tensor
+            if isinstance(test, ast.Call) and name in (condition.else_no_tensor if holds else condition.no_tensor):
+                return not holds  # it asks for a tensor, and for no other type
+        return None
+
     def conditional(self, node: ast.IfExp) -> Value:
         taken = self.told_by_turn(node.test)
         if taken is not None:
@@ -73,6 +92,8 @@ class Narrowing(Subscripts):
         self.guards, self.state = saved, state
         if test.constant is True and test.kind == "bool":
             return body
+        if (taken := self.told_by_type(node.test, condition)) is not None:
+            return body if taken else orelse
         if body.kind != "string" and is_told_string(node.test, node.body):
             body = Value("string")
         if condition.no_tensor or condition.else_no_tensor:

@@ -175,7 +175,7 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`.
     """
     function = sites.body(event.function)
-    if function is None or event.other.value.device != HOME:
+    if function is None or event.other.value.device - CPU != HOME:
         return False  # the code says where the other one is
     names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
     for node in walk(function):

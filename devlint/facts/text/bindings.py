@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.signatures import parameter_names
 
 if TYPE_CHECKING:
-    from devlint.facts.text.scan import Scan
+    from devlint.facts.text.scan import FunctionScan, Scan
 
 
 class Bindings(NamedTuple):
@@ -31,4 +32,16 @@ def read_bindings(scan: Scan) -> Bindings:
         found.compared.update(part.id for part in walk(compared) if isinstance(part, ast.Name))
     for each in scan.functions.values():
         found.in_functions.update(each.bound, parameter_names(each.node))
+    return found
+
+
+@lru_cache(8)
+def bindings(own: FunctionScan) -> dict[str, list[ast.expr]]:
+    """What the assignments and loops of a function bind each name to, or to a part of."""
+    found: dict[str, list[ast.expr]] = {}
+    for each in own.assigns:
+        targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+        names = {n.id for target in targets for n in walk(target) if isinstance(n, ast.Name)}
+        for name in names:
+            found.setdefault(name, []).append(each.value if isinstance(each, ast.Assign) else each.iter)
     return found
