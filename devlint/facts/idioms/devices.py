@@ -121,6 +121,8 @@ class Devices(Operations):
             return Value("device", symbol(path, self.scope_id(path)), because=value.because)
         if "cpu" in path.rpartition(".")[2].lower().split("_"):
             return Value("device", CPU, because=value.because)  # `self._cpu_device`
+        if value.type_name == OF_TENSOR:
+            self.unsure |= symbol(path, self.scope_id(path))
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)
 
     def scope_id(self, path: str) -> int:

@@ -7,13 +7,16 @@ import ast
 from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import aliases, distributions, guesses, records, uncalled
+from devlint.facts.idioms.detached import given
 from devlint.facts.idioms.devices import OF_TENSOR
+from devlint.facts.idioms.said_elsewhere import bindings
 from devlint.facts.interpreter.calls import Calls
+from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import SAME_TENSOR, is_model_name
+from devlint.facts.text.signs import SAME_TENSOR, is_model_call, is_model_name
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
 from devlint.model import Origin
 
@@ -73,8 +76,20 @@ class Attributes(Calls):
         if name == "device" and base.kind == "unknown":
             path = self.path(node)
             if path is not None:
-                return Value("device", symbol(path, self.scope_id(path)))
+                device = symbol(path, self.scope_id(path))
+                if not base.device and self.is_made_here(path):
+                    self.unsure |= device
+                return Value("device", device)
         return NOTHING
+
+    def is_made_here(self, path: str) -> bool:
+        """Whether a name stands for what functions give that are neither of the object nor handed in, and no models."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        name = path.split(".", 1)[0]
+        if own is None or name not in own.bound:
+            return False
+        known, made = given(own), bindings(own).get(name, [])
+        return bool(made) and not any(is_of_object(value, {"self", "cls", name, *known}) for value in made)
 
     def may_be_packed(self, value: Value) -> bool:
         """Whether a value is a `PackedSequence`, or an argument or object of a file that speaks of them."""
@@ -121,6 +136,8 @@ class Attributes(Calls):
                 return replace(base, kind="tensor", zero_dim=None)
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
+            if (base.type_name == TURN and base.moved) or name.startswith("_"):
+                return NOTHING  # a row of a tensor of a class of its own, or what an object keeps for itself
             if guesses.is_plain_name(name):
                 return NOTHING
             return replace(base, type_name=None) if base.type_name == OUTPUT else base if base.device else NOTHING
@@ -174,6 +191,13 @@ class Attributes(Calls):
         `called`: the last name that the object has here.
         """
         return None
+
+
+def is_of_object(value: ast.expr, objects: set[str]) -> bool:
+    """Whether an expression is no call, or one of a model, or begins with one of these names."""
+    *parts, root = chain(value)
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    return not calls or any(map(is_model_call, calls)) or not isinstance(root, ast.Name) or root.id in objects
 
 
 def sets(class_: ClassFacts, name: str) -> bool:

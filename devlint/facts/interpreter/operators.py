@@ -77,7 +77,7 @@ class Operators(Narrowing):
                     return one if other.device in (one.device, UNKNOWN) else NOTHING
             for one, other in ((left, right), (right, left)):
                 if (
-                    one == arrays.DIMENSIONED
+                    arrays.has_dimension(one)
                     and (other.kind == "number" or other == one)
                     and not isinstance(op, ast.MatMult)
                 ):
