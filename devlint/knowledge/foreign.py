@@ -44,7 +44,7 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         cumsum deg2rad degrees delete diagflat divide equal exp exp2 expm1 fabs fix float_power floor floor_divide
         fmax fmin fmod greater greater_equal heaviside hypot insert isfinite isinf isnan isneginf isposinf ldexp less
         less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul
-        matvec maximum minimum mod multiply negative nextafter nonzero not_equal permute_dims positive pow power ptp
+        matvec maximum minimum mod multiply negative nextafter not_equal permute_dims positive pow power ptp
         rad2deg radians reciprocal remainder repeat rint round sign signbit sin sinh spacing sqrt square subtract take
         tan tanh transpose trim_zeros true_divide trunc vecdot vecmat linalg.matmul linalg.pinv linalg.vecdot
         """,
@@ -94,7 +94,7 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         "numpy",
         """
         mean sum max min std var prod any all amax amin shape size ndim real squeeze swapaxes split array_split hsplit
-        vsplit reshape
+        vsplit reshape nonzero
         """,
     ),
     (

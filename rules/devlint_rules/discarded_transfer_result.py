@@ -76,7 +76,9 @@ class DiscardedTransferResult(Rule[Move]):
         if len(value.device) == 1 and value.device == event.target.device != CPU and not event.argument:
             if not is_of_another(value, event.target):
                 return False  # it is there already
-        if event.method == "cpu" and _MEASURES.search(f"{facts.path.replace(chr(92), '/').rpartition('/')[2]} {event.function}"):
+        if event.method == "cpu" and _MEASURES.search(
+            f"{facts.path.replace(chr(92), '/').rpartition('/')[2]} {event.function}"
+        ):
             return False  # it waits for the device
         if event.target_node is not None and ast.unparse(event.target_node) == f"{event.receiver.text}.device":
             return False  # it is there by its own word

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
+from devlint.facts.frozen import replace
 from devlint.facts.values import Value
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _SHAPED = frozenset(
 _SIZED = frozenset({"random.rand", "random.randn"})
 #: What draws one number, or as many as `size` says.
 _DRAWN = frozenset({"random.normal", "random.uniform", "random.randint", "random.choice"})
+#: How the type of an array of objects is written.
+_OBJECT = frozenset({"object", "'object'", "'O'", "np.object_", "numpy.object_", "np.object", "numpy.object"})
 _OF_DATA = frozenset({"array", "asarray", "asanyarray", "ascontiguousarray", "copy"})
 #: What works element by element on one array.
 _ELEMENTWISE = frozenset(
@@ -44,12 +47,39 @@ _ELEMENTWISE = frozenset(
     }
 )  # fmt: skip
 DIMENSIONED: Final = Value("ndarray", zero_dim=False)
+#: An array of objects: what is stored at one of its places stays what it is.
+OF_OBJECTS: Final = Value("ndarray", zero_dim=False, type_name="objects")
 
 
 def result(record: Record, arguments: Arguments) -> Value | None:
     """What a function of numpy gives where that is an array which surely has a dimension; None where it may have none."""
     library, _, name = record.qualname.partition(".")
-    return DIMENSIONED if library == "numpy" and is_dimensioned(name, arguments) else None
+    if library != "numpy" or not is_dimensioned(name, arguments):
+        return None
+    if name not in _SHAPED:
+        return DIMENSIONED
+    kind = arguments.keywords.get("dtype")
+    if kind is not None and ast.unparse(kind[0]) in _OBJECT:
+        return OF_OBJECTS
+    return of_dimensions(arguments.nodes[0])
+
+
+def of_dimensions(shape: ast.expr) -> Value:
+    """An array of as many dimensions as its shape has numbers."""
+    sizes = shape.elts if isinstance(shape, (ast.Tuple, ast.List)) else [shape]
+    if any(isinstance(size, ast.Starred) for size in sizes):
+        return DIMENSIONED
+    return replace(DIMENSIONED, type_name=f"{len(sizes)} dimensions")
+
+
+def has_dimension(value: Value) -> bool:
+    """Whether a value is an array of numbers that surely has a dimension."""
+    return value.kind == "ndarray" and value.zero_dim is False and value != OF_OBJECTS
+
+
+def is_place(value: Value, indices: int) -> bool:
+    """Whether so many integers are for one place of an array, and no row of it."""
+    return value == OF_OBJECTS or (value.kind == "ndarray" and value.type_name == f"{indices} dimensions")
 
 
 def is_dimensioned(name: str, arguments: Arguments) -> bool:
@@ -61,9 +91,9 @@ def is_dimensioned(name: str, arguments: Arguments) -> bool:
         size = arguments.get("size")
         return size is not None and is_shape(*size)
     if name in _ELEMENTWISE:
-        return first == DIMENSIONED
+        return first is not None and has_dimension(first)
     if name in _OF_DATA:
-        return isinstance(node, (ast.List, ast.ListComp, ast.Tuple)) or first == DIMENSIONED
+        return isinstance(node, (ast.List, ast.ListComp, ast.Tuple)) or (first is not None and has_dimension(first))
     return name in _DIMENSIONED or (name in _SIZED and node is not None)
 
 

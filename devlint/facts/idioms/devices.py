@@ -130,6 +130,8 @@ class Devices(Operations):
             return Value("device", CPU, because=value.because)  # `self._cpu_device`
         if self.given_host and self.is_asked_of_arguments(path):
             return Value("device", UNKNOWN)
+        if value.type_name == OF_TENSOR:
+            self.unsure |= symbol(path, self.scope_id(path))
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)
 
     def is_asked_of_arguments(self, path: str) -> bool:

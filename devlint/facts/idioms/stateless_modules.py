@@ -33,7 +33,9 @@ _REGISTERING = frozenset(
     }
 )  # fmt: skip
 #: Functions that give numbers, texts and lists of them for such.
-_PLAIN_CALLS = frozenset({"int", "float", "str", "bool", "len", "max", "min", "abs", "round", "sum", "range", "tuple", "list"})
+_PLAIN_CALLS = frozenset(
+    {"int", "float", "str", "bool", "len", "max", "min", "abs", "round", "sum", "range", "tuple", "list"}
+)
 _DEEP = 4  # classes that hold one another
 
 
@@ -67,7 +69,9 @@ def is_stateless(flow: Flow, node: ast.expr, depth: int) -> bool:
     if qualname.startswith("torch.nn."):
         known = knowledge.cls(qualname)
         # what has parameters takes a device for them, and a loss a weight for each class
-        return known is not None and not known.takes_device and not any("weight" in (k.arg or "") for k in node.keywords)
+        return (
+            known is not None and not known.takes_device and not any("weight" in (k.arg or "") for k in node.keywords)
+        )
     class_ = flow.classes.get(node.func.id) if isinstance(node.func, ast.Name) else None
     return class_ is not None and depth < _DEEP and keeps_nothing(flow, class_, depth)
 

@@ -7,13 +7,16 @@ import ast
 from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import aliases, distributions, guesses, records, uncalled
+from devlint.facts.idioms.detached import given
 from devlint.facts.idioms.devices import OF_TENSOR
+from devlint.facts.idioms.said_elsewhere import bindings
 from devlint.facts.interpreter.calls import Calls
+from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.references import is_self, is_self_attribute, last_name
+from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import SAME_TENSOR, is_model_name
+from devlint.facts.text.signs import SAME_TENSOR, is_model_call, is_model_name
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
 from devlint.model import Origin
 
@@ -75,8 +78,20 @@ class Attributes(Calls):
         if name == "device" and base.kind == "unknown":
             path = self.path(node)
             if path is not None:
-                return Value("device", symbol(path, self.scope_id(path)))
+                device = symbol(path, self.scope_id(path))
+                if not base.device and self.is_made_here(path):
+                    self.unsure |= device
+                return Value("device", device)
         return NOTHING
+
+    def is_made_here(self, path: str) -> bool:
+        """Whether a name stands for what functions give that are neither of the object nor handed in, and no models."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        name = path.split(".", 1)[0]
+        if own is None or name not in own.bound:
+            return False
+        known, made = given(own), bindings(own).get(name, [])
+        return bool(made) and not any(is_of_object(value, {"self", "cls", name, *known}) for value in made)
 
     def may_be_packed(self, value: Value) -> bool:
         """Whether a value is a `PackedSequence`, or an argument or object of a file that speaks of them."""
@@ -125,6 +140,8 @@ class Attributes(Calls):
                 return replace(base, kind="tensor", zero_dim=None)
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
+            if (base.type_name == TURN and base.moved) or name.startswith("_"):
+                return NOTHING  # a row of a tensor of a class of its own, or what an object keeps for itself
             if guesses.is_plain_name(name):
                 return NOTHING
             return replace(base, type_name=None) if base.type_name == OUTPUT else base if base.device else NOTHING
@@ -139,7 +156,9 @@ class Attributes(Calls):
             method = class_.method(name)
             if method is not None:
                 kept = given_back(method[1]) if name == "device" else None
-                if kept is not None:  # a property that gives what the constructor was given, and not where parameters are
+                if (
+                    kept is not None
+                ):  # a property that gives what the constructor was given, and not where parameters are
                     said = self.lookup(f"self.{kept}") if is_self(node.value) else None
                     return said or class_.attribute(kept) or NOTHING
                 return of_parameters(base) if name == "device" else NOTHING
@@ -194,6 +213,13 @@ def given_back(method: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     given = [node.value for node in statements(method) if isinstance(node, ast.Return)]
     found = {each.attr for each in given if isinstance(each, ast.Attribute) and is_self_attribute(each)}
     return found.pop() if len(given) == len(found) == 1 else None
+
+
+def is_of_object(value: ast.expr, objects: set[str]) -> bool:
+    """Whether an expression is no call, or one of a model, or begins with one of these names."""
+    *parts, root = chain(value)
+    calls = [part for part in parts if isinstance(part, ast.Call)]
+    return not calls or any(map(is_model_call, calls)) or not isinstance(root, ast.Name) or root.id in objects
 
 
 def sets(class_: ClassFacts, name: str) -> bool:

@@ -70,6 +70,8 @@ class HostReads(OpaqueCalls):
         level: Conflict = "certain" if is_surely_accelerator(device) else "assume"
         if level == "assume" and is_assumed(device) and not self.assume:
             return
+        if level == "assume" and device <= self.unsure:
+            return  # it is beside a tensor that may come from the host as well
         if level == "assume" and not self.may_be_read_wrongly(operand.value, consumer):
             return
         self.emit(

@@ -48,7 +48,7 @@ def turn_of(value: Value) -> Value:
     element = element_of(value)
     if value.kind == "tensor" and element.kind == "tensor" and element.zero_dim is None and element.type_name is None:
         return replace(element, type_name=TURN)
-    if value.kind == "tensors" and value.moved and element.type_name is None:
+    if value.kind == "tensors" and value.moved and element.type_name in (None, "moved"):
         return replace(element, zero_dim=None, type_name=TURN)
     return element
 

@@ -32,7 +32,7 @@ from devlint.facts.text.names import Imports
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import Scan
-from devlint.facts.values import NOTHING, Device, Place, Reading, Symbol, Value, either
+from devlint.facts.values import NOTHING, UNKNOWN, Device, Place, Reading, Symbol, Value, either
 from devlint.model import Origin, Span
 from devlint.settings import MovingFunction
 
@@ -210,6 +210,9 @@ class Machine:
         self.card_symbols: set[Place | Symbol] = set()  # what `.cuda(gpu)` is given: a card, whatever its name holds
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
         self.leaves: dict[Span, NoLeaf] = {}  # by move: what an optimizer refuses
+        self.unsure: Device = (
+            UNKNOWN  # the devices of tensors that are here or there, or nobody knows where: `x.device`
+        )
         self.beside_host: set[Span] = set()  # tensors made here, by call, that met a tensor of the host
         self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
         self.counted: dict[

@@ -26,11 +26,11 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FILLED
 from devlint.facts.interpreter.moves import Moves
 from devlint.facts.interpreter.operations import STATE, is_encoded, short
-from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.annotations import is_array_annotation, knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, is_static, last_name
-from devlint.facts.text.returned import as_returned
+from devlint.facts.text.references import is_self, is_self_attribute, is_static, last_name
+from devlint.facts.text.returned import Returned, as_returned, own_nodes
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
 from devlint.facts.values import (
@@ -183,7 +183,7 @@ class ModuleCalls(Moves):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
-        on_host = class_.returned_by("forward") if class_ is not None else None
+        on_host = (class_.returned_by("forward") or self.given_by_part(class_)) if class_ is not None else None
         if class_ is not None and self.moves_inputs(class_):
             return as_returned(on_host, NOTHING)  # what else it returns may be anywhere
         named = OUTPUT if arguments.every() and not is_assumed(device) else None
@@ -193,6 +193,29 @@ class ModuleCalls(Moves):
             else self.guessed(node, arguments)
         )
         return as_returned(on_host, whole)
+
+    def given_by_part(self, class_: ClassFacts) -> Returned:
+        """What `forward` gives that is on the host, where all it returns is what a part of a known class gives:
+        `self.part(x)`, `self.part.sample(x)`."""
+        found = class_.method("forward")
+        returns = [n for n in own_nodes(found[1]) if isinstance(n, ast.Return)] if found is not None else []
+        given: list[Returned] = []
+        for each in returns:
+            function = each.value.func if isinstance(each.value, ast.Call) else None
+            called = is_self_attribute(function) if function is not None else False
+            part, name = (
+                (function, "forward") if called else (getattr(function, "value", None), getattr(function, "attr", ""))
+            )
+            if not isinstance(part, ast.Attribute) or not is_self(part.value):
+                return {}
+            known = class_.attribute(part.attr)
+            owner = self.classes.get(known.type_name or "") if known is not None and known.kind == "module" else None
+            method = owner.method(name) if owner is not None else None
+            if owner is None or method is None:
+                return {}
+            arrays: Returned = {None: "array"} if is_array_annotation(method[1].returns) else {}
+            given.append(owner.returned_by(name) or arrays)
+        return given[0] if given and all(each == given[0] for each in given) else {}
 
     def meet_left_parts(self, node: ast.Call, inputs: list[Operand]) -> None:
         """`model.head = nn.Linear(8, 2)` after `model.to(device)`: the new part is on the CPU when the model is called."""

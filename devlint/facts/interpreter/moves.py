@@ -14,7 +14,7 @@ from devlint.facts.interpreter.attributes import Attributes
 from devlint.facts.interpreter.operations import is_encoded
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signs import is_model_name
+from devlint.facts.text.signs import is_model_name, makes_model
 from devlint.facts.values import (
     ACCELERATORS,
     BATCH,
@@ -265,7 +265,8 @@ class Moves(Attributes):
             return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
         if receiver.kind == "unknown":
             function = operand.node.func if isinstance(operand.node, ast.Call) else None
-            if isinstance(function, ast.Attribute) and function.attr in ("eval", "train"):
+            runs = isinstance(function, ast.Attribute) and function.attr in ("eval", "train")
+            if runs or (function is not None and makes_model(last_name(function))):
                 return Value("module", target.device, type_name="moved", because=(origin,), moved=True)
             made = self.span(operand.node) if is_construction(operand.node) else None
             return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True, ident=made)

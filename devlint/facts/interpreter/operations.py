@@ -375,6 +375,12 @@ class Operations(Machine):
         self.queue(node, what, "certain" if sure else "assume", type)
 
 
+def is_brought_to_host(value: Value) -> bool:
+    """Whether a value was moved to the CPU in so many words, and may have dimensions."""
+    moved = value.moved or (bool(value.because) and value.because[0].text.startswith(f"moved to {describe(CPU)}"))
+    return moved and value.device == CPU and value.zero_dim is not True
+
+
 def is_at(operand: Operand, owner: Operand) -> bool:
     """Whether an operand is on the `.device` of the other one, by name: `x.to(model.device)` beside `model`."""
     return any(isinstance(place, Symbol) and place.name == f"{owner.text}.device" for place in operand.value.device)

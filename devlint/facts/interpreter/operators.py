@@ -11,7 +11,7 @@ from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.narrowing import Narrowing
-from devlint.facts.interpreter.operations import CPU_PLACE
+from devlint.facts.interpreter.operations import CPU_PLACE, is_brought_to_host
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, either, grown, merge, symbol
 from devlint.model import Origin
@@ -77,7 +77,7 @@ class Operators(Narrowing):
                     return one if other.device in (one.device, UNKNOWN) else NOTHING
             for one, other in ((left, right), (right, left)):
                 if (
-                    one == arrays.DIMENSIONED
+                    arrays.has_dimension(one)
                     and (other.kind == "number" or other == one)
                     and not isinstance(op, ast.MatMult)
                 ):
@@ -125,6 +125,8 @@ class Operators(Narrowing):
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
         value = unplaced.result(tensors, self.combine(tensors))
+        if value.device == HOME and any(is_brought_to_host(each.value) for each in tensors):
+            value = replace(value, device=UNKNOWN, made=())  # where the operation works, all is on the host
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
 

@@ -10,7 +10,7 @@ from devlint.facts.idioms import beside_arrays, guesses, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
-from devlint.facts.values import GROWN, GUESS, NOTHING, UNKNOWN, Value, extent
+from devlint.facts.values import GROWN, GUESS, NOTHING, ONE, UNKNOWN, Value, extent
 
 #: Names of what holds settings, which are numbers and texts, wherever the object that has them is.
 _SETTINGS = re.compile(r"(?:^|[._])(?:kwargs|config|cfg|options|settings|hparams)$")
@@ -108,9 +108,10 @@ class Subscripts(Methods):
             made = base.made
             if not keeps and len(base.device) > 1:  # an item of what was made on one path may have no dimension left
                 made = tuple(replace(creation, zero_dim=None) for creation in made)
+            named = GUESS if base.type_name == GUESS else ONE if beside_arrays.is_one_wide(key) else None
             return Value(
                 "tensor", base.device, False if keeps else None, because=base.because, made=made,
-                attribute=base.attribute, type_name=GUESS if base.type_name == GUESS else None,
+                attribute=base.attribute, type_name=named,
             )  # fmt: skip
         if base.kind == "module":
             found = self.element(base)

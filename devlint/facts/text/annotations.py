@@ -23,6 +23,13 @@ _SHAPED = frozenset(
 _OTHER_TENSORS = frozenset({"tensorflow", "paddle", "jax", "mxnet", "tinygrad", "mindspore", "oneflow"})
 
 
+def is_array_annotation(node: ast.expr | None) -> bool:
+    """Whether an annotation says array of numpy: `np.ndarray`, `NDArray[np.float64]`."""
+    named = node.value if isinstance(node, ast.Subscript) else node
+    name = named.id if isinstance(named, ast.Name) else getattr(named, "attr", "")
+    return name in ("ndarray", "NDArray")
+
+
 def is_tensor_annotation(node: ast.expr | None, names: Mapping[str, str] = MappingProxyType({})) -> bool:
     """Whether an annotation says tensor: `Tensor`, `torch.Tensor`, `Optional[Tensor]`, `Tensor | None`, also as text."""
     if node is None:

@@ -268,9 +268,11 @@ class Evidence:
             given = unscaled(first)
             if isinstance(given, ast.Name):
                 self.arrays.add(given.id)
+        qualname = ".".join([target, *reversed(chain)])
+        if target.split(".", 1)[0] == "scipy" and knowledge.function(qualname) is None:
+            self.arrays |= {a.id for a in call.args if isinstance(a, ast.Name)}  # scipy makes arrays of all it is given
         if not target.startswith("torch"):
             return
-        qualname = ".".join([target, *reversed(chain)])
         if qualname == "torch.device":
             if isinstance(first, ast.Name):
                 self.devices.add(first.id)

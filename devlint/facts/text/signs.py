@@ -137,6 +137,13 @@ def is_model_name(name: str) -> bool:
     )
 
 
+def makes_model(name: str) -> bool:
+    """Whether a function's name says that it gives a model: `build_model`, `create_generator`, `get_pose_net`."""
+    words = name.lower().strip("_").split("_")
+    makes = len(words) > 1 and words[0] in ("get", "build", "make", "create", "load", "init")
+    return makes and words[-1].endswith(_MODELS)
+
+
 def is_loss_name(name: str) -> bool:
     """Whether a name reads like that of a function or module that gives a loss: `criterion`, `l1_loss`, `loss_fn`."""
     return _LOSS.search(name.lower()) is not None
