@@ -317,6 +317,16 @@ def one_of(a: Value, b: Value) -> Value | None:
     )
 
 
+def shaped(value: Value) -> tuple[Creation, ...]:
+    """What a tensor is made of, each with the dimensions that the tensor has, where they are known.
+
+    Beside another value these are all that is left of them.
+    """
+    if value.zero_dim is None or all(creation.zero_dim is value.zero_dim for creation in value.made):
+        return value.made
+    return tuple(replace(creation, zero_dim=value.zero_dim) for creation in value.made)
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -351,7 +361,7 @@ def merge(a: Value, b: Value) -> Value:
             return grown(more.elements)  # the list goes on growing
     elif isinstance(a.elements, dict) and isinstance(b.elements, dict):
         elements = merged_entries(a.elements, b.elements)
-    made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))[:MADE]
+    made = a.made if a.made == b.made else tuple(dict.fromkeys(shaped(a) + shaped(b)))[:MADE]
     return Value(
         kind,
         join(a.device, b.device),

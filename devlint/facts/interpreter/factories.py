@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Create, Creation, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, spread
+from devlint.facts.idioms.loss_sizes import is_size_of_loss
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
@@ -149,6 +150,9 @@ class Factories(HostReads):
             return True
         if qualname == "torch.normal" and arguments.get("size", 2) is None:
             return None  # as the means and deviations are
+        size = arguments.get("size", 0)
+        if size is not None and is_size_of_loss(self, size[0]):
+            return None
         return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
 
     @property
