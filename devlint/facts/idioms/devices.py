@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 from devlint.facts.events import DeviceLiteral
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import unknown_devices
 from devlint.facts.interpreter.operations import Operations
+from devlint.facts.text.bindings import is_visible, module_names
 from devlint.facts.text.references import last_name
 from devlint.facts.values import (
     ACCELERATORS,
@@ -121,7 +123,20 @@ class Devices(Operations):
             return Value("device", symbol(path, self.scope_id(path)), because=value.because)
         if "cpu" in path.rpartition(".")[2].lower().split("_"):
             return Value("device", CPU, because=value.because)  # `self._cpu_device`
+        if isinstance(node, ast.Name) and self.lookup(path) is None and self.is_nowhere(node):
+            return Value("device", UNKNOWN)  # no such name: the line fails, whatever is on which device
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)
+
+    def is_nowhere(self, node: ast.Name) -> bool:
+        """Whether a file of Python that shows all its names binds this one nowhere in sight."""
+        text, tree = self.source.text, self.scan.tree
+        if tree is None or self.imports.stars or "import" not in text or not self.source.path.endswith(".py"):
+            return False
+        return not is_visible(self.scan, self.module_names, node) and "globals()" not in text and "exec(" not in text
+
+    @cached_property
+    def module_names(self) -> frozenset[str]:
+        return module_names(self.scan.tree or ast.Module([], []))
 
     def scope_id(self, path: str) -> int:
         """Tells equal names of different functions apart: where the function starts, 0 for `self` and module level."""
