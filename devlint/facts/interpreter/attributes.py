@@ -13,7 +13,7 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import SAME_TENSOR, is_model_name
+from devlint.facts.text.signs import SAME_TENSOR, gives_tensors, is_model_name
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
 from devlint.model import Origin
 
@@ -119,6 +119,8 @@ class Attributes(Calls):
         if base.kind == "tensors":
             if name in _FACTORS and base.device and base.ident is None:
                 return replace(base, kind="tensor", zero_dim=None)
+            if name in ("values", "indices") and gives_tensors(node.value):
+                return replace(base, kind="tensor")
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
             if guesses.is_plain_name(name):
