@@ -77,7 +77,7 @@ def element_of(value: Value) -> Value:
         return Value("tensors", value.device, None, because=value.because) if value.device else NOTHING
     if isinstance(value.elements, tuple):
         if value.type_name == "enumerate":
-            return Value("tuple", elements=(NUMBER, turn_of(value.elements[0])))
+            return Value("tuple", elements=(NUMBER, element_of(value.elements[0])))
         if value.type_name == "zip":
             return Value("tuple", elements=tuple(map(turn_of, value.elements)))
         if value.elements:
