@@ -170,8 +170,8 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
-                if how == "module" and is_placeholder(off.value):
-                    continue
+                if how in ("module", "operator") and is_placeholder(off.value):
+                    continue  # what has no elements is combined with nothing: it is replaced before
                 if mixing == "index" and off.value.device != CPU and is_placeholder(off.value):
                     continue  # on the other path it holds what is indexed
                 if is_put_beside_guess(off, other.value) or is_at(a, b) or is_at(b, a):
