@@ -327,6 +327,13 @@ def shaped(value: Value) -> tuple[Creation, ...]:
     return tuple(replace(creation, zero_dim=value.zero_dim) for creation in value.made)
 
 
+def both_split(a: Value, b: Value) -> tuple[str, Value, Value] | None:
+    """What the same condition tells apart of two values, either of which this may be."""
+    if a.split is None or b.split is None or a.split[0] != b.split[0]:
+        return None
+    return a.split[0], merge(a.split[1], b.split[1]), merge(a.split[2], b.split[2])
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -373,7 +380,7 @@ def merge(a: Value, b: Value) -> Value:
         a.moved and b.moved,
         a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
         a.attribute if a.attribute == b.attribute else (a.attribute if a.made else b.attribute if b.made else None),
-        None,
+        both_split(a, b),
         a.reading if a.reading == b.reading else None,
         a.ident if a.ident == b.ident else None,
         a.shared or b.shared or a.ident != b.ident,
