@@ -27,7 +27,9 @@ from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.moved_along import is_moved_along
+from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
+from devlint.facts.objections.parts_left import is_part_left
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.tried_by_tests import is_tried
@@ -104,6 +106,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_shown_alone(sites, event.function)
             or is_trained_on_host(sites, event)
             or is_read_before(sites, event)
+            or is_part_left(sites, event)
+            or is_moved_when_read(sites, event)
             or any(map(_EXPORTS.match, event.under.tests))
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):
