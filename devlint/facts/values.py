@@ -319,6 +319,23 @@ def one_of(a: Value, b: Value) -> Value | None:
     )
 
 
+def shaped(value: Value) -> tuple[Creation, ...]:
+    """What a tensor is made of, each with the dimensions that the tensor has, where they are known.
+
+    Beside another value these are all that is left of them.
+    """
+    if value.zero_dim is None or all(creation.zero_dim is value.zero_dim for creation in value.made):
+        return value.made
+    return tuple(replace(creation, zero_dim=value.zero_dim) for creation in value.made)
+
+
+def both_split(a: Value, b: Value) -> tuple[str, Value, Value] | None:
+    """What the same condition tells apart of two values, either of which this may be."""
+    if a.split is None or b.split is None or a.split[0] != b.split[0]:
+        return None
+    return a.split[0], merge(a.split[1], b.split[1]), merge(a.split[2], b.split[2])
+
+
 def merge(a: Value, b: Value) -> Value:
     """Join of two values: kinds that differ are unknown, except None beside something, which is that something."""
     if a is b or a == b:
@@ -353,7 +370,7 @@ def merge(a: Value, b: Value) -> Value:
             return grown(more.elements)  # the list goes on growing
     elif isinstance(a.elements, dict) and isinstance(b.elements, dict):
         elements = merged_entries(a.elements, b.elements)
-    made = a.made if a.made == b.made else tuple(dict.fromkeys(a.made + b.made))[:MADE]
+    made = a.made if a.made == b.made else tuple(dict.fromkeys(shaped(a) + shaped(b)))[:MADE]
     return Value(
         kind,
         join(a.device, b.device),
@@ -365,7 +382,7 @@ def merge(a: Value, b: Value) -> Value:
         a.moved and b.moved,
         a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
         a.attribute if a.attribute == b.attribute else (a.attribute if a.made else b.attribute if b.made else None),
-        None,
+        both_split(a, b),
         a.reading if a.reading == b.reading else None,
         a.ident if a.ident == b.ident else None,
         a.shared or b.shared or a.ident != b.ident,

@@ -33,7 +33,7 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         triplet_margin_loss F:scaled_dot_product_attention F:embedding F:embedding_bag
         embedding embedding_bag F:grid_sample grid_sampler F:max_unpool1d F:local_response_norm lstm gru rnn_tanh
         rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell .cross .cholesky_solve .lu_solve .lstsq .orgqr .prelu
-        F:prelu .take_along_dim .put .index_fill Tensor:index_fill_ .masked_scatter .diagonal_scatter .slice_scatter
+        F:prelu .take_along_dim .put .index_fill Tensor:index_fill_ .masked_scatter
         .diff complex polar trapezoid trapz cumulative_trapezoid .smm .sspaddmm .stft .istft svd_lowrank pca_lowrank
         lobpcg Tensor:addr_ sparse.mm sparse.addmm sparse.sampled_addmm F:grouped_mm F:scaled_mm F:scaled_grouped_mm
         spmm dsmm hspmm saddmm
@@ -46,8 +46,8 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         """
         .allclose .isclose .dist .inner .logical_and .logical_or .logical_xor Tensor:logical_and_ Tensor:logical_or_
         Tensor:logical_xor_ .ldexp ldexp_ Tensor:ldexp_ .arctan2 Tensor:arctan2_ .true_divide .multiply .divide
-        .subtract .greater .greater_equal .less .less_equal .not_equal .float_power .max .min .select_scatter
-        .as_strided_scatter Tensor:true_divide_ Tensor:multiply_ Tensor:divide_ Tensor:subtract_ Tensor:float_power_
+        .subtract .greater .greater_equal .less .less_equal .not_equal .float_power .max .min
+        Tensor:true_divide_ Tensor:multiply_ Tensor:divide_ Tensor:subtract_ Tensor:float_power_
         F:binary_cross_entropy_with_logits binary_cross_entropy_with_logits F:cosine_embedding_loss
         F:cosine_similarity cosine_similarity F:gaussian_nll_loss F:hinge_embedding_loss F:kl_div kl_div F:l1_loss
         F:margin_ranking_loss F:multilabel_soft_margin_loss F:pairwise_distance pairwise_distance F:poisson_nll_loss
@@ -89,6 +89,11 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "aten/src/ATen/native/Copy.cpp: copies between devices",
         "m=c",
         "Tensor:copy_ Tensor:to Tensor:cuda Tensor:cpu Tensor:xpu Tensor:type_as nn.utils.rnn.pad_sequence",
+    ),
+    (
+        "native_functions.yaml, `device_check: NoCheck`, and aten/src/ATen/native/TensorShape.cpp: a copy into a clone",
+        "m=c",
+        ".diagonal_scatter .slice_scatter .select_scatter .as_strided_scatter",
     ),
     (
         "reads shapes only, or returns its inputs as they are: aten/src/ATen/native/TensorShape.cpp",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Literal
 
 from devlint.facts.events import DeviceLiteral
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import unknown_devices
 from devlint.facts.interpreter.operations import Operations
-from devlint.facts.text.bindings import bindings
+from devlint.facts.text.bindings import bindings, is_visible, module_names
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_names
@@ -132,6 +133,8 @@ class Devices(Operations):
             return Value("device", UNKNOWN)
         if value.type_name == OF_TENSOR:
             self.unsure |= symbol(path, self.scope_id(path))
+        if isinstance(node, ast.Name) and self.lookup(path) is None and self.is_nowhere(node):
+            return Value("device", UNKNOWN)  # no such name: the line fails, whatever is on which device
         return Value("device", symbol(path, self.scope_id(path)), because=value.because)
 
     def is_asked_of_arguments(self, path: str) -> bool:
@@ -147,6 +150,17 @@ class Devices(Operations):
             and any(isinstance(n, ast.Name) and (n.id in parameters or n.id in bound) for n in walk(each))
             for each in given
         )
+
+    def is_nowhere(self, node: ast.Name) -> bool:
+        """Whether a file of Python that shows all its names binds this one nowhere in sight."""
+        text, tree = self.source.text, self.scan.tree
+        if tree is None or self.imports.stars or "import" not in text or not self.source.path.endswith(".py"):
+            return False
+        return not is_visible(self.scan, self.module_names, node) and "globals()" not in text and "exec(" not in text
+
+    @cached_property
+    def module_names(self) -> frozenset[str]:
+        return module_names(self.scan.tree or ast.Module([], []))
 
     def scope_id(self, path: str) -> int:
         """Tells equal names of different functions apart: where the function starts, 0 for `self` and module level."""

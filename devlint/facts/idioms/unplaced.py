@@ -52,6 +52,25 @@ if TYPE_CHECKING:
 _HOST_KINDS = frozenset({"ndarray", "loader", "dataset", "sampler", "string"})
 _HOST_CLASSES = frozenset({"ndarray", "NDArray", "DataFrame", "Dataset", "DataLoader", "Image"})
 _PLAIN = frozenset({"int", "float", "str", "bool", "None", "Optional"})
+_CONTAINERS = frozenset(
+    {
+        "tuple",
+        "Tuple",
+        "list",
+        "List",
+        "Sequence",
+        "Iterable",
+        "Union",
+        "set",
+        "Set",
+        "dict",
+        "Dict",
+        "Mapping",
+        "typing",
+    }
+)
+#: How arguments are called whose items are in host memory.
+_DATA_SET = re.compile(r"data_?(?:sets?|loaders?)\Z", re.IGNORECASE)
 #: Names of calls that give what is in host memory.
 _READS = re.compile(
     r"(?:^|_)(?:load|read|open|parse|collate|tokeni\w*|encode|decode|fetch|reset|step|next|map)(?:_|s?$)|numpy|asarray|loader",
@@ -210,7 +229,7 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
     seen: set[str] = set()
     pending = [node]
     for each in pending:  # which grows
-        if is_of_host(each) or is_opaque(machine, each) or brings_to_host(each):
+        if is_of_host(each) or is_opaque(machine, each) or brings_to_host(each) or reads_for_host(machine, each):
             return None
         if any(is_on_host(machine, name) for name in outside_calls(each)):
             return None
@@ -218,7 +237,7 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
             if name in seen:
                 continue
             seen.add(name)
-            if OF_HOST.search(name) is not None or is_host_value(machine, name):
+            if OF_HOST.search(name) is not None or _DATA_SET.search(name) is not None or is_host_value(machine, name):
                 return None
             if name in ("self", "cls"):
                 if not reads_bound(machine, each):  # of what the class binds it says itself where that is
@@ -259,6 +278,17 @@ def brings_to_host(node: ast.expr) -> bool:
             return True
         if isinstance(part, ast.Attribute) and (part.attr == "cpu" or OF_HOST.search(part.attr) is not None):
             return True
+    return False
+
+
+def reads_for_host(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression calls a function of the file that brings tensors to the CPU: what it gives may stay there."""
+    for call in (n for n in walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)):
+        assert isinstance(call.func, ast.Name)
+        function = machine.functions.get(call.func.id)
+        if function is not None and function is not machine.function and not isinstance(function.node, ast.Lambda):
+            if any(isinstance(n, ast.Call) and last_name(n.func) == "numpy" for n in walk(function.node)):
+                return True
     return False
 
 
@@ -351,4 +381,4 @@ def annotated(machine: Machine, own: FunctionScan, name: str) -> str | None:
     words = {last_name(n) for n in walk(note) if isinstance(n, (ast.Name, ast.Attribute))}
     if not words.isdisjoint(_HOST_CLASSES):
         return "host"
-    return "number" if words and words <= _PLAIN else None
+    return "number" if words - _CONTAINERS and words - _CONTAINERS <= _PLAIN else None

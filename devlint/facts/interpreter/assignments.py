@@ -27,6 +27,7 @@ from devlint.facts.interpreter.subscripts import is_index
 from devlint.facts.interpreter.timing import Timing, timing_magic
 from devlint.facts.text import reads
 from devlint.facts.text.references import chain, is_self_attribute
+from devlint.facts.text.signs import gives_tensors
 from devlint.facts.values import (
     BATCH,
     CPU,
@@ -174,6 +175,8 @@ class Assignments(Timing):
                     given = replace(given, type_name=TURN)  # of a row: no dimension may be left
                 if (value.type_name == GUESS or value.kind == "tensors") and batches.reads_like_count(element):
                     given = NOTHING
+                if value.kind == "tensors" and given.kind == "tensors" and source is not None and gives_tensors(source):
+                    given = replace(given, kind="tensor")
                 if index == star:
                     given = rows.listed("list", given)
             elif value.type_name == "size":

@@ -16,7 +16,7 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import SAME_TENSOR, is_model_call, is_model_name
+from devlint.facts.text.signs import SAME_TENSOR, gives_tensors, is_model_call, is_model_name
 from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
 from devlint.model import Origin
 
@@ -138,6 +138,8 @@ class Attributes(Calls):
         if base.kind == "tensors":
             if name in _FACTORS and base.device and base.ident is None:
                 return replace(base, kind="tensor", zero_dim=None)
+            if name in ("values", "indices") and gives_tensors(node.value):
+                return replace(base, kind="tensor")
             if base.ident is not None or name.isupper() or name in _MEDIA or is_model_name(last_name(node.value)):
                 return NOTHING  # an object of an imported class: what it holds may be a number
             if (base.type_name == TURN and base.moved) or name.startswith("_"):

@@ -46,12 +46,16 @@ class Conditionals(Assignments):
             self.last_options[id(option[0])] = option[1]
         entry, guards = self.state, self.guards
         taken = self.decided(node.test)
+        by_flag = self.told_by_flag(node.test)
+        if by_flag is not None:
+            self.block(node.body if by_flag else node.orelse)  # another path sets the flag otherwise
+            return
         if taken is None:
             taken = self.told_by_type(node.test, condition)
         then = entry.copy()
         self.state = then
         self.guards = self.under(condition)
-        on_cpu = self.refine(condition.key)
+        on_cpu = self.refine_by(node.test, True)
         self.none_here(node.test, True)
         on_cpu |= self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
         on_cpu |= self.no_modules(condition.no_module)
@@ -68,7 +72,7 @@ class Conditionals(Assignments):
         negated = condition.negated()
         self.guards = guards
         self.guards = self.under(negated)
-        off_card = self.refine(negated.key)
+        off_card = self.refine_by(node.test, False)
         self.none_here(node.test, False)
         off_card |= self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
         off_card |= self.no_modules(condition.else_no_module)
@@ -208,6 +212,20 @@ class Conditionals(Assignments):
         if value is None or value.kind != "bool" or not isinstance(value.constant, bool):
             return None
         return (value.constant is holds) if self.is_parameter(test.id) else None
+
+    def told_by_flag(self, test: ast.expr) -> bool | None:
+        """Whether a condition is a local flag of which this path knows the value, and which one: bound several times in the
+        function, it says which way was taken."""
+        holds = True
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, holds = test.operand, not holds
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        if own is None or self.loops or not isinstance(test, ast.Name) or own.bound.get(test.id, 0) < 2:
+            return None
+        value = self.state.env.get(test.id)
+        if value is None or value.kind != "bool" or not isinstance(value.constant, bool) or self.is_parameter(test.id):
+            return None
+        return value.constant is holds
 
     def is_parameter(self, name: str) -> bool:
         """Whether a name is a parameter of the function that is run."""

@@ -15,8 +15,8 @@ from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.operators import Operators
-from devlint.facts.text.nodes import walk
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain
 from devlint.facts.values import NONE, NOTHING, NUMBER, STRING, UNKNOWN, Kind, Value, grown, merge, symbol
 from devlint.model import Origin

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Create, Creation, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, spread
+from devlint.facts.idioms.loss_sizes import is_size_of_loss
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
@@ -59,6 +60,7 @@ class Factories(HostReads):
             origin = Origin(span, f"created on {named} here")
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
+            result = self.on_either(result, device[1], node, qualname, takes_device)
         elif any(v.kind == "device" for v in arguments.values):
             return Value(kind, UNKNOWN, zero_dim)  # a device among the sizes: the call fails
         elif self.is_copy_of_input(qualname, arguments) or (
@@ -79,20 +81,38 @@ class Factories(HostReads):
         self.emit(Create(span, node, result.because, self.guards, {}, self.name, qualname, given, result))
         return result
 
-    def is_copy_of_input(self, qualname: str, arguments: Arguments) -> bool:
-        """Whether `torch.tensor(x)` gets an input of `forward` of which nothing is known: a tensor is copied where it is.
+    def on_either(self, made: Value, device: Value, node: ast.Call, qualname: str, takes_device: bool) -> Value:
+        """A new tensor on a device that is None on one path: there it is on the default device, and the same condition
+        tells so. `made`: as the device says that is none."""
+        if device.split is None or "none" not in (device.split[1].kind, device.split[2].kind):
+            return made
+        key, *sides = device.split
+        if self.default_device().device != CPU:
+            return made
+        creation = Creation(self.span(node), qualname, node, self.scope(), made.zero_dim, takes_device)
+        new = replace(made, device=CPU, because=(Origin(self.span(node), "created on the CPU here"),), made=(creation,))
+        first, second = (new if side.kind == "none" else replace(made, device=side.device) for side in sides)
+        return replace(made, split=(key, first, second))
 
+    def is_copy_of_input(self, qualname: str, arguments: Arguments) -> bool:
+        """Whether `torch.tensor(x)` gets an argument that may be a tensor, or an entry of one: a tensor is copied where it is.
+
+        An input of `forward` of which nothing is known, or an argument whose annotation speaks of tensors.
         [torch.tensor: "If None and data is a tensor then the device of data is used"]
         """
         node = arguments.nodes[0] if qualname in COPIES and len(arguments.nodes) == 1 else None
-        if not isinstance(node, ast.Name) or arguments.values[0].kind != "unknown":
-            return False
-        if self.function is None or self.owner is None or not self.owner.is_module:
-            return False
-        if self.function.name.rpartition(".")[2] != "forward":
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        if not isinstance(node, ast.Name) or arguments.values[0].kind != "unknown" or self.function is None:
             return False
         found = parameter_of(self.function.node.args, node.id)
-        return found is not None and found.annotation is None
+        if found is None:
+            return False
+        if found.annotation is not None:
+            return any(last_name(n) == "Tensor" for n in ast.walk(found.annotation) if isinstance(n, ast.expr))
+        if self.owner is None or not self.owner.is_module:
+            return False
+        return self.function.name.rpartition(".")[2] == "forward"
 
     def draws_from(self, arguments: Arguments) -> bool:
         """Whether a `generator=` is given: the tensor must be on the generator's device, which is not known here."""
@@ -149,6 +169,9 @@ class Factories(HostReads):
             return True
         if qualname == "torch.normal" and arguments.get("size", 2) is None:
             return None  # as the means and deviations are
+        size = arguments.get("size", 0)
+        if size is not None and is_size_of_loss(self, size[0]):
+            return None
         return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
 
     @property

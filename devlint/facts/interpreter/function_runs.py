@@ -12,12 +12,13 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import half_moved, returned_by_helpers, shared_modules
 from devlint.facts.idioms.placeholders import is_empty
 from devlint.facts.interpreter.factories import FROM_DATA
-from devlint.facts.interpreter.machine import State
+from devlint.facts.interpreter.machine import State, root
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.interpreter.unread_calls import UnreadCalls
 from devlint.facts.text import parametrized
 from devlint.facts.text.defined import Function
 from devlint.facts.text.handlers import EVERYTHING
+from devlint.facts.text.late_bindings import ModuleLevel, read_module_level
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.values import (
     CPU,
@@ -66,6 +67,8 @@ class FunctionRuns(UnreadCalls):
         caller = self.state
         if self.function is None and self.module_level:
             self.globals = self.state.env
+        if self.function is None and function.owner is None:
+            self.see_before(node.name, called=bound is not None)
         if self.function is not None:
             shared_modules.note(self, self.function.node, caller.env, ended=False)
         awaited, self.awaited = self.awaited, False  # who else calls the function does not want it to fail
@@ -126,6 +129,25 @@ class FunctionRuns(UnreadCalls):
         if isinstance(node, ast.AsyncFunctionDef):
             return NOTHING
         return half_moved.returned(result, function.name)
+
+    def see_before(self, name: str, called: bool) -> None:
+        """What the module level binds after the last call of a function there is, in it, what it was at that call."""
+        late = self.module_level_names.late(name)
+        if not late:
+            return
+        if called:
+            self.seen_by_calls[name] = {path: value for path, value in self.globals.items() if root(path) in late}
+        else:
+            kept = {path: value for path, value in self.globals.items() if root(path) not in late}
+            self.globals = {**kept, **self.seen_by_calls.get(name, {})}
+
+    @cached_property
+    def module_level_names(self) -> ModuleLevel:
+        return read_module_level(self.scan.tree or ast.Module([], []))
+
+    @cached_property
+    def seen_by_calls(self) -> dict[str, dict[str, Value]]:
+        return {}
 
     def note_moved(self) -> None:
         """The function is left here: the modules that it was given are where this path, or an earlier one, put them."""

@@ -10,6 +10,7 @@ from functools import reduce
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, named_functions, ordering
 from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.iteration import turn_of
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
 from devlint.facts.interpreter.summaries import DEPTH
@@ -188,8 +189,7 @@ class Functions(OwnMethods):
         several = all(isinstance(each.elements, tuple) and each.kind in ("tuple", "list") for each in iterated)
         several = several and all(each.type_name is None for each in iterated)
         turns = [
-            each.elements if several and isinstance(each.elements, tuple) else (self.element(each),)
-            for each in iterated
+            each.elements if several and isinstance(each.elements, tuple) else (turn_of(each),) for each in iterated
         ]
         if any(len(each) > MAPPED for each in turns):
             return None

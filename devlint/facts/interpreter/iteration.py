@@ -70,7 +70,9 @@ def element_of(value: Value) -> Value:
     if value.kind == "tensors" or guesses.is_guess(value):
         return value
     if value.kind in TENSOR_KINDS:
-        return Value("tensor", value.device, None, because=value.because, made=value.made)
+        # an item may have no dimension left, whatever is known of the whole
+        made = tuple(replace(creation, zero_dim=None) for creation in value.made)
+        return Value("tensor", value.device, None, because=value.because, made=made)
     if value.kind == "dataset":
         return Value("tensors", value.device, None, because=value.because) if value.device else NOTHING
     if isinstance(value.elements, tuple):

@@ -107,6 +107,14 @@ def known_on_one_side(path: str, value: Value) -> Value:
     return value if "." not in path else NOTHING
 
 
+def is_flag(a: Value, b: Value) -> bool:
+    """Whether two values are those of a flag that says which of two paths was taken: `on = True` and `on = False`."""
+    constants = a.constant, b.constant
+    if not {a.kind, b.kind} <= {"bool", "number"} or any(isinstance(c, str) or c is None for c in constants):
+        return False
+    return bool(a.constant) is not bool(b.constant)
+
+
 def join_states(a: State, b: State, guard: str | None = None, told: set[str] | None = None) -> State:
     """What is known after either. Paths known on one side only stay as they are when they are bound there alone.
 
@@ -128,7 +136,7 @@ def join_states(a: State, b: State, guard: str | None = None, told: set[str] | N
             env[path] = value
         else:
             merged = either(value, mate)
-            if guard is not None and value.device != mate.device:
+            if guard is not None and (value.device != mate.device or value.made != mate.made or is_flag(value, mate)):
                 if told is not None:
                     told.add(guard)
                 merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))

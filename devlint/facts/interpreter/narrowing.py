@@ -11,6 +11,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import converted, guesses, turns
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
+from devlint.facts.interpreter.machine import is_flag
 from devlint.facts.interpreter.subscripts import Subscripts
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import asks_none
@@ -70,12 +71,13 @@ class Narrowing(Subscripts):
         note_truth(self, node.test)
         saved, negated = self.guards, condition.negated()
         state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
+        splits = splits or self.may_refine(node.test)
         self.guards = self.under(condition)
         told = condition.on_cpu or condition.else_on_cpu or condition.no_tensor or condition.else_no_tensor
         told = told or condition.no_module or condition.else_no_module
         if splits or told:
             self.state = state.copy()
-            self.refine(condition.key)
+            self.refine_by(node.test, True)
             self.place(condition.on_cpu, condition.has_device)
             self.no_tensors(condition.no_tensor)
             self.no_modules(condition.no_module)
@@ -84,7 +86,7 @@ class Narrowing(Subscripts):
         self.guards = self.under(negated)
         if splits or told:
             self.state = state.copy()
-            self.refine(negated.key)
+            self.refine_by(node.test, False)
             self.place(condition.else_on_cpu, condition.has_device)
             self.no_tensors(condition.else_no_tensor)
             self.no_modules(condition.else_no_module)
@@ -107,7 +109,8 @@ class Narrowing(Subscripts):
         # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`
         moved = chosen.is_tensor and (body.moved or orelse.moved)
         place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told
-        if (moved or place) and body.device != orelse.device:
+        new = chosen.is_tensor and bool(body.made or orelse.made)  # `x if given else torch.zeros(1)`
+        if (moved or place or new) and body.device != orelse.device:
             # a condition that an equal one does not repeat still tells which values belong together
             remembered = self.remember(condition.key, node.test)
             key = condition.key if remembered else f"{condition.key} @{self.span(node).start}"
@@ -137,6 +140,43 @@ class Narrowing(Subscripts):
         if known is None or not known.is_tensor:
             return replace(joined, device=UNKNOWN)
         return replace(joined, device=known.device, because=known.because)
+
+    def refine_by(self, test: ast.expr, holds: bool) -> dict[str, tuple[Value, Value]]:
+        """`refine` for a condition that holds, or does not, and for each of its parts that then does so too, also where a
+        part is the opposite of an earlier condition, or a flag that was set with what that one told apart."""
+        if not self.muted and not self.told_apart:
+            return {}
+        told: dict[str, tuple[Value, Value]] = {}
+        parts = [(test, holds)]
+        for part, true in parts:  # which grows
+            if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+                parts.append((part.operand, not true))
+                continue
+            if isinstance(part, ast.BoolOp) and isinstance(part.op, ast.And if true else ast.Or):
+                parts += [(value, true) for value in part.values]
+            key = conditions.key_of(part, self.text)
+            told |= self.refine(key if true else f"not {key}")
+            opposite = opposite_of(part)
+            if opposite is not None:
+                told |= self.refine(f"not {opposite}" if true else opposite)
+            flag = self.state.env.get(part.id) if isinstance(part, ast.Name) else None
+            if flag is not None and flag.split is not None and is_flag(flag.split[1], flag.split[2]):
+                key, first, _ = flag.split
+                told |= self.refine(key if bool(first.constant) is true else negation_of(key))
+        return told
+
+    def may_refine(self, test: ast.expr) -> bool:
+        """Whether a condition, or a part of it, may have told values apart before."""
+        if not self.told_apart:
+            return False
+        texts = (conditions.key_of(part, self.text) for part in walk(test) if isinstance(part, ast.expr))
+        return any(isinstance(part, ast.Name) and self.is_set_flag(part.id) for part in walk(test)) or any(
+            text in self.told_apart or f"not {text}" in self.told_apart for text in texts
+        )
+
+    def is_set_flag(self, name: str) -> bool:
+        value = self.state.env.get(name)
+        return value is not None and value.split is not None and value.kind in ("bool", "number")
 
     def refine(self, key: str) -> dict[str, tuple[Value, Value]]:
         """Values that an earlier equal condition told apart are told apart again.
@@ -291,3 +331,20 @@ def is_told_string(test: ast.expr, node: ast.expr) -> bool:
         and [getattr(a, "id", "") for a in part.args] == [node.id, "str"]
         for part in parts
     )
+
+
+#: What asks the opposite.
+_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+def opposite_of(test: ast.expr) -> str | None:
+    """The text of the condition that asks the opposite: `x is not None` for `x is None`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or type(test.ops[0]) not in _OPPOSITES:
+        return None
+    return ast.unparse(ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators))
+
+
+def negation_of(key: str) -> str:
+    return key[4:] if key.startswith("not ") else f"not {key}"

@@ -170,8 +170,8 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
-                if how == "module" and is_placeholder(off.value):
-                    continue
+                if how in ("module", "operator") and is_placeholder(off.value):
+                    continue  # what has no elements is combined with nothing: it is replaced before
                 if mixing == "index" and off.value.device != CPU and is_placeholder(off.value):
                     continue  # on the other path it holds what is indexed
                 if is_put_beside_guess(off, other.value) or is_at(a, b) or is_at(b, a):
@@ -321,7 +321,7 @@ class Operations(Machine):
                 return only
             return Value(
                 "tensor", only.device, dim, because=only.because, made=only.made, attribute=only.attribute,
-                type_name=only.type_name if only.type_name in (BATCH, GUESS) else None,
+                type_name=only.type_name if only.type_name in (BATCH, GUESS) else None, split=of_sides(only, dim),
             )  # fmt: skip
         chosen = self._dominant(values)
         if zero_dim is None:
@@ -384,6 +384,16 @@ def is_brought_to_host(value: Value) -> bool:
 def is_at(operand: Operand, owner: Operand) -> bool:
     """Whether an operand is on the `.device` of the other one, by name: `x.to(model.device)` beside `model`."""
     return any(isinstance(place, Symbol) and place.name == f"{owner.text}.device" for place in operand.value.device)
+
+
+def of_sides(value: Value, zero_dim: bool | None) -> tuple[str, Value, Value] | None:
+    """What an operation on one tensor gives on each of two paths, where one of them makes it on the CPU."""
+    if value.split is None or not (value.split[1].made or value.split[2].made):
+        return None
+    key, first, second = value.split
+    if not first.is_tensor or not second.is_tensor:
+        return None
+    return key, replace(first, kind="tensor", zero_dim=zero_dim), replace(second, kind="tensor", zero_dim=zero_dim)
 
 
 def is_encoded(value: Value) -> bool:

@@ -137,7 +137,7 @@ class Operators(Narrowing):
         value = operand.value
         if value.zero_dim is True or self.is_item(operand.node, value):
             return True
-        return value.zero_dim is None and any(creation.zero_dim is None for creation in value.made)
+        return value.zero_dim is None and any(creation.zero_dim is not False for creation in value.made)
 
     def elapsed(self, node: ast.expr, stop: Value, start: Value) -> None:
         """`stop - start`, both clock readings: is device work between them that nobody waited for?"""

@@ -10,6 +10,7 @@ from devlint.facts.idioms import beside_arrays, guesses, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
+from devlint.facts.text.signs import gives_tensors
 from devlint.facts.values import GROWN, GUESS, NOTHING, ONE, UNKNOWN, Value, extent
 
 #: Names of what holds settings, which are numbers and texts, wherever the object that has them is.
@@ -64,6 +65,8 @@ class Subscripts(Methods):
                 return base.elements.get(key.value) or base.elements.get("*", NOTHING)
             return self.values_of(self.path(node.value), base)
         if base.kind == "tensors":
+            if isinstance(key, ast.Constant) and isinstance(key.value, int) and gives_tensors(node.value):
+                return replace(base, kind="tensor")
             if isinstance(key, ast.Constant) and isinstance(key.value, str) and _SETTINGS.search(self.text(node.value)):
                 return NOTHING  # `G.rendering_kwargs["scale"]`
             # several indices, or a slice among them, are for a tensor, or for an array, which a caller may well give

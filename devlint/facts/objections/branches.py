@@ -89,20 +89,33 @@ def is_asked_whether_empty(sites: CallSites, event: Meet) -> bool:
     if function is None or not made or not all(is_without_elements(m.node, m.function) for m in made):
         return False
     *_, start = chain(event.off.node)
-    names = {event.off.text, start.id if isinstance(start, ast.Name) else event.off.text}
+    names = {ast.unparse(event.off.node), start.id if isinstance(start, ast.Name) else ast.unparse(event.off.node)}
     asked = {text for name in names for text in (f"{name}.numel()", f"len({name})", f"{name}.nelement()")}
     for node in walk(function):
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             if ast.unparse(node.left) in asked and is_zero(node.comparators[0]):
                 return True
-        elif isinstance(node, (ast.If, ast.IfExp)):
+        if isinstance(node, (ast.If, ast.IfExp)):
             counted = [part for part in parts_of(node.test) if isinstance(part, ast.Call) and counts_elements(part)]
             body = node.body if isinstance(node.body, list) else [node.body]
             if any(ast.unparse(part) in asked for part in counted):
                 return True
-            if counted and any(holds(part, event.node) for part in body):
-                return True  # what was made of it, under a condition that asks for its elements
+            if (counted or any(map(asks_for_elements, parts_of(node.test)))) and any(
+                holds(part, event.node) for part in body
+            ):
+                return True  # what was made of it, or beside it, under a condition that asks for its elements
     return False
+
+
+def asks_for_elements(test: ast.expr) -> bool:
+    """Whether a condition asks whether something has elements: `x.numel() != 0`, `len(x) > 0`, `x.shape[0] > 0`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not is_zero(test.comparators[0]):
+        return False
+    counted, asks = test.left, isinstance(test.ops[0], (ast.NotEq, ast.Gt))
+    if isinstance(counted, ast.Subscript):
+        return asks and isinstance(counted.value, ast.Attribute) and counted.value.attr == "shape"
+    name = counted.func.attr if isinstance(counted, ast.Call) and isinstance(counted.func, ast.Attribute) else ""
+    return asks and isinstance(counted, ast.Call) and (name == "size" or counts_elements(counted))
 
 
 def counts_elements(call: ast.Call) -> bool:

@@ -27,7 +27,9 @@ from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.moved_along import is_moved_along
+from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed, is_tried_again
+from devlint.facts.objections.parts_left import is_part_left
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.tried_by_tests import is_tried
@@ -35,7 +37,7 @@ from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import blocks, holds, walk
+from devlint.facts.text.nodes import asks_name, blocks, holds, statements, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_taken_apart, returns_host_data
 from devlint.facts.text.signatures import parameter_of
@@ -106,6 +108,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_shown_alone(sites, event.function)
             or is_trained_on_host(sites, event)
             or is_read_before(sites, event)
+            or is_part_left(sites, event)
+            or is_moved_when_read(sites, event)
             or any(map(_EXPORTS.match, event.under.tests))
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):
@@ -365,7 +369,8 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
     Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
-    `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
+    Or what a file that imports the checked one imports beside it, when it is imported. `legacy`: what follows the default
+    tensor type alone, as `torch.Tensor` does.
     """
     for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
         for looked in sites.files.mentioning(word):
@@ -375,7 +380,27 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
                 return True
             if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True
+            if is_imported_beside(sites, looked, word):
+                return True
         if any(sets_default(looked, word) for looked in beside(sites)):
+            return True
+    return False
+
+
+def is_imported_beside(sites: CallSites, looked: Looked, word: str) -> bool:
+    """Whether a file sets the default when it is imported, and one that imports the checked file imports it as well."""
+    inside = [
+        n
+        for n in statements(looked.loaded.tree)
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) or (isinstance(n, ast.If) and asks_name(n))
+    ]
+    calls = [site.call for site in looked.loaded.scan.calls.get(word, ())]
+    if all(any(holds(part, call) for part in inside) for call in calls):
+        return False
+    stem = os.path.splitext(os.path.basename(sites.path))[0]
+    for path in sorted(sites.files.mentioned_in(stem))[:BESIDE] if stem != "__init__" else ():
+        found = set(imported_files(sites, path)) if path not in (looked.path, sites.path) else set()
+        if sites.path in found and looked.path in found:
             return True
     return False
 

@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.nodes import children, statements, walk
 from devlint.facts.text.signatures import parameter_names
 
 if TYPE_CHECKING:
@@ -45,3 +45,34 @@ def bindings(own: FunctionScan) -> dict[str, list[ast.expr]]:
         for name in names:
             found.setdefault(name, []).append(each.value if isinstance(each, ast.Assign) else each.iter)
     return found
+
+
+def module_names(tree: ast.AST) -> frozenset[str]:
+    """The names that a module binds outside of its functions and classes, or that these declare global."""
+    found: set[str] = set()
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+            found.update(name for inner in walk(node) if isinstance(inner, ast.Global) for name in inner.names)
+            continue
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name is not None:
+            found.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+            found.add(node.rest)
+        todo += children(node)
+    return frozenset(found)
+
+
+def is_visible(scan: Scan, names: frozenset[str], node: ast.Name) -> bool:
+    """Whether a name is bound where it is read: by the module, whose names are given, or by a function around it."""
+    if node.id in names:
+        return True
+    around = (f for f in scan.functions.values() if f.node.lineno <= node.lineno <= (f.node.end_lineno or 0))
+    return any(node.id in f.bound or node.id in parameter_names(f.node) for f in around)

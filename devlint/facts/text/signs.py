@@ -46,6 +46,11 @@ _DATA = frozenset(
 
 
 #: The end of a name of a function or module that gives a loss.
+#: What gives several tensors at once, and no structure of them.
+_SEVERAL_TENSORS = frozenset(
+    {"max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "unique", "aminmax",
+     "unique_consecutive", "var_mean", "std_mean", "frexp", "slogdet", "qr", "svd", "eigh", "eig", "lu_factor"}
+)  # fmt: skip
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f|module))?$")
 
 
@@ -142,6 +147,11 @@ def makes_model(name: str) -> bool:
     words = name.lower().strip("_").split("_")
     makes = len(words) > 1 and words[0] in ("get", "build", "make", "create", "load", "init")
     return makes and words[-1].endswith(_MODELS)
+
+
+def gives_tensors(node: ast.expr) -> bool:
+    """Whether an expression gives several tensors, and no structure of them: `torch.min(x, dim=1)`, `x.sort()`."""
+    return isinstance(node, ast.Call) and last_name(node.func) in _SEVERAL_TENSORS
 
 
 def is_loss_name(name: str) -> bool:
