@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.idioms import guesses, kept_modules, sized_by_module
+from devlint.facts.idioms import kept_modules, parts_of_batches, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.objects import Objects
@@ -43,7 +43,7 @@ class UnreadCalls(Objects):
         if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
             return  # a loss over sequences: where it takes targets and lengths is its own affair
         output, target = (
-            self.operand(n, guesses.tensor(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
+            self.operand(n, parts_of_batches.compared(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
         )
         if output.value.is_tensor and target.value.is_tensor:
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
