@@ -185,7 +185,9 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     if not parts_of_batches.is_batch(node.value, target, own):
         return None
     origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {MOVED_HERE}")
-    return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), set(moves_of.last))
+    return _value_of(
+        target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), set(moves_of.last)
+    )
 
 
 class MovedParts(NamedTuple):

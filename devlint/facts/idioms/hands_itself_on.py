@@ -1,9 +1,9 @@
 """Methods of modules that hand the module to something that may place it: `model.enable_offload(device)`.
 
-    def enable_offload(self, device):
-        from .hooks import apply_offload
+def enable_offload(self, device):
+    from .hooks import apply_offload
 
-        apply_offload(module=self, onload_device=device)     # hooks, that move its weights as they run
+    apply_offload(module=self, onload_device=device)     # hooks, that move its weights as they run
 """
 
 from __future__ import annotations
@@ -21,7 +21,22 @@ if TYPE_CHECKING:
 
 #: Functions that ask something of an object.
 _ASKS = frozenset(
-    {"isinstance", "hasattr", "getattr", "setattr", "super", "type", "len", "print", "id", "repr", "str", "vars", "dir", "iter"}
+    {
+        "isinstance",
+        "hasattr",
+        "getattr",
+        "setattr",
+        "super",
+        "type",
+        "len",
+        "print",
+        "id",
+        "repr",
+        "str",
+        "vars",
+        "dir",
+        "iter",
+    }
 )
 #: Words in names of what places modules, or keeps them elsewhere until they run.
 _PLACES = re.compile(r"offload|onload|dispatch|device|place|cuda|gpu|shard|parallel")

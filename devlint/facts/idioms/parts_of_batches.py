@@ -36,7 +36,17 @@ _SIMULATES = frozenset({"step", "reset"})
 _MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "Tensor", "FloatTensor", "LongTensor", "array"})
 #: Methods of modules.
 _OF_MODULES = frozenset(
-    {"eval", "train", "forward", "parameters", "named_parameters", "state_dict", "load_state_dict", "modules", "generate"}
+    {
+        "eval",
+        "train",
+        "forward",
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "load_state_dict",
+        "modules",
+        "generate",
+    }
 )
 #: How the origins of parts end that are known by the move of another one.
 MOVED_HERE = "is moved here"

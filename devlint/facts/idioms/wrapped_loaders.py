@@ -1,7 +1,7 @@
 """Loaders that something takes and gives back, which may place their batches: `loader = accelerator.prepare(loader)`.
 
-    model, optimizer, loader = engine.setup(model, optimizer, loader)
-    for x, y in loader: ...                  # where these are is up to the engine
+model, optimizer, loader = engine.setup(model, optimizer, loader)
+for x, y in loader: ...                  # where these are is up to the engine
 """
 
 from __future__ import annotations
@@ -18,7 +18,21 @@ if TYPE_CHECKING:
 
 #: What gives the batches of what it is given, where they are.
 _PLAIN = frozenset(
-    {"tqdm", "trange", "track", "enumerate", "iter", "cycle", "islice", "zip", "list", "chain", "DataLoader", "len", "next"}
+    {
+        "tqdm",
+        "trange",
+        "track",
+        "enumerate",
+        "iter",
+        "cycle",
+        "islice",
+        "zip",
+        "list",
+        "chain",
+        "DataLoader",
+        "len",
+        "next",
+    }
 )
 
 

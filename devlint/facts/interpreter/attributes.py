@@ -14,7 +14,20 @@ from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import SAME_TENSOR, is_model_name
-from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, SOMEWHERE, UNKNOWN, Place, Symbol, Value, symbol
+from devlint.facts.values import (
+    CPU,
+    GUESS,
+    HOME,
+    NOTHING,
+    NUMBER,
+    OUTPUT,
+    SOMEWHERE,
+    UNKNOWN,
+    Place,
+    Symbol,
+    Value,
+    symbol,
+)
 from devlint.model import Origin
 
 #: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.

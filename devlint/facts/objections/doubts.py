@@ -30,6 +30,7 @@ from devlint.facts.objections.moved_along import is_moved_along
 from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
+from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
@@ -104,6 +105,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_shown_alone(sites, event.function)
             or is_trained_on_host(sites, event)
             or is_read_before(sites, event)
+            or is_refused(sites, event)
             or any(map(_EXPORTS.match, event.under.tests))
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):
