@@ -459,7 +459,8 @@ class GeneratorMeet(Event):
 
     @property
     def certainty(self) -> Certainty:
-        return "assume" if self.level == "assume" and is_assumed(self.place) else "certain"
+        given = self.generator.value.device if self.generator is not None else CPU
+        return "assume" if self.level == "assume" and (is_assumed(self.place) or is_assumed(given)) else "certain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from devlint.facts.idioms import parts_of_batches, wrapped_loaders
 from devlint.facts.idioms.moved_inside import moved_inside
+from devlint.facts.idioms.parts_of_batches import MOVED_HERE
 from devlint.facts.interpreter.operations import HOST_BATCH
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import MODULE_ONLY, reads_like_device
@@ -46,7 +48,6 @@ _FOR_HOST = re.compile(
 _TOKENS = re.compile(r"(^|_)(input|label|token|segment|position)_ids$|(^|_)type_ids$")
 #: A move of some attributes of what loaders take their batches from: `data.to(device, "x", "y")`.
 _MOVES_PARTS = re.compile(r"\.to\([\w.]+, *[\"']\w+[\"']")
-_MOVED_HERE = "is moved here"
 #: Names of how many of something there are.
 _COUNT = re.compile(r"(^|_)(count|num|n)\Z|^(num|n)_")
 
@@ -83,21 +84,26 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         return None
     if (made or asked) and _DEVICE.search(machine.text(iterated)) is not None:
         return None
-    if not _reads_like_data(iterated, target) or _is_placed_by_its_loader(machine, iterated):
+    if not (made or asked) and not _reads_like_data(iterated, target):
+        return None
+    if _is_placed_by_its_loader(machine, iterated) or wrapped_loaders.is_wrapped(machine, iterated):
         return None
     if isinstance(iterated, ast.Name) and _is_gathered(machine, iterated.id):
         return None
     if _MOVES_PARTS.search(machine.source.text) is not None:
         return None
-    batch = _batch(target, {moved for moved, call in _moves(machine, body) if _goes_somewhere(machine, call)})
+    moved = {name for name, call in _moves(machine, body) if _goes_somewhere(machine, call)}
+    batch = _batch(target, moved)
+    if batch is not None and parts_of_batches.are_only_targets(moved, target):
+        return None
     if batch is None:
         twin = _moved_twin(machine, iterated) if isinstance(iterated, ast.Name) else None
         if twin is None:
             return None
         because = (Origin(machine.span(iterated), f"{HOST_BATCH}, as those of `{twin}` do, whose parts are moved"),)
         return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=because))
-    origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {_MOVED_HERE}")
-    return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+    origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {MOVED_HERE}")
+    return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), moved)
 
 
 def _moved_twin(machine: Machine, iterated: ast.Name) -> str | None:
@@ -178,8 +184,12 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     left = [name for name in names if moves_of.last.get(name, 0) <= node.lineno and own.bound.get(name) == 1]
     if moves_of.latest <= node.lineno or not left or _DEVICE.search(machine.text(node.value)) is not None:
         return None
-    origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {_MOVED_HERE}")
-    return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)))
+    if not parts_of_batches.is_batch(node.value, target, own):
+        return None
+    origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {MOVED_HERE}")
+    return _value_of(
+        target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), set(moves_of.last)
+    )
 
 
 @lru_cache(8)
@@ -294,7 +304,7 @@ def is_left_behind(first: Operand | None, further: Operand) -> bool:
     if first is None or not first.value.moved or not value.because:
         return False
     plain = isinstance(further.node, ast.Name) and not is_for_host(further.text)
-    return plain and (value.because[0].text.endswith(_MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
+    return plain and (value.because[0].text.endswith(MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
 
 
 def _is_gathered(machine: Machine, name: str) -> bool:
@@ -304,11 +314,9 @@ def _is_gathered(machine: Machine, name: str) -> bool:
 
 
 def _reads_like_data(iterated: ast.expr, target: ast.expr) -> bool:
-    """Whether a loop is over batches by its form, several parts at a time, or by its names."""
-    if not isinstance(target, ast.Name):
-        return True
+    """Whether a loop is over batches by its names."""
     name = iterated.id if isinstance(iterated, ast.Name) else getattr(iterated, "attr", "")
-    return _DATA.search(name.lower()) is not None or _DATA.search(target.id.lower()) is not None
+    return any(_DATA.search(each.lower()) is not None for each in (name, *_names(target)))
 
 
 def _is_placed_by_its_loader(machine: Machine, iterated: ast.expr) -> bool:
@@ -365,11 +373,17 @@ def bindings(node: ast.Assign | ast.For | ast.comprehension, name: str) -> Itera
         yield isinstance(target, (ast.Tuple, ast.List))
 
 
-def _value_of(target: ast.expr, batch: ast.expr, whole: Value) -> Value:
-    """The value of the target, of which `batch` is a part; what counts the turns, or names things, is no tensor."""
+def _value_of(target: ast.expr, batch: ast.expr, whole: Value, moved: Collection[str] | None = None) -> Value:
+    """The value of the target, of which `batch` is a part; what counts the turns, or names things, is no tensor.
+
+    `moved`: the names of the parts that are moved, where those alone are known to be tensors.
+    """
     if isinstance(target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in target.elts):
         parts = [
-            whole if target is batch and not _counts(part) else _value_of(part, batch, whole) for part in target.elts
+            (whole if moved is None else parts_of_batches.value_of(part, whole, moved))
+            if target is batch and not _counts(part)
+            else _value_of(part, batch, whole, moved)
+            for part in target.elts
         ]
         return Value("tuple", elements=tuple(parts))
     return whole if target is batch else NOTHING

@@ -146,7 +146,13 @@ def fetched(machine: CallArguments, own: FunctionScan, place: ast.expr, leaf: as
 
 
 def bound_above(own: FunctionScan, name: str, place: ast.expr) -> ast.expr | None:
-    """What a name is bound to where a place is reached, outside of loops: the only assignment above it."""
+    """What a name is bound to where a place is reached, if it is not of the host: the only assignment above it."""
+    found = only_binding(own, name, place)
+    return found if found is not None and not is_of_host(found) else None
+
+
+def only_binding(own: FunctionScan, name: str, place: ast.expr) -> ast.expr | None:
+    """What the only assignment to a name gives it that a function has, above a place and outside of loops."""
     if name in parameter_names(own.node):
         return None
     above = [a for a in own.assigns if getattr(a, "lineno", place.lineno) < place.lineno and binds(a, name)]
@@ -154,7 +160,7 @@ def bound_above(own: FunctionScan, name: str, place: ast.expr) -> ast.expr | Non
     if len(above) != 1 or every != own.bound.get(name, 0) or not isinstance(above[0], ast.Assign):
         return None
     found = above[0]
-    return found.value if any(isinstance(t, ast.Name) for t in found.targets) and not is_of_host(found.value) else None
+    return found.value if any(isinstance(t, ast.Name) for t in found.targets) else None
 
 
 def binds(each: ast.Assign | ast.For | ast.comprehension, name: str) -> bool:

@@ -37,6 +37,8 @@ _NO_TORCH = frozenset(
 )  # fmt: skip
 #: Attributes that are no tensors whatever they are read from.
 _NO_TENSORS = frozenset({"shape", "dtype", "device", "ndim", "name", "size", "requires_grad", "training", "config"})
+#: Ends of the names of attributes that are texts, or numbers of special entries.
+_PLAIN_END = re.compile(r"names?\Z|(^|_)(padding|pad|bos|eos|unk|mask|cls|sep|blank)(_token)?_(idx|index|id)\Z")
 
 
 def is_guess(value: Value) -> bool:
@@ -148,8 +150,11 @@ def part(value: Value, name: str | None = None) -> Value:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether an attribute says how many, whether, or what it is called: `graph.num_nodes`, `batch.is_sorted`, `data.names`."""
-    return name.startswith(("num_", "is_", "has_")) or name.endswith(("name", "names"))
+    """Whether an attribute says how many, whether, or what it is called: `graph.num_nodes`, `batch.is_sorted`, `data.names`.
+
+    Or which of the entries of a vocabulary is a special one: `alphabet.padding_idx`.
+    """
+    return name.startswith(("num_", "is_", "has_", "n_", "nb_")) or _PLAIN_END.search(name) is not None
 
 
 def tensor(value: Value) -> Value:

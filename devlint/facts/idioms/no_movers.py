@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses
+from devlint.facts.idioms import guesses, parts_of_batches
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import is_model_name
 from devlint.facts.values import COMPUTED, CPU, NOTHING, Value, is_assumed
@@ -61,4 +61,4 @@ def is_plain(name: str, arguments: Arguments) -> bool:
 
 def input_of(given: Value) -> Value:
     """The first input of a module: a tensor, where it is guessed to be one on the CPU."""
-    return guesses.tensor(given) if given.device == CPU else given
+    return guesses.tensor(given) if given.device == CPU and not parts_of_batches.may_be_anything(given) else given

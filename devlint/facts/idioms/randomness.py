@@ -25,6 +25,7 @@ from devlint.facts.values import (
     describe,
     may_be_accelerator,
     on,
+    symbol,
 )
 from devlint.model import Origin
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments, CallArguments
     from devlint.knowledge import Function as Record
 
+DEFAULT = "torch.get_default_device()"  # the name of the device that this gives
 CHECKPOINT = "checkpoint"  # type name of what `torch.load` gives; its device is that of `map_location`
 _STATE = "random state of "  # type name of a random state, followed by the device type of its generator
 #: Calls that draw indices with a generator on the default device.
@@ -133,6 +135,10 @@ def _meet(
     machine: CallArguments, node: ast.Call, qualname: str, generator: Operand, place: Device, drawn: Operand | None
 ) -> None:
     made_for = generator.value.device - {SOMEWHERE}  # one that is given instead is somewhere else
+    if place == symbol(f"{generator.text}.device", machine.scope_id(generator.text)):
+        return  # on the generator's own device
+    if drawn is None and symbol(DEFAULT, 0) in (made_for, place):
+        return  # both are by default: where it is not the CPU, the draw is there, too
     level = machine.conflict(made_for, place)
     if place == CPU and made_for == CPU:
         machine.facts.cpu_generators.update(creation.span for creation in generator.value.made)

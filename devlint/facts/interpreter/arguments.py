@@ -55,7 +55,7 @@ class CallArguments(Iteration):
         for argument in node.args:
             if isinstance(argument, ast.Starred):
                 value = evaluate(argument.value)
-                if isinstance(value.elements, tuple):
+                if isinstance(value.elements, tuple) and value.type_name not in ("zip", "enumerate"):
                     for element in value.elements:
                         nodes.append(argument.value)
                         values.append(element)

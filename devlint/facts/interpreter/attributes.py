@@ -17,7 +17,20 @@ from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import SAME_TENSOR, gives_tensors, is_model_call, is_model_name
-from devlint.facts.values import CPU, GUESS, HOME, NOTHING, NUMBER, OUTPUT, UNKNOWN, Place, Symbol, Value, symbol
+from devlint.facts.values import (
+    CPU,
+    GUESS,
+    HOME,
+    NOTHING,
+    NUMBER,
+    OUTPUT,
+    SOMEWHERE,
+    UNKNOWN,
+    Place,
+    Symbol,
+    Value,
+    symbol,
+)
 from devlint.model import Origin
 
 #: What the results of pipelines hold: pictures and sounds on the host, unless they are asked for as tensors.
@@ -27,7 +40,7 @@ _FACTORS = frozenset({"Q", "R", "U", "S", "V", "Vh", "L", "LU", "P", "LD"})
 #: Attributes of a tensor that are tensors where it is; its gradient among them.
 _SAME_TENSOR = SAME_TENSOR | {"grad", "mH"}
 #: One of the groups of an optimizer [torch/optim/optimizer.py, `add_param_group`].
-PARAMETER_GROUP = Value("dict", elements={"params": Value("object", elements=(Value("parameter"),))})
+PARAMETER_GROUP = Value("dict", elements={"params": Value("object", elements=(Value("parameter"),)), "lr": NOTHING})
 
 
 class Attributes(Calls):
@@ -75,7 +88,9 @@ class Attributes(Calls):
             and not self.is_typed(node.value)
         ):
             return self.gradient(node)
-        if name == "device" and base.kind == "unknown":
+        if name == "device" and base.kind == "generator" and base.device and SOMEWHERE not in base.device:
+            return Value("device", base.device, because=base.because)
+        if name == "device" and base.kind in ("unknown", "generator"):
             path = self.path(node)
             if path is not None:
                 device = symbol(path, self.scope_id(path))

@@ -65,8 +65,13 @@ class BuiltinCalls(SpecialCalls):
         if name == "enumerate":
             return Value("object", type_name="enumerate", elements=(first,))
         if name == "zip":
-            if len(node.args) == 1 and isinstance(node.args[0], ast.Starred) and not arguments.star:
-                found = rows.columns(arguments.values)
+            if len(node.args) == 1 and isinstance(node.args[0], ast.Starred):
+                path = self.path(node.args[0].value)
+                given = self.lookup(path) if path is not None else None
+                if given is not None and given.type_name == "zip":  # what was put together in rows
+                    columns = (replace(each, kind="tuple") if each.kind == "list" else each for each in given.parts)
+                    return Value("tuple", elements=tuple(columns))
+                found = rows.columns(arguments.values) if not arguments.star else None
                 if found is not None:
                     return found
             return Value("object", type_name="zip", elements=tuple(arguments.values))

@@ -151,6 +151,8 @@ class Flow(Loops):
                 self.awaited = True
             elif isinstance(item.context_expr, ast.Call) and last_name(item.context_expr.func) == "suppress":
                 self.guards = self.guards.both(Guards(caught=suppressed(item.context_expr)))
+            if value.kind == "object" and value.type_name is None and isinstance(value.elements, tuple):
+                value = self.element(value)  # what a function yields that is made a context manager
             if item.optional_vars is not None:
                 self.assign_target(item.optional_vars, value if value.kind != "device" else NOTHING, item.context_expr)
         self.block(node.body)

@@ -30,10 +30,11 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
-from devlint.facts.values import CPU, HOME, NOTHING, Device, Symbol, Value, symbol
+from devlint.facts.values import CPU, HOME, NOTHING, UNKNOWN, Device, Symbol, Value, symbol
 
 SMALL = 150  # nodes of a method of a module that is followed whatever it is given
 VISIT = 3_000  # steps of one look into another file
+_ARGUMENT = "is an argument"  # in the origins of what a function is given
 _NAMED = frozenset({"function", "class"})
 _QUESTIONS = ("is_", "has_")  # how the names of functions start that answer a question
 _T = TypeVar("_T")
@@ -321,6 +322,13 @@ class Imported(Functions):
         taken = carried(value, instance.path, self.class_of_token)
         if taken.kind == "device" and any(isinstance(p, Symbol) for p in taken.device):
             return replace(taken, device=symbol(f"self.{name}", 0))
+        if (
+            taken.is_tensor
+            and taken.device == CPU
+            and not taken.made
+            and any(_ARGUMENT in origin.text for origin in taken.because)
+        ):
+            return replace(taken, device=UNKNOWN)  # who makes an object may give it a parameter, or what is placed
         return taken
 
     # -- values -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
     batches,
     guesses,
+    hands_itself_on,
     ignored_inputs,
     kept_modules,
     library_modules,
@@ -270,6 +271,9 @@ class ModuleCalls(Moves):
             if found is not None and name != "forward":
                 if lacks_arguments(found[1], node, 0 if is_static(found[1]) else 1):
                     return NOTHING
+                if hands_itself_on.may_be_placed(found[1], arguments):
+                    self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
+                    return self.guessed(node, arguments)
                 never_moved.note_method(self, node, operand, class_, name)
                 renewed_parts.note(self, node, operand, found)
                 if not reads_state(*found):

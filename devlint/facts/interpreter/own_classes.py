@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, records
+from devlint.facts.idioms import guesses, records, rows_of_datasets
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.definitions import Definitions
@@ -61,6 +61,8 @@ class OwnClasses(Definitions):
         if class_.family == "Dataset":
             # one of another file has bases there, and transforms, that may move what it gives
             places = class_.abroad or mentions_devices(class_.node) or self.gets_placing_function(arguments)
+            # it may keep what it is given, and give parts of that
+            places = places or any(map(rows_of_datasets.is_placed, guesses.opened(v for _, v in arguments.every())))
             device = UNKNOWN if places else CPU
             return Value("dataset", device, type_name=class_.name, because=because)
         if class_.family == "Optimizer":

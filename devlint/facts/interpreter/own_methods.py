@@ -222,7 +222,8 @@ class OwnMethods(OwnClasses):
             "parameter", HOME, type_name="borrowed", because=(self.origin(node, "parameters of modules"),)
         )
         parameters = Value("list", type_name="comprehension", elements=(parameter,))
-        return Value("list", type_name="comprehension", elements=(Value("dict", elements={"params": parameters}),))
+        group = Value("dict", elements={"params": parameters, "lr": NOTHING})  # and further options
+        return Value("list", type_name="comprehension", elements=(group,))
 
     def saved(self, node: ast.Attribute) -> Value | None:
         """`ctx.saved_tensors` in the `backward` of an operation."""

@@ -12,7 +12,7 @@ from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.operations import short
 from devlint.facts.interpreter.torch_classes import TorchClasses
-from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, on
+from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, on, symbol
 from devlint.model import Origin
 
 _TRANSFORMS = "torchvision.transforms"
@@ -86,6 +86,12 @@ class SpecialCalls(TorchClasses):
         else:
             self.state.default = Value("device", UNKNOWN)
         return NONE
+
+    def call_get_default_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """The device on which whatever names none is made, samplers' draws as well; who imports the file may change it."""
+        if self.state.default is not None:
+            return self.state.default
+        return Value("device", symbol(randomness.DEFAULT, 0), because=(self.origin(node, "the default device"),))
 
     def call_default_tensor_type(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         text = self.text(arguments.nodes[0]) if arguments.nodes else ""
@@ -272,6 +278,7 @@ SPECIAL: dict[str, Special] = {
     "torch.cuda.set_device": SpecialCalls.call_set_device,
     "torch.accelerator.set_device_index": SpecialCalls.call_set_device,
     "torch.set_default_device": SpecialCalls.call_set_default_device,
+    "torch.get_default_device": SpecialCalls.call_get_default_device,
     "torch.set_default_tensor_type": SpecialCalls.call_default_tensor_type,
     "torch.cuda.is_available": SpecialCalls.call_available,
     "torch.xpu.is_available": SpecialCalls.call_available,

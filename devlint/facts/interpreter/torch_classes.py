@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import distributions, leaves, ordering, randomness
+from devlint.facts.idioms import distributions, leaves, ordering, randomness, rows_of_datasets
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.torch_functions import TorchFunctions
 from devlint.facts.text.parameters import reads_like_device
@@ -80,6 +80,8 @@ class TorchClasses(TorchFunctions):
                     device = item.device if item.is_tensor else CPU
                 elif dataset[1].is_tensor:  # the collator stacks its rows where they are
                     device = dataset[1].device
+                elif rows_of_datasets.may_be_elsewhere(self, dataset[0]):
+                    device = UNKNOWN
             graphs = not qualname.startswith("torch.")  # whose batches are graphs, which move in place
             if graphs and dataset is not None and may_be_placed(dataset[0], self.source.text):
                 device = UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.idioms import guesses, kept_modules, sized_by_module
+from devlint.facts.idioms import kept_modules, parts_of_batches, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.objects import Objects
@@ -42,8 +42,15 @@ class UnreadCalls(Objects):
             return
         if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
             return  # a loss over sequences: where it takes targets and lengths is its own affair
+        if any(
+            self.text(site.call.func) == self.text(node.func)
+            for site in self.scan.calls.get(name, ())
+            if is_alone(site.call)
+        ):
+            return  # what takes one input as well is a loss of the project's own, and may move its targets
         output, target = (
-            self.operand(n, guesses.tensor(v)) for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
+            self.operand(n, parts_of_batches.compared(v))
+            for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
         )
         if output.value.is_tensor and target.value.is_tensor:
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
@@ -86,3 +93,8 @@ class UnreadCalls(Objects):
         part = self.operand(node.func, Value("module", HOME, because=because))
         for operand in given:
             self.meet(node, [part, operand], "module", self.text(node.func), "exact", unread=True)
+
+
+def is_alone(call: ast.Call) -> bool:
+    """Whether a call gives one argument."""
+    return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)

@@ -32,6 +32,7 @@ from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed, i
 from devlint.facts.objections.parts_left import is_part_left
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
+from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
@@ -110,6 +111,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_read_before(sites, event)
             or is_part_left(sites, event)
             or is_moved_when_read(sites, event)
+            or is_refused(sites, event)
             or any(map(_EXPORTS.match, event.under.tests))
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from devlint.facts.text.returned import Returned, returned
-from devlint.facts.values import Value, merge
+from devlint.facts.values import NOTHING, Value, merge
 from devlint.model import Origin, Span
 
 #: The text of the origin of a tensor that an unregistered attribute holds.
 KEPT = "kept as a plain attribute here, which does not move with the module"
+#: Decorators that leave a class as it is, or add methods.
+_LEAVES = re.compile(
+    r"regist|dataclass|attrs?\b|\bdefine|final|deprecat|doc|export|order|runtime_checkable|unique|skip|param"
+)
 What = Literal["tensor", "tensors", "modules", "parameters"]
 Container = Literal["list", "tuple", "dict", "comprehension", "distribution"]
 
@@ -139,8 +144,20 @@ class ClassFacts:
         return None
 
     def set_attribute(self, name: str, value: Value) -> None:
+        if value.kind == "ndarray" and converts(self):
+            value = NOTHING
         known = self.attributes.get(name)
         self.attributes[name] = value if known is None else merge(known, value)
+
+
+def converts(class_: ClassFacts) -> bool:
+    """Whether what is bound to an attribute may be kept as something else: a class of the lineage says how attributes are
+    bound, or is decorated by what may make another class of it: an array becomes a buffer."""
+    return any(
+        "__setattr__" in each.method_names
+        or any(_LEAVES.search(ast.unparse(mark).lower()) is None for mark in each.node.decorator_list)
+        for each in lineage(class_)
+    )
 
 
 def lineage(class_: ClassFacts) -> list[ClassFacts]:

@@ -1,0 +1,101 @@
+"""Which parts of what a loader or a call gives are tensors, where one of them is moved and others are not.
+
+    for images, labels, names in loader:      # `labels` is a tensor by its name, `names` may be anything
+        scores = model(images.to(device))
+        loss = criterion(scores, labels)
+
+A loader gives texts, trees and numbers beside its tensors, and a call whatever it likes: a model and its alphabet, arrays
+of a simulator. So what is not moved is a tensor by its name, or a guess that needs a use as only a tensor has.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection
+
+from devlint.facts.frozen import replace
+from devlint.facts.idioms import guesses
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
+from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signs import is_model_name
+from devlint.facts.values import BATCH, Value
+
+#: The last words of the names of tensors.
+_TENSOR = re.compile(
+    r"(^|_)([xyz]|images?|imgs?|pictures?|pics?|inputs?|targets?|labels?|gt|truth|masks?|noise|audios?|videos?|frames?|states?"
+    r"|tensors?|waveforms?|wavs?|features?|feats?|offsets?|src|tgt|trg|embeddings?|embeds?|points?|clouds?|logits?"
+    r"|edge_index|edge_attr|(input|label|token|segment|position)_ids|pixel_values|coords?)[0-9]*_*\Z"
+)
+#: What models are to find, by the last word of its name.
+_TARGET = re.compile(r"(^|_)(y|targets?|labels?|gt|truth|tgt|lbls?|classes|answers?)[0-9]*_*\Z")
+#: Methods of simulators, which give arrays and numbers, and dicts of them.
+_SIMULATES = frozenset({"step", "reset"})
+#: What makes a tensor of an array.
+_MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "Tensor", "FloatTensor", "LongTensor", "array"})
+#: Methods of modules.
+_OF_MODULES = frozenset(
+    {
+        "eval",
+        "train",
+        "forward",
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "load_state_dict",
+        "modules",
+        "generate",
+    }
+)
+#: How the origins of parts end that are known by the move of another one.
+MOVED_HERE = "is moved here"
+
+
+def value_of(part: ast.expr, whole: Value, moved: Collection[str]) -> Value:
+    """A part of a batch: `whole` if it is moved or a tensor by its name, else a guess."""
+    if isinstance(part, ast.Name) and part.id not in moved and not is_tensor_name(part.id):
+        return guesses.guess(whole.device, whole.because[0])
+    return whole
+
+
+def may_be_anything(value: Value) -> bool:
+    """Whether a value is a part of a batch of which nothing shows that it is a tensor."""
+    return guesses.is_guess(value) and bool(value.because) and value.because[0].text.endswith(MOVED_HERE)
+
+
+def compared(value: Value) -> Value:
+    """What a loss compares is a tensor, and what it is left with as a part of a batch is as that is."""
+    return replace(value, kind="tensors", type_name=BATCH) if may_be_anything(value) else guesses.tensor(value)
+
+
+def is_tensor_name(name: str) -> bool:
+    """Whether a name reads like that of a tensor that a loader gives."""
+    return _TENSOR.search(name.lower()) is not None
+
+
+def are_only_targets(moved: Collection[str], target: ast.expr) -> bool:
+    """Whether of several parts those alone are moved that a model does not take: it moves its inputs itself."""
+    names = {part.id for part in walk(target) if isinstance(part, ast.Name)}
+    held = names.intersection(moved)
+    return bool(held) and len(names) > 1 and all(_TARGET.search(name.lower()) is not None for name in held)
+
+
+def is_batch(call: ast.Call, target: ast.Tuple, own: FunctionScan) -> bool:
+    """Whether what a call gives may be a batch: no step of a simulator, no module among its parts, and no array."""
+    names = {part.id for part in target.elts if isinstance(part, ast.Name)}
+    if last_name(call.func) in _SIMULATES or any(map(is_model_name, names)):
+        return False
+    for each in own.calls:
+        function = each.func
+        if isinstance(function, ast.Name):
+            called, method = function.id, ""
+        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            called, method = function.value.id, function.attr
+        else:
+            called, method = "", ""
+        if called in names and (not method or method in _OF_MODULES):
+            return False
+        if last_name(function) in _MAKES and any(isinstance(a, ast.Name) and a.id in names for a in each.args[:1]):
+            return False
+    return True
