@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Create, Creation, Operand
@@ -12,7 +13,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import default_of, parameter_of
 from devlint.facts.values import CPU, UNKNOWN, Kind, Value, may_be_accelerator
 from devlint.model import Origin
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
 
 #: Functions that give a number for a number.
+_LOSS = re.compile(r"(?:^|[_.])loss(?!es)")
 _OF_NUMBERS = frozenset({"cos", "sin", "tan", "exp", "log", "sqrt", "log2", "log10", "tanh", "float", "int"})
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
 FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
@@ -149,7 +151,25 @@ class Factories(HostReads):
             return True
         if qualname == "torch.normal" and arguments.get("size", 2) is None:
             return None  # as the means and deviations are
-        return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
+        if first is None or node is None:
+            return False
+        if first.type_name == "size" and first.zero_dim is not None:
+            return first.zero_dim
+        asked = node.func if isinstance(node, ast.Call) else node
+        if isinstance(asked, ast.Attribute) and asked.attr in ("shape", "size"):
+            # a loss whose size is asked for is a scalar for the most part, where nothing says that it is not
+            return None if _LOSS.search(self.text(node)) else False
+        if isinstance(node, ast.Call) and last_name(node.func) == "Size":
+            return not node.args or (isinstance(node.args[0], (ast.Tuple, ast.List)) and not node.args[0].elts)
+        return None if isinstance(node, ast.Name) and self.is_nothing_by_default(node.id) else False
+
+    def is_nothing_by_default(self, name: str) -> bool:
+        """Whether a parameter stands for no dimensions where nobody gives it: `def draw(self, shape=()):`."""
+        spec = self.function.node.args if self.function is not None else None
+        default = default_of(spec, name) if spec is not None else None
+        if isinstance(default, ast.Call) and last_name(default.func) == "Size":
+            default = default.args[0] if default.args else ast.Tuple([])
+        return isinstance(default, (ast.Tuple, ast.List)) and not default.elts
 
     @property
     def default_type_changes(self) -> bool:
