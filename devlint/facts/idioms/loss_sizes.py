@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.added_losses import is_loss, is_name_of_loss
-from devlint.facts.idioms.said_elsewhere import bindings
+from devlint.facts.text.bindings import bindings
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine

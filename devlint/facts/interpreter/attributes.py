@@ -9,9 +9,9 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import aliases, distributions, guesses, records, uncalled
 from devlint.facts.idioms.detached import given
 from devlint.facts.idioms.devices import OF_TENSOR
-from devlint.facts.idioms.said_elsewhere import bindings
 from devlint.facts.interpreter.calls import Calls
 from devlint.facts.interpreter.operations import TURN
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name

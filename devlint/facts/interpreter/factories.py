@@ -13,7 +13,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import default_of, parameter_of
 from devlint.facts.values import CPU, UNKNOWN, Kind, Value, may_be_accelerator
 from devlint.model import Origin
 
@@ -172,7 +172,21 @@ class Factories(HostReads):
         size = arguments.get("size", 0)
         if size is not None and is_size_of_loss(self, size[0]):
             return None
-        return bool(first is not None and first.type_name == "size" and first.zero_dim is True)
+        if first is None or node is None:
+            return False
+        if first.type_name == "size" and first.zero_dim is not None:
+            return first.zero_dim
+        if isinstance(node, ast.Call) and last_name(node.func) == "Size":
+            return not node.args or (isinstance(node.args[0], (ast.Tuple, ast.List)) and not node.args[0].elts)
+        return None if isinstance(node, ast.Name) and self.is_nothing_by_default(node.id) else False
+
+    def is_nothing_by_default(self, name: str) -> bool:
+        """Whether a parameter stands for no dimensions where nobody gives it: `def draw(self, shape=()):`."""
+        spec = self.function.node.args if self.function is not None else None
+        default = default_of(spec, name) if spec is not None else None
+        if isinstance(default, ast.Call) and last_name(default.func) == "Size":
+            default = default.args[0] if default.args else ast.Tuple([])
+        return isinstance(default, (ast.Tuple, ast.List)) and not default.elts
 
     @property
     def default_type_changes(self) -> bool:

@@ -42,7 +42,13 @@ RESULT_KIND: Mapping[str, Kind] = {
 }
 _LOOKS = frozenset({"max", "min", "argmax", "argmin", "median", "nanmedian", "mode", "kthvalue"})
 #: Operations whose result may have no dimension left though the operand has one.
-_DROPS_DIMENSIONS = frozenset({"squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot"})
+_DROPS_DIMENSIONS = frozenset(
+    {
+        "squeeze", "squeeze_", "select", "trace", "diagonal", "unbind", "index", "dot", "vdot", "inner", "vecdot", "det",
+        "logdet", "slogdet", "cond", "matrix_rank", "matrix_norm", "nuclear_norm", "frobenius_norm", "trapz", "trapezoid",
+        "logsumexp", "kthvalue", "mode", "cosine_similarity", "pairwise_distance", "cov", "corrcoef", "take",
+    }
+)  # fmt: skip
 #: Those with several results, each of which has as many dimensions as the operand, or as the one with most of them.
 _KEEPS_DIMENSIONS = frozenset(
     {"chunk", "split", "tensor_split", "split_with_sizes", "sort", "topk", "cummax", "cummin", "broadcast_tensors"}
@@ -250,7 +256,9 @@ class TorchFunctions(SizedTensors):
             if zero_dim is None and len(operands) == 1 and record.mixing == "scalar":
                 return replace(combined, zero_dim=operands[0].value.zero_dim)
             name = record.qualname.rsplit(".", 1)[-1]
-            if zero_dim is None and record.zero_dim == "unknown" and name not in _DROPS_DIMENSIONS:
+            if zero_dim is None and record.zero_dim == "unknown":
+                if may_drop_dimensions(name, record, arguments):
+                    return replace(combined, zero_dim=None) if combined.zero_dim is False else combined
                 if all(o.value.zero_dim is False for o in deciding):
                     return replace(combined, zero_dim=False)
             return combined
@@ -314,6 +322,20 @@ def is_given_a_shape(node: ast.Call, record: Record, arguments: Arguments) -> bo
             return bool(only.elts) and not isinstance(only.elts[0], ast.Starred)
         return isinstance(only, ast.UnaryOp) or (isinstance(only, ast.Constant) and isinstance(only.value, int))
     return len(sizes) > 1 and not isinstance(sizes[0], ast.Starred)
+
+
+def may_drop_dimensions(name: str, record: Record, arguments: Arguments) -> bool:
+    """Whether nothing may be left of the dimensions of what an operation is given: a norm, a product of rows, a quantile."""
+    if name in ("quantile", "nanquantile"):
+        q = arguments.get("q", record.params.index("q") - record.is_tensor_method)
+        return q is None or q[1].kind in ("number", "unknown") or q[1].zero_dim is True
+    if name == "einsum":
+        equation = arguments.nodes[0] if arguments.nodes else None
+        if not isinstance(equation, ast.Constant) or not isinstance(equation.value, str):
+            return True
+        inputs, arrow, output = equation.value.partition("->")
+        return not (output.strip() if arrow else any(inputs.count(c) == 1 for c in inputs if c.isalpha()))
+    return name in _DROPS_DIMENSIONS
 
 
 def given_keywords(arguments: Arguments) -> list[str]:
