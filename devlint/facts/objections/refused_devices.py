@@ -30,7 +30,7 @@ def is_refused(sites: CallSites, event: Meet) -> bool:
     function = sites.body(event.function)
     if function is None or not is_assumed(event.other.value.device):
         return False
-    calls = asked(function, event.node.lineno)
+    calls = asked(function, getattr(event.node, "lineno", 0))
     return any(asks_for_cpu(body) for call in calls for body in bodies(sites, call, event.function))
 
 
@@ -48,12 +48,11 @@ def bodies(sites: CallSites, call: ast.Call, function: str) -> Iterator[ast.AST]
 def asked(function: ast.AST, row: int) -> Iterator[ast.Call]:
     """The calls of a function, above a row, in conditions under which it raises."""
     for node in walk(function):
-        test = node.test if isinstance(node, (ast.If, ast.Assert)) else None
-        if test is None or node.lineno >= row:
+        if not isinstance(node, (ast.If, ast.Assert)) or node.lineno >= row:
             continue
         if isinstance(node, ast.If) and not any(isinstance(n, ast.Raise) for part in node.body for n in walk(part)):
             continue
-        yield from (call for call in walk(test) if isinstance(call, ast.Call))
+        yield from (call for call in walk(node.test) if isinstance(call, ast.Call))
 
 
 def asks_for_cpu(function: ast.AST) -> bool:
