@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
@@ -66,7 +67,11 @@ def may_be_anything(value: Value) -> bool:
 
 def compared(value: Value) -> Value:
     """What a loss compares is a tensor, and what it is left with as a part of a batch is as that is."""
-    return replace(value, kind="tensors", type_name=BATCH) if may_be_anything(value) else guesses.tensor(value)
+    return (
+        replace(value, kind="tensors", zero_dim=False, type_name=BATCH)
+        if may_be_anything(value)
+        else guesses.tensor(value)
+    )
 
 
 def is_tensor_name(name: str) -> bool:
@@ -86,16 +91,20 @@ def is_batch(call: ast.Call, target: ast.Tuple, own: FunctionScan) -> bool:
     names = {part.id for part in target.elts if isinstance(part, ast.Name)}
     if last_name(call.func) in _SIMULATES or any(map(is_model_name, names)):
         return False
+    return names.isdisjoint(no_parts(own))
+
+
+@lru_cache(8)
+def no_parts(own: FunctionScan) -> frozenset[str]:
+    """The names that a function calls, or calls a module's method of, and those of what it makes tensors of."""
+    found: set[str] = set()
     for each in own.calls:
         function = each.func
         if isinstance(function, ast.Name):
-            called, method = function.id, ""
+            found.add(function.id)
         elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            called, method = function.value.id, function.attr
-        else:
-            called, method = "", ""
-        if called in names and (not method or method in _OF_MODULES):
-            return False
-        if last_name(function) in _MAKES and any(isinstance(a, ast.Name) and a.id in names for a in each.args[:1]):
-            return False
-    return True
+            if function.attr in _OF_MODULES:
+                found.add(function.value.id)
+        if last_name(function) in _MAKES:
+            found.update(argument.id for argument in each.args[:1] if isinstance(argument, ast.Name))
+    return frozenset(found)

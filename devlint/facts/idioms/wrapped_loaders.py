@@ -7,10 +7,12 @@ for x, y in loader: ...                  # where these are is up to the engine
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
+from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signs import is_loader_name
 
 if TYPE_CHECKING:
@@ -40,24 +42,22 @@ def is_wrapped(machine: Machine, iterated: ast.expr) -> bool:
     """Whether what a loop is over is bound to what a call gives that is handed a loader."""
     if not isinstance(iterated, (ast.Name, ast.Attribute)):
         return False
-    text = machine.text(iterated)
     own = machine.scan.functions.get(id(machine.function.node)) if machine.function is not None else machine.scan.module
-    for each in own.assigns if own is not None else ():
+    return own is not None and machine.text(iterated) in given_back(own)
+
+
+@lru_cache(8)
+def given_back(own: FunctionScan) -> frozenset[str]:
+    """The names and attributes, as written, that a function binds to what calls give that are handed them, or a loader."""
+    found: set[str] = set()
+    for each in own.assigns:
         if not isinstance(each, ast.Assign) or not isinstance(each.value, ast.Call):
             continue
-        if last_name(each.value.func) in _PLAIN or not any(binds(target, text) for target in each.targets):
+        if last_name(each.value.func) in _PLAIN:
             continue
         given = [*each.value.args, *(k.value for k in each.value.keywords)]
-        if any(isinstance(g, (ast.Name, ast.Attribute)) and is_loader(g, text) for g in given):
-            return True
-    return False
-
-
-def binds(target: ast.expr, text: str) -> bool:
-    """Whether a target binds a name or an attribute, as written."""
-    return any(isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == text for n in walk(target))
-
-
-def is_loader(node: ast.Name | ast.Attribute, text: str) -> bool:
-    """Whether an argument is what is bound, or a loader by its name."""
-    return is_loader_name(last_name(node)) or ast.unparse(node) == text
+        handed = {ast.unparse(g) for g in given if isinstance(g, (ast.Name, ast.Attribute))}
+        loads = any(is_loader_name(last_name(g)) for g in given if isinstance(g, (ast.Name, ast.Attribute)))
+        bound = {ast.unparse(n) for t in each.targets for n in walk(t) if isinstance(n, (ast.Name, ast.Attribute))}
+        found |= bound if loads else bound & handed
+    return frozenset(found)

@@ -42,12 +42,9 @@ class UnreadCalls(Objects):
             return
         if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
             return  # a loss over sequences: where it takes targets and lengths is its own affair
-        if any(
-            self.text(site.call.func) == self.text(node.func)
-            for site in self.scan.calls.get(name, ())
-            if is_alone(site.call)
-        ):
-            return  # what takes one input as well is a loss of the project's own, and may move its targets
+        own = self.scan.calls_in(self.function.node) if self.function is not None else ()
+        if any(is_alone(call) and self.text(call.func) == self.text(node.func) for call in own):
+            return  # what takes one input beside it is a loss of the project's own, and may move its targets
         output, target = (
             self.operand(n, parts_of_batches.compared(v))
             for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
