@@ -39,6 +39,10 @@ _NO_TORCH = frozenset(
 _NO_TENSORS = frozenset({"shape", "dtype", "device", "ndim", "name", "size", "requires_grad", "training", "config"})
 
 
+#: The last word of names for files.
+_FILE = re.compile(r"(?:^|_)(?:file|path|dir|folder|url|uri|json|filename|filepath)s?\Z")
+
+
 def is_guess(value: Value) -> bool:
     return value.kind == "unknown" and value.type_name == GUESS
 
@@ -150,6 +154,11 @@ def part(value: Value, name: str | None = None) -> Value:
 def is_plain_name(name: str) -> bool:
     """Whether an attribute says how many, whether, or what it is called: `graph.num_nodes`, `batch.is_sorted`, `data.names`."""
     return name.startswith(("num_", "is_", "has_")) or name.endswith(("name", "names"))
+
+
+def names_file(name: str) -> bool:
+    """Whether a name says that it is a file, or where one is: `result_file`, `save_path`, `answer_json`."""
+    return _FILE.search(name) is not None
 
 
 def tensor(value: Value) -> Value:
