@@ -34,7 +34,9 @@ the call raises today. No fix across a comment; a hint for a list of tensors.
 
 ## Known limits
 Silent when the tensor's device is not known, for `numpy(force=True)`, in a `try` that catches `TypeError` by its name,
-and in code that runs on the host by contract: data sets, samplers, collate functions. An argument of a plain function
+and in code that runs on the host by contract: data sets, samplers, collate functions. What numpy reads as a number
+is no fault on any device: one place of an array, `losses[i] = loss`, and an index of one element, `labels[x[i : i + 1]]`;
+nor is what keeps a tensor as it is, an array of objects or `np.nonzero(x)`. An argument of a plain function
 counts only where the file handles devices, and, where the file calls the function, only when a call passes what was
 moved or what a model gave.
 """

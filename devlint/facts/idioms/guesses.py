@@ -41,6 +41,10 @@ _NO_TENSORS = frozenset({"shape", "dtype", "device", "ndim", "name", "size", "re
 _PLAIN_END = re.compile(r"names?\Z|(^|_)(padding|pad|bos|eos|unk|mask|cls|sep|blank)(_token)?_(idx|index|id)\Z")
 
 
+#: The last word of names for files.
+_FILE = re.compile(r"(?:^|_)(?:file|path|dir|folder|url|uri|json|filename|filepath)s?\Z")
+
+
 def is_guess(value: Value) -> bool:
     return value.kind == "unknown" and value.type_name == GUESS
 
@@ -155,6 +159,11 @@ def is_plain_name(name: str) -> bool:
     Or which of the entries of a vocabulary is a special one: `alphabet.padding_idx`.
     """
     return name.startswith(("num_", "is_", "has_", "n_", "nb_")) or _PLAIN_END.search(name) is not None
+
+
+def names_file(name: str) -> bool:
+    """Whether a name says that it is a file, or where one is: `result_file`, `save_path`, `answer_json`."""
+    return _FILE.search(name) is not None
 
 
 def tensor(value: Value) -> Value:

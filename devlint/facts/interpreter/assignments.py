@@ -124,6 +124,8 @@ class Assignments(Timing):
         if isinstance(target, ast.Name):
             if value.type_name == GUESS and self.function is not None:
                 value = self.evidence_of(self.function).settled(target.id, value)
+                if guesses.is_guess(value) and guesses.names_file(target.id):
+                    value = NOTHING
                 if guesses.is_guess(value) and self.is_made_of_itself(target.id, source):
                     value = guesses.tensor(value)
             elif value.kind == "unknown":
