@@ -1,7 +1,7 @@
 """Sizes of losses, which have no dimensions as a rule: what is made in such a size may be 0-dim, and goes with any device.
 
-    loss = alpha * criterion(out, y)
-    extra = torch.zeros(loss.shape)
+loss = alpha * criterion(out, y)
+extra = torch.zeros(loss.shape)
 """
 
 from __future__ import annotations

@@ -51,7 +51,21 @@ _HOST_KINDS = frozenset({"ndarray", "loader", "dataset", "sampler", "string"})
 _HOST_CLASSES = frozenset({"ndarray", "NDArray", "DataFrame", "Dataset", "DataLoader", "Image"})
 _PLAIN = frozenset({"int", "float", "str", "bool", "None", "Optional"})
 _CONTAINERS = frozenset(
-    {"tuple", "Tuple", "list", "List", "Sequence", "Iterable", "Union", "set", "Set", "dict", "Dict", "Mapping", "typing"}
+    {
+        "tuple",
+        "Tuple",
+        "list",
+        "List",
+        "Sequence",
+        "Iterable",
+        "Union",
+        "set",
+        "Set",
+        "dict",
+        "Dict",
+        "Mapping",
+        "typing",
+    }
 )
 #: How arguments are called whose items are in host memory.
 _DATA_SET = re.compile(r"data_?(?:sets?|loaders?)\Z", re.IGNORECASE)

@@ -189,8 +189,7 @@ class Functions(OwnMethods):
         several = all(isinstance(each.elements, tuple) and each.kind in ("tuple", "list") for each in iterated)
         several = several and all(each.type_name is None for each in iterated)
         turns = [
-            each.elements if several and isinstance(each.elements, tuple) else (turn_of(each),)
-            for each in iterated
+            each.elements if several and isinstance(each.elements, tuple) else (turn_of(each),) for each in iterated
         ]
         if any(len(each) > MAPPED for each in turns):
             return None

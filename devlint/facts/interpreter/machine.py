@@ -136,9 +136,7 @@ def join_states(a: State, b: State, guard: str | None = None, told: set[str] | N
             env[path] = value
         else:
             merged = either(value, mate)
-            if guard is not None and (
-                value.device != mate.device or value.made != mate.made or is_flag(value, mate)
-            ):
+            if guard is not None and (value.device != mate.device or value.made != mate.made or is_flag(value, mate)):
                 if told is not None:
                     told.add(guard)
                 merged = replace(merged, split=(guard, replace(value, split=None), replace(mate, split=None)))

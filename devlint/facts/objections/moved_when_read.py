@@ -1,8 +1,8 @@
 """Buffers of which a class moves a copy wherever it computes with them: what takes their place may be on any device.
 
-    if self.weight.ndim == 0:
-        self.weight = torch.as_tensor([self.weight] * n)
-    return loss * self.weight.to(loss)
+if self.weight.ndim == 0:
+    self.weight = torch.as_tensor([self.weight] * n)
+return loss * self.weight.to(loss)
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from devlint.facts.events import Meet
 
 #: What is asked of a tensor without computing on its device beside others.
-_ASKED = frozenset({"ndim", "shape", "dtype", "device", "dim", "size", "numel", "nelement", "item", "tolist", "is_cuda"})
+_ASKED = frozenset(
+    {"ndim", "shape", "dtype", "device", "dim", "size", "numel", "nelement", "item", "tolist", "is_cuda"}
+)
 
 
 def is_moved_when_read(sites: CallSites, event: Meet) -> bool:

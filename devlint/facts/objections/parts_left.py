@@ -1,8 +1,8 @@
 """Parts of an argument that a function leaves where they are while it moves others: a batch of the host, whose lengths stay.
 
-    x, y, lengths = batch
-    x, y = x.to(device), y.to(device)
-    ends = torch.cat([torch.zeros(1), lengths.cumsum(0)])   # both on the CPU
+x, y, lengths = batch
+x, y = x.to(device), y.to(device)
+ends = torch.cat([torch.zeros(1), lengths.cumsum(0)])   # both on the CPU
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Names of the module level that are bound again after a function's last call there: what it reads is what they held before.
 
-    def evaluate(): return model(batch)
-    model = Small()
-    evaluate()
-    model = Large().cuda()   # `evaluate` never sees this one
+def evaluate(): return model(batch)
+model = Small()
+evaluate()
+model = Large().cuda()   # `evaluate` never sees this one
 """
 
 from __future__ import annotations
