@@ -67,8 +67,8 @@ def test_size_of_what_a_library_of_the_host_read(checked: Checked) -> None:
             rows, columns = linear_sum_assignment(COST)
             return torch.eye(cost.shape[0])[columns, :]
     """
-    assert codes(checked({"match.py": code.replace("COST", "cost")}, "match.py")) == ["DEV109"]
-    assert codes(checked({"match.py": code.replace("COST", "cost.cpu()")}, "match.py")) == ["DEV102"]
+    assert "DEV102" not in codes(checked({"match.py": code.replace("COST", "cost")}, "match.py"))
+    assert "DEV102" in codes(checked({"match.py": code.replace("COST", "cost.cpu()")}, "match.py"))
 
 
 @pytest.mark.parametrize(
