@@ -42,6 +42,36 @@ def test_default_that_the_importing_script_sets_counts(checked: Checked, stateme
 
 
 @pytest.mark.parametrize(
+    ("setter", "expected"),
+    [
+        ("if torch.cuda.is_available():\n    torch.set_default_tensor_type(torch.cuda.FloatTensor)", []),
+        ("def use_cuda():\n    torch.set_default_tensor_type(torch.cuda.FloatTensor)", ["DEV102"]),
+        ("if __name__ == '__main__':\n    torch.set_default_tensor_type(torch.cuda.FloatTensor)", ["DEV102"]),
+    ],
+)
+def test_default_that_is_set_beside_the_file_counts(checked: Checked, setter: str, expected: list[str]) -> None:
+    script = "from models.net import Net\nfrom models.utils import collate\nNet()\n"
+    utils = f"import torch\n{setter}\ndef collate(batch):\n    return batch\n"
+    files = {"models/__init__.py": "", "models/net.py": NET, "models/utils.py": utils, "train.py": script}
+    assert codes(checked(files, "models/net.py")) == expected
+    alone = {**files, "train.py": "from models.net import Net\nNet()\n"}
+    assert codes(checked(alone, "models/net.py")) == ["DEV102"]
+
+
+def test_size_of_what_a_library_of_the_host_read(checked: Checked) -> None:
+    code = """
+        import torch
+        from scipy.optimize import linear_sum_assignment
+        def match(x: torch.Tensor, y: torch.Tensor):
+            cost = torch.cdist(x, y)
+            rows, columns = linear_sum_assignment(COST)
+            return torch.eye(cost.shape[0])[columns, :]
+    """
+    assert "DEV102" not in codes(checked({"match.py": code.replace("COST", "cost")}, "match.py"))
+    assert "DEV102" in codes(checked({"match.py": code.replace("COST", "cost.cpu()")}, "match.py"))
+
+
+@pytest.mark.parametrize(
     ("statement", "expected"), [("torch.set_default_device(device)", []), ("torch.manual_seed(0)", ["DEV110"])]
 )
 def test_default_that_the_importing_script_sets_counts_for_generators(

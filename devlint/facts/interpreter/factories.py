@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Create, Creation, Operand
@@ -106,8 +107,8 @@ class Factories(HostReads):
         if not isinstance(node, ast.Name) or arguments.values[0].kind != "unknown" or self.function is None:
             return False
         found = parameter_of(self.function.node.args, node.id)
-        if found is None:
-            return False
+        if found is None or any(tells_type(test, node.id) for test in self.guards.tests):
+            return False  # a condition tells the one from the other
         if found.annotation is not None:
             return any(last_name(n) == "Tensor" for n in ast.walk(found.annotation) if isinstance(n, ast.expr))
         if self.owner is None or not self.owner.is_module:
@@ -228,6 +229,11 @@ class Factories(HostReads):
         result = Value("tensor", CPU, False, because=because, made=made)
         self.emit(Create(span, node, because, self.guards, {}, self.name, qualname, None, result))
         return result
+
+
+def tells_type(test: str, name: str) -> bool:
+    """Whether a condition asks whether a name, or an entry of it, is a tensor, or something else: `not is_tensor(x)`."""
+    return re.search(rf"\b(?:isinstance|is_tensor)\(\s*{name}\b", test) is not None
 
 
 def writes_elsewhere(arguments: Arguments) -> bool:

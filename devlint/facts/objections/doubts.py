@@ -371,8 +371,8 @@ def default_is_set(sites: CallSites, legacy: bool) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
     Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
-    Or what a file that imports the checked one imports beside it, when it is imported. `legacy`: what follows the default
-    tensor type alone, as `torch.Tensor` does.
+    Or what a file that imports the checked one imports beside it, when it is imported.
+    `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
     """
     for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
         for looked in sites.files.mentioning(word):

@@ -64,9 +64,10 @@ def is_tested(node: ast.AST, around: Mapping[ast.AST, ast.AST]) -> bool:
             others = [side for side in (outer.left, *outer.comparators) if side is not node]
             if not all(isinstance(side, (ast.Constant, ast.Name)) for side in others):
                 return False
-        elif not isinstance(outer, (ast.Attribute, ast.Call, ast.BoolOp, ast.UnaryOp)) or (
-            isinstance(outer, ast.Call) and outer.func is not node
-        ):
+        elif isinstance(outer, ast.Call):
+            if outer.func is not node:
+                return False
+        elif not isinstance(outer, (ast.Attribute, ast.BoolOp, ast.UnaryOp)):
             return False
         node = outer
 

@@ -74,9 +74,9 @@ def is_visible(scan: Scan, names: frozenset[str], node: ast.Name) -> bool:
     """Whether a name is bound where it is read: by the module, whose names are given, or by a function around it."""
     if node.id in names:
         return True
-    around = (
-        f for f in scan.functions.values()
+    return any(
+        f.node.lineno <= node.lineno <= (f.node.end_lineno or 0)
+        and (node.id in f.bound or node.id in parameter_names(f.node))
+        for f in scan.functions.values()
         if isinstance(f.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        and f.node.lineno <= node.lineno <= (f.node.end_lineno or 0)
-    )  # fmt: skip
-    return any(node.id in f.bound or node.id in parameter_names(f.node) for f in around)
+    )
