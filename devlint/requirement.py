@@ -45,7 +45,9 @@ _VARIANT = re.compile(
     r"requirements?[-_.](?!(?:dev|lint|format|style|type|ci)\b)(?P<kind>[\w.-]+)\.txt\Z", re.IGNORECASE
 )
 #: The list of requirements of one program, and folders whose lists are for what works on the package around them.
-_LIST = re.compile(r"requirements?([-_.](?!(?:dev|lint|format|style|type|ci|docs?|tests?)\b)[\w.-]+)?\.txt\Z", re.IGNORECASE)
+_LIST = re.compile(
+    r"requirements?([-_.](?!(?:dev|lint|format|style|type|ci|docs?|tests?)\b)[\w.-]+)?\.txt\Z", re.IGNORECASE
+)
 _OF_PACKAGE = re.compile(r"(tests?|docs?|ci)\Z", re.IGNORECASE)
 #: A row that installs the project itself, or what another list says: `-e .`, `..[all]`, `-r ../requirements.txt`.
 _INSTALLS_PROJECT = re.compile(r"^\s*(?:-e\b|--editable\b|-r\b|--requirement\b|\.{1,2}(?:[\[/\s]|$))", re.MULTILINE)

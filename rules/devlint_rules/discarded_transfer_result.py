@@ -49,7 +49,6 @@ import re
 from devlint.api import CPU, HOME, Edit, Facts, Finding, Fix, Move, Rule, RuleMeta, Safety, Severity, Site, Value, cst
 from devlint_rules import _shared as shared
 
-
 #: Words in the names of files and functions that measure how long something takes.
 _MEASURES = re.compile(r"bench|latenc|timing|timeit|profil|speed", re.IGNORECASE)
 
@@ -76,7 +75,9 @@ class DiscardedTransferResult(Rule[Move]):
         if len(value.device) == 1 and value.device == event.target.device != CPU and not event.argument:
             if not is_of_another(value, event.target):
                 return False  # it is there already
-        if event.method == "cpu" and _MEASURES.search(f"{facts.path.replace(chr(92), '/').rpartition('/')[2]} {event.function}"):
+        if event.method == "cpu" and _MEASURES.search(
+            f"{facts.path.replace(chr(92), '/').rpartition('/')[2]} {event.function}"
+        ):
             return False  # it waits for the device
         if event.target_node is not None and ast.unparse(event.target_node) == f"{event.receiver.text}.device":
             return False  # it is there by its own word

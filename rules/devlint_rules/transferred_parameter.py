@@ -38,8 +38,8 @@ arguments, and across a comment.
 
 ## Known limits
 Silent for moves to the CPU, to a dtype, where the target is not known to be a device, for `requires_grad=False`, where
-nothing is trained, and for what is put into a module's `_parameters` by hand. A parameter that was given a name before the move is not followed, nor is a tensor that the move
-gives another name.
+nothing is trained, and for what is put into a module's `_parameters` by hand. A parameter that was given a name before
+the move is not followed, nor is a tensor that the move gives another name.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ from devlint.model import Origin
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
 _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
 #: How a decorator asks for a version of torch: `@implement_for("torch", "2.5")`, `@requires_version(...)`.
-_OF_VERSIONS = re.compile(r"(?=.*(?:torch|requir|skip)).*(?:version|[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']|torch_?\d)", re.DOTALL)
+_OF_VERSIONS = re.compile(
+    r"(?=.*(?:torch|requir|skip)).*(?:version|[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']|torch_?\d)", re.DOTALL
+)
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
 _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
 
