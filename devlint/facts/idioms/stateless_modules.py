@@ -11,7 +11,7 @@ self.averages = [Average(size) for size in sizes]   # of a module: a plain list 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
@@ -19,6 +19,8 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute, last_name
+from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signatures import named_parameters
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.flow import Flow
@@ -41,8 +43,54 @@ _DEEP = 4  # classes that hold one another
 
 def are_stateless(flow: Flow, class_: ClassFacts, name: str, node: ast.expr) -> bool:
     """Whether the modules that `__init__` puts into `self.name`, bound to `node`, all are of classes without state."""
-    made = list(made_for(flow, class_, name, node))
-    return bool(made) and all(is_stateless(flow, part, 0) for part in made)
+    init = class_.methods.get("__init__")
+    own = flow.scan.functions.get(id(init))
+    if init is None or own is None:
+        return False
+    bound = bound_names(own)
+    given = given_names(init, own)
+    made = [
+        part for part in made_for(flow, class_, name, node) if not (isinstance(part, ast.Name) and part.id in given)
+    ]
+    return bool(made) and all(is_stateless(flow, side, 0) for part in made for side in sides(part, bound))
+
+
+def bound_names(own: FunctionScan) -> dict[str, list[ast.expr]]:
+    """What the assignments of a function bind to its names, by name."""
+    found: dict[str, list[ast.expr]] = {}
+    for each in own.assigns:
+        for target in each.targets if isinstance(each, ast.Assign) else ():
+            if isinstance(target, ast.Name) and isinstance(each, ast.Assign):
+                found.setdefault(target.id, []).append(each.value)
+    return found
+
+
+def given_names(init: ast.FunctionDef | ast.AsyncFunctionDef, own: FunctionScan) -> set[str]:
+    """The arguments of a function, and what its loops take from them: whoever made them knows what they are."""
+    found = {a.arg for a in named_parameters(init.args)}
+    for loop in own.loops:
+        if isinstance(loop.iter, ast.Name) and loop.iter.id in found:
+            found |= {n.id for n in walk(loop.target) if isinstance(n, ast.Name)}
+    return found
+
+
+def sides(node: ast.expr, bound: Mapping[str, list[ast.expr]]) -> Iterator[ast.expr]:
+    """What an expression chooses from: both sides of a condition, the items of a table of the function."""
+    if isinstance(node, ast.IfExp):
+        yield from sides(node.body, bound)
+        yield from sides(node.orelse, bound)
+        return
+    table = node.value if isinstance(node, ast.Subscript) else None
+    said = bound.get(table.id, []) if isinstance(table, ast.Name) else []
+    if not said:
+        yield node
+    for each in said:
+        if isinstance(each, ast.Dict):
+            yield from each.values
+        elif isinstance(each, (ast.List, ast.Tuple)):
+            yield from each.elts
+        else:
+            yield each
 
 
 def made_for(flow: Flow, class_: ClassFacts, name: str, node: ast.expr) -> Iterator[ast.expr]:

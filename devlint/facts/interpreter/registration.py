@@ -18,7 +18,7 @@ from devlint.facts.project.adopted import AdoptedClass
 from devlint.facts.project.exports import MOVE
 from devlint.facts.text.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_own_attribute, last_name
+from devlint.facts.text.references import is_own_attribute, is_self, is_self_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.taken_apart import is_taken_apart
 from devlint.facts.values import (
@@ -297,14 +297,15 @@ class Registration(Expressions):
 
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
         """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all, also by way of a variable or of a list
-        that a loop over it fills."""
-        if not isinstance(source, ast.Call) or not owner.unregistered:
+        that a loop over it fills; or `self.x` is an item of `self.y`, by way of a variable or of a method that gives one."""
+        if not isinstance(source, (ast.Call, ast.Name)) or not owner.unregistered:
             return
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
         assigns = [a for a in own.assigns if isinstance(a, ast.Assign)] if own is not None else []
         names = {n.id for n in walk(source) if isinstance(n, ast.Name)}
         said = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id in names for t in a.targets)]
         said += filled_from(own, names) if own is not None else []
+        said += items_given_by(owner, source)
         for child in (n for part in (source, *said) for n in walk(part)):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
                 entry = owner.unregistered.get(child.attr)
@@ -477,6 +478,13 @@ def filled_from(own: FunctionScan, names: set[str]) -> list[ast.expr]:
         for loop in own.loops
         if not found.isdisjoint(n.id for n in walk(loop.target) if isinstance(n, ast.Name))
     ]
+
+
+def items_given_by(owner: ClassFacts, source: ast.expr) -> list[ast.expr]:
+    """The items of attributes of `self` that a method of the same object reads which a call runs: `self._choose(name)`."""
+    called = source.func if isinstance(source, ast.Call) else None
+    method = owner.methods.get(called.attr) if isinstance(called, ast.Attribute) and is_self(called.value) else None
+    return [n for n in walk(method) if isinstance(n, ast.Subscript) and is_self_attribute(n.value)] if method else []
 
 
 def is_chosen_from_self(own: FunctionScan, name: str) -> bool:
