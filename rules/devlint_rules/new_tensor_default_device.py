@@ -45,7 +45,9 @@ or where nothing in scope says the device; then it is a hint.
 
 ## Known limits
 Mostly assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
-tensor meets is not known to be a tensor, and after `torch.set_default_device` or inside `with torch.device(...)`.
+tensor meets is not known to be a tensor, after `torch.set_default_device` or inside `with torch.device(...)`, where a
+condition or a flag keeps the path that makes the tensor from the place where it would meet another, for a part of a batch
+that stays while others are moved, and for a buffer of which every computation moves a copy.
 """
 
 from __future__ import annotations

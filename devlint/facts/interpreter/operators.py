@@ -132,12 +132,15 @@ class Operators(Narrowing):
 
     def may_leave(self, operand: Operand) -> bool:
         """Whether a tensor of the CPU may be broadcast to what it is combined with, and leave its device: it is 0-dim, as
-        an item is, or made of what may be a number.
+        an item is, or made of what may be a number, or 0-dim on the path on which it is made.
         """
         value = operand.value
         if value.zero_dim is True or self.is_item(operand.node, value):
             return True
-        return value.zero_dim is None and any(creation.zero_dim is not False for creation in value.made)
+        if value.zero_dim is not None:
+            return False
+        of_path = len(value.device) > 1  # another path gives something else
+        return any(c.zero_dim is None or (of_path and c.zero_dim is True) for c in value.made)
 
     def elapsed(self, node: ast.expr, stop: Value, start: Value) -> None:
         """`stop - start`, both clock readings: is device work between them that nobody waited for?"""
