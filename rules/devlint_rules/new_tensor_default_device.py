@@ -7,7 +7,8 @@ Also one that such a tensor's values are written into, in a module's `forward` a
 a file that works with torch alone, or that is made in the size of such a tensor and is returned or kept: its result
 stays on the CPU. So does one that a function returns on one path where its other paths return what is computed from its
 arguments, one of host data that is returned together with others of which each was moved, one that stays in a list beside
-an accelerator's tensors, and one that is sent through the default process group, since NCCL takes no CPU tensor.
+an accelerator's tensors, and one that is sent through the default process group, since NCCL takes no CPU tensor; not
+where the file makes that group without a backend, or leaves the backend to other code.
 It is reported where the tensor is made; where that is a helper without a device
 (no tensor that may be on an accelerator, no `device` that it is given), at the call of the helper. Where what it meets is
 a tensor by the operation alone, and comes from an argument (`torch.cat([torch.ones(n, 1), data.x])`), that counts as well.
@@ -45,9 +46,10 @@ or where nothing in scope says the device; then it is a hint.
 
 ## Known limits
 Mostly assumes that a function's tensor arguments and a module's parameters may be on an accelerator. Silent where what the
-tensor meets is not known to be a tensor, after `torch.set_default_device` or inside `with torch.device(...)`, where a
-condition or a flag keeps the path that makes the tensor from the place where it would meet another, for a part of a batch
-that stays while others are moved, and for a buffer of which every computation moves a copy.
+tensor meets is not known to be a tensor, where it may be a scalar itself, where a module of the project takes it and does
+not compute with it, after `torch.set_default_device` or inside `with torch.device(...)`, where a condition or a flag keeps
+the path that makes the tensor from the place where it would meet another, for a part of a batch that stays while others
+are moved, and for a buffer of which every computation moves a copy.
 """
 
 from __future__ import annotations
