@@ -32,12 +32,14 @@ class Guards:
     `device.type == "cuda"`, "accelerator" under `torch.accelerator.is_available()`). `fails`: types known not to be.
     `tests`: the source of every enclosing condition, outermost first, negated ones with a leading "not ".
     `caught`: the names of the errors that a `try` around the place catches, see `catches`.
+    `kept_for`: the decorators around the place that name a version, as `@implement_for("torch", "2.5")` does.
     """
 
     holds: frozenset[str] = frozenset()
     fails: frozenset[str] = frozenset()
     tests: tuple[str, ...] = ()
     caught: frozenset[str] = frozenset()
+    kept_for: tuple[str, ...] = ()
 
     def catches(self, *errors: str) -> bool:
         """Whether the place is in a `try` with a handler of one of these errors of Python: `catches("RuntimeError")`."""
@@ -52,7 +54,8 @@ class Guards:
         if self is other or other == NO_GUARDS:
             return self
         tests = (*self.tests, *(test for test in other.tests if test not in self.tests))
-        return Guards(self.holds | other.holds, self.fails | other.fails, tests, self.caught | other.caught)
+        kept_for = (*self.kept_for, *(text for text in other.kept_for if text not in self.kept_for))
+        return Guards(self.holds | other.holds, self.fails | other.fails, tests, self.caught | other.caught, kept_for)
 
     def allow(self, type: str) -> bool:
         """Whether code for that device type stands under a guard for it."""

@@ -55,6 +55,11 @@ def asks_version(event: ApiCall) -> bool:
     return any(_ASKS_VERSION.search(test) for test in event.under.tests)
 
 
+def is_kept_for_version(event: ApiCall) -> bool:
+    """Whether a decorator keeps the function around the place for a version of torch: `@implement_for("torch", "2.6")`."""
+    return any(map(_ASKS_VERSION.search, event.under.kept_for))
+
+
 #: Flags that are bound at module level, each with what it is bound to, up to the end of the row.
 _FLAG = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=\n]*)?=(?!=)([^\n]*)", re.MULTILINE)
 _HOPS = 3  # flags that are bound by way of others

@@ -38,7 +38,14 @@ from __future__ import annotations
 import re
 
 from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
-from devlint_rules._api import asks_version, hangs_on_import, hangs_on_version, is_called, version
+from devlint_rules._api import (
+    asks_version,
+    hangs_on_import,
+    hangs_on_version,
+    is_called,
+    is_kept_for_version,
+    version,
+)
 
 
 class NotInTorchVersion(Rule[ApiCall]):
@@ -61,7 +68,7 @@ class NotInTorchVersion(Rule[ApiCall]):
         if not (late or gone) or event.under.catches("AttributeError", "ImportError", "TypeError", "RuntimeError"):
             return False
         name = event.qualname.rpartition(".")[2]
-        if asks_version(event) or any(name in test for test in event.under.tests):
+        if asks_version(event) or is_kept_for_version(event) or any(name in test for test in event.under.tests):
             return False
         if hangs_on_import(event, facts) or hangs_on_version(event, facts):
             return False

@@ -50,9 +50,9 @@ and where a comment stands inside the container.
 ## Known limits
 Silent where the same modules are also registered, for example by `nn.Sequential(*self.layers)`, `add_module` or as an
 attribute that is an item of the container, where they have neither parameters nor buffers, which is known of torch's
-modules and of classes of the file, and where the content of the container is not known. Silent for a list of one name (`self.hidden = [module]`), which is
-how a module is kept from being registered on purpose, and where a comment above the line or in it speaks of that
-("not registered on purpose", "a list instead of a ModuleList").
+modules and of classes of the file, and where the content of the container is not known. Silent for a list of one name
+(`self.hidden = [module]`), which is how a module is kept from being registered on purpose, and where a comment above the
+line or in it speaks of that ("not registered on purpose", "a list instead of a ModuleList").
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ Unsafe: the attribute becomes a non-persistent buffer, so that checkpoints stay 
 tensors, which need a buffer each.
 
 ## Known limits
-Silent when every use moves the tensor first, when the attribute is used alone, and when the base class is not known
-to be a module.
+Silent when every use moves the tensor first, when the attribute is used alone, where another method makes it a
+parameter, and when the base class is not known to be a module.
 """
 
 from __future__ import annotations

@@ -232,18 +232,18 @@ class FunctionRuns(UnreadCalls):
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Guards:
         """The guards that a decorator puts on a function: `skipif(not torch.cuda.is_available())`, `@require_cuda`.
 
-        One that names a version is a test of it: `@implement_for("torch", "2.5")`.
+        One that names a version keeps the function for it: `@implement_for("torch", "2.5")`.
         """
         owner = self.function.owner if self.function is not None else None
         decorators = (*node.decorator_list, *(owner.node.decorator_list if owner is not None else ()))
         if not decorators and not self.file_holds and id(node) not in self.substitutes:
             return self.guards
-        holds, tests = set(self.guards.holds) | self.file_holds, self.guards.tests
+        holds, kept_for = set(self.guards.holds) | self.file_holds, self.guards.kept_for
         for decorator in decorators:
             marked = self.marked(decorator)
             text = marked.lower()
             if _OF_VERSIONS.search(text) is not None and not parametrized.is_parametrize(decorator):
-                tests = (*tests, marked)
+                kept_for = (*kept_for, marked)
             if "amp" in text or "autocast" in text:
                 continue  # it switches a mode, it skips nothing
             if parametrized.is_parametrize(decorator) and len(_TYPES.findall(text)) > 1:
@@ -252,7 +252,7 @@ class FunctionRuns(UnreadCalls):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)
         caught = EVERYTHING if id(node) in self.substitutes else self.guards.caught
-        return Guards(frozenset(holds), self.guards.fails, tests, caught)
+        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, caught, kept_for)
 
     def marked(self, decorator: ast.expr) -> str:
         """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""
