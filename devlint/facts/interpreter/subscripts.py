@@ -11,7 +11,7 @@ from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import gives_tensors
-from devlint.facts.values import GROWN, GUESS, NOTHING, ONE, UNKNOWN, Value, extent
+from devlint.facts.values import GROWN, GUESS, NOTHING, ONE, OUTPUT, UNKNOWN, Value, extent
 
 #: Names of what holds settings, which are numbers and texts, wherever the object that has them is.
 _SETTINGS = re.compile(r"(?:^|[._])(?:kwargs|config|cfg|options|settings|hparams)$")
@@ -69,6 +69,8 @@ class Subscripts(Methods):
                 return replace(base, kind="tensor")
             if isinstance(key, ast.Constant) and isinstance(key.value, str) and _SETTINGS.search(self.text(node.value)):
                 return NOTHING  # `G.rendering_kwargs["scale"]`
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and base.type_name == OUTPUT:
+                return replace(base, type_name=None)  # a model may give arrays and numbers beside tensors
             # several indices, or a slice among them, are for a tensor, or for an array, which a caller may well give
             is_tensor = is_of_tensor(key) and not (base.because and base.because[0].span in self.assumed)
             if is_tensor:

@@ -24,6 +24,7 @@ from devlint.facts.objections.branches import (
 )
 from devlint.facts.objections.flags import is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
+from devlint.facts.objections.given_state import is_given_right
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.moved_along import is_moved_along
@@ -129,6 +130,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
+        if event.what != "tensors" and is_given_right(sites, event):
+            return True
         if event.what in ("tensor", "tensors") and (sites.is_host_script or is_moved_along(sites, event)):
             return True
         made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import chain, stored_names
+from devlint.facts.text.references import chain, last_name, stored_names
 from devlint.facts.text.signs import TO_HOST, moves
 from devlint.facts.values import HOME
 
@@ -48,6 +48,8 @@ def operands(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.BinOp):
         yield from operands(node.left)
         yield from operands(node.right)
+    elif isinstance(node, ast.Call) and node.args and last_name(node.func).endswith("_like"):
+        yield from operands(node.args[0])  # it is made where that one is
     else:
         *_, root = chain(node)
         if isinstance(root, ast.Name):

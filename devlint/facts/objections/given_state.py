@@ -1,0 +1,90 @@
+"""What constructors are given for what their modules keep: state that is placed, or registers itself, before it is handed over.
+
+    class Head(nn.Module):
+        def __init__(self, tables: list[nn.Embedding], features: Tensor):
+            super().__init__()
+            self.tables, self.features = tables, features
+
+    Head(nn.ModuleList([...]), torch.from_numpy(rows).to(device))     # in all that the project makes of it
+
+Asked before a finding is reported.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from devlint.facts.objections.flags import given_at, mentions
+from devlint.facts.text.callers import Callers
+from devlint.facts.text.defined import Function
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.signatures import default_of, parameter_names
+from devlint.facts.text.signs import moves
+
+if TYPE_CHECKING:
+    from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.events import Register
+    from devlint.facts.text.scan import Site
+
+#: Containers that register what is in them.
+_REGISTERING = frozenset({"ModuleList", "ModuleDict", "Sequential", "ParameterList", "ParameterDict"})
+
+
+def is_given_right(sites: CallSites, event: Register) -> bool:
+    """Whether everything in the project that makes a module gives it, for what it keeps of an argument as it is, what
+    registers itself or was moved."""
+    class_ = sites.class_of(event.function)
+    home = sites.files.look(sites.path)
+    init = class_.methods.get("__init__") if class_ is not None else None
+    name = event.value.node.id if isinstance(event.value.node, ast.Name) else ""
+    if class_ is None or home is None or init is None or name not in parameter_names(init):
+        return False
+    if not sites.files.reads_all(class_.name):
+        return False
+    position = Callers.position(Function(init, "__init__", class_), name)
+    default = default_of(init.args, name)
+    made = [
+        is_right(site, given_at(site.call, name, position, default), event.what)
+        for looked in mentions(sites, class_.name)
+        for site in sites.made(looked, home, class_.name)
+    ]
+    return bool(made) and all(made)
+
+
+def is_right(site: Site, node: ast.expr | None, what: str) -> bool:
+    """Whether an argument registers itself, or is moved where its name is bound."""
+    if node is None:
+        return False
+    values = [node]
+    scope = site.caller.node if site.caller is not None else None
+    if is_self_attribute(node) and site.caller is not None and site.caller.owner is not None:
+        scope = site.caller.owner
+    if isinstance(node, (ast.Name, ast.Attribute)) and scope is not None:
+        text = ast.dump(load(node))
+        values = [
+            each.value
+            for each in statements(scope)
+            if isinstance(each, ast.Assign) and any(ast.dump(load(target)) == text for target in each.targets)
+        ]
+    return bool(values) and all(registers(each) if what != "tensor" else places(each) for each in values)
+
+
+def load(node: ast.expr) -> ast.expr:
+    """A name or attribute as it is read."""
+    if isinstance(node, ast.Name):
+        return ast.Name(node.id, ast.Load())
+    return ast.Attribute(node.value, node.attr, ast.Load()) if isinstance(node, ast.Attribute) else node
+
+
+def registers(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in _REGISTERING
+
+
+def places(node: ast.expr) -> bool:
+    """Whether an expression gives a parameter, or what was made or moved somewhere."""
+    calls = [part for part in chain(node) if isinstance(part, ast.Call)]
+    if any(last_name(call.func) == "Parameter" or moves(call) for call in calls):
+        return True
+    return any(keyword.arg == "device" for call in walk(node) if isinstance(call, ast.Call) for keyword in call.keywords)
