@@ -14,7 +14,7 @@ from devlint.facts.idioms.kept_modules import reads_all_at_once
 from devlint.facts.project.project import PLAIN_BASES
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.text.signs import moves
@@ -37,7 +37,7 @@ def is_never_moved(sites: CallSites, function: str) -> bool:
     own = next(sites.files.mentioning(class_.name), None) if class_ is not None else None
     if class_ is None or own is None or not class_.is_module:
         return False
-    if any(moves_own_state(each) for each in lineage(class_)):
+    if any(moves_own_state(each) or stays_on_cpu(each) for each in lineage(class_)):
         return True
     if not sites.files.is_closed:
         return False  # who installs it may move it
@@ -91,6 +91,18 @@ def moves_own_state(class_: ClassFacts) -> bool:
                 parts = (n for n in walk(node.func.value) if is_self_attribute(n))
                 if any(isinstance(n, ast.Attribute) and class_.has_buffer(n.attr) for n in parts):
                     return True
+    return False
+
+
+def stays_on_cpu(class_: ClassFacts) -> bool:
+    """Whether a constructor puts its module on the CPU in so many words: `self.to(torch.device("cpu"))`, `self.cpu()`."""
+    init = class_.methods.get("__init__")
+    for node in walk(init) if init is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_self(node.func.value):
+            if node.func.attr == "cpu" and not node.args:
+                return True
+            if node.func.attr == "to" and any(isinstance(n, ast.Constant) and n.value == "cpu" for n in walk(node)):
+                return True
     return False
 
 
