@@ -21,7 +21,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.functions import Functions
 from devlint.facts.interpreter.machine import OutOfBudget, State
 from devlint.facts.interpreter.sized_tensors import READERS
-from devlint.facts.interpreter.summaries import SIGNATURES, is_stub
+from devlint.facts.interpreter.summaries import SIGNATURES, after_kept, is_stub
 from devlint.facts.project.adopted import AdoptedClass, Sources
 from devlint.facts.project.exports import PLACES
 from devlint.facts.project.instances import Instance, of_token, token
@@ -164,7 +164,7 @@ class Imported(Functions):
         elif summary.works and node is not None and not isinstance(function.node, ast.Lambda):
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
-        result = summary.result
+        result = after_kept(summary.result, [*arguments, *keywords.values()])
         if result.kind == "module" and node is not None and result.ident not in [v.ident for v in arguments]:
             result = replace(result, ident=self.span(node))
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, handed, spread
@@ -12,9 +12,10 @@ from devlint.facts.idioms.placeholders import handed_over
 from devlint.facts.interpreter.function_runs import FunctionRuns
 from devlint.facts.interpreter.machine import Machine, State, root
 from devlint.facts.text.annotations import is_tensor_annotation
+from devlint.facts.text.classes import KEPT
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.signatures import lacks_arguments, named_parameters, positional_names
-from devlint.facts.values import COMPUTED, NOTHING, UNKNOWN, Place, Symbol, Value, merge
+from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Place, Symbol, Value, merge
 
 DEPTH = 4  # calls of the file's own functions followed into each other
 #: Names of what holds the settings of a run, and of devices.
@@ -72,7 +73,7 @@ class Summaries(FunctionRuns):
                     function.called += 1  # nothing is left to assume
             result = self.follow(function, key, bound, attributes, node, on_self)
             self.move_data(function, bound)
-            return self.made_anew(result, function, node)
+            return self.made_anew(after_kept(result, bound.values()), function, node)
         if summary.waits:
             self.wait()
             self.state.count += summary.works
@@ -80,7 +81,7 @@ class Summaries(FunctionRuns):
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)
         self.move_data(function, bound)
-        result = self.without_symbols(summary.result, function, node, on_self)
+        result = after_kept(self.without_symbols(summary.result, function, node, on_self), bound.values())
         return self.made_anew(handed.received(self, result, function, node, bound), function, node)
 
     def move_data(self, function: Function, bound: dict[str, Value]) -> None:
@@ -347,3 +348,9 @@ def elsewhere(value: Value, moved: Sequence[Value]) -> Value:
         )
     same = any(value is each or (value.is_tensor and not set(value.made).isdisjoint(each.made)) for each in moved)
     return replace(value, device=UNKNOWN, made=(), split=None) if same else value
+
+
+def after_kept(result: Value, given: Iterable[Value]) -> Value:
+    """What a function gives for a tensor that does not move with its module: that one is the fault, and nothing that follows."""
+    kept = any(value.is_tensor and value.because and value.because[0].text == KEPT for value in given)
+    return replace(result, device=UNKNOWN) if kept and result.device == CPU and not result.made else result

@@ -87,4 +87,6 @@ def places(node: ast.expr) -> bool:
     calls = [part for part in chain(node) if isinstance(part, ast.Call)]
     if any(last_name(call.func) == "Parameter" or moves(call) for call in calls):
         return True
-    return any(keyword.arg == "device" for call in walk(node) if isinstance(call, ast.Call) for keyword in call.keywords)
+    return any(
+        keyword.arg == "device" for call in walk(node) if isinstance(call, ast.Call) for keyword in call.keywords
+    )
