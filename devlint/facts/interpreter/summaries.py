@@ -351,6 +351,6 @@ def elsewhere(value: Value, moved: Sequence[Value]) -> Value:
 
 
 def after_kept(result: Value, given: Iterable[Value]) -> Value:
-    """What a function gives for a tensor that does not move with its module: that one is the fault, and nothing that follows."""
+    """What a function gives for a tensor that does not move with its module: that one is the fault, not what follows."""
     kept = any(value.is_tensor and value.because and value.because[0].text == KEPT for value in given)
     return replace(result, device=UNKNOWN) if kept and result.device == CPU and not result.made else result
