@@ -23,6 +23,20 @@ class Turn(NamedTuple):
     counter: str | None  # the name that counts the turns from 0
 
 
+def renewed(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names that each turn of a loop binds to something that has nothing to do with what they were before."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            read = {part.id for part in walk(statement.value) if isinstance(part, ast.Name)}
+            if isinstance(target, ast.Name) and target.id not in read:
+                found.add(target.id)
+        if any(isinstance(part, (ast.Break, ast.Continue)) for part in walk(statement)):
+            break
+    return frozenset(found)
+
+
 def index_of(node: ast.For | ast.AsyncFor) -> str | None:
     """The name that counts a loop's turns from 0: `for i in range(n)`, `for i, x in enumerate(xs)`."""
     call, target = node.iter, node.target

@@ -11,6 +11,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, named_functions, ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.iteration import turn_of
+from devlint.facts.interpreter.module_calls import CTC_LOSS
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
 from devlint.facts.interpreter.summaries import DEPTH
@@ -77,7 +78,8 @@ class Functions(OwnMethods):
         if callee.kind == "class" and callee.type_name in self.classes:
             return self.construct_own(node, self.classes[callee.type_name], arguments)
         if callee.kind == "module":
-            if self.assume and not callee.device and callee.type_name not in self.classes:
+            unread = callee.type_name not in self.classes and callee.type_name != CTC_LOSS
+            if self.assume and not callee.device and unread:
                 self.note_loss(node, arguments)
             return self.call_module(node, self.operand(node.func, callee), arguments)
         if callee.kind == "tensors" and callee.moved and "output_type" in arguments.keywords:

@@ -39,8 +39,10 @@ class Loops(Conditionals):
             self.loop_names = {**outer, **{n: (first, scope, env[n]) for n in names if n in env and env[n].device}}
 
         sums = {name: value for name, value in self.state.env.items() if value.zero_dim is True and value.made}
+        placeholders = self.placeholders(node.body)
         self.loop(node.body, head, turns.index_of(node))
         self.loop_names = outer
+        self.replace_placeholders(placeholders)
         for name, start in sums.items():
             end = self.state.env.get(name)
             if end is not None and start.device == CPU and CPU_PLACE in end.device and len(end.device) > 1:
@@ -57,11 +59,29 @@ class Loops(Conditionals):
             if test.is_tensor:
                 self.wait_for(test)
 
+        placeholders = self.placeholders(node.body)
         self.loop(node.body, head)
+        self.replace_placeholders(placeholders)
         if any(isinstance(n, ast.Attribute) and n.attr == "query" for n in walk(node.test)):
             self.wait()  # `while not event.query()`
         if node.orelse:
             self.block(node.orelse)
+
+    def placeholders(self, body: Sequence[ast.stmt]) -> dict[str, Value]:
+        """New CPU tensors before a loop whose names every turn of it binds anew: they are for a loop without turns."""
+        env = self.state.env
+        return {n: v for n in turns.renewed(body) if (v := env.get(n)) is not None and v.made and v.device == CPU}
+
+    def replace_placeholders(self, placeholders: dict[str, Value]) -> None:
+        """After a loop, which is taken to have a turn: what the last one bound."""
+        for name, start in placeholders.items():
+            end = self.state.env.get(name)
+            if end is None or not end.is_tensor or CPU_PLACE not in end.device:
+                continue
+            made = tuple(creation for creation in end.made if creation not in start.made)
+            if made or len(end.device) > 1:
+                device = end.device if made else end.device - CPU
+                self.state.env[name] = replace(end, device=device, made=made, split=None)
 
     def loop(self, body: Sequence[ast.stmt], head: Callable[[], None], index: str | None = None) -> None:
         """Run a body until nothing changes: from the entry, then from what it leaves; what still changes is unknown.

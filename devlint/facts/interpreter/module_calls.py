@@ -56,6 +56,7 @@ SAME_MODULE = frozenset(
     }
 )  # fmt: skip
 _LOSSES_END = "Loss"
+CTC_LOSS = "torch.nn.CTCLoss"
 #: What reads lengths on the host, or wants them there.
 _ON_HOST = frozenset({"pack_padded_sequence", "tolist", "item", "int", "cpu", "numpy", "range", "max", "split", "zip"})
 #: What a model takes by these names is an input that it computes with; no length, and nothing for the host.
@@ -107,7 +108,7 @@ class ModuleCalls(Moves):
         if operands and home in self.classes:
             operands = ignored_inputs.read_alone(self.classes, self.classes[home], arguments, operands)
         name = home.rsplit(".", 1)[-1] or "module"
-        if home == "torch.nn.CTCLoss":
+        if home == CTC_LOSS:
             operands = operands[:1]  # targets are brought along, lengths read on the host [aten/.../LossCTC.cpp]
         class_ = self.classes.get(home)
         forward = class_.method("forward") if class_ is not None else None

@@ -110,6 +110,7 @@ class Narrowing(Subscripts):
         moved = chosen.is_tensor and (body.moved or orelse.moved)
         place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told
         new = chosen.is_tensor and bool(body.made or orelse.made)  # `x if given else torch.zeros(1)`
+        new |= chosen.kind == "tensor" and "number" in (body.kind, orelse.kind)  # `0 if at is None else at` is one item
         if (moved or place or new) and body.device != orelse.device:
             # a condition that an equal one does not repeat still tells which values belong together
             remembered = self.remember(condition.key, node.test)

@@ -304,7 +304,15 @@ class Operations(Machine):
         return None, {}
 
     def _who_is_off(self, i: int, a: Operand, j: int, b: Operand) -> tuple[Operand, Operand, int]:
-        """The operand to move first: the one on the CPU, else the later one."""
+        """The operand to move first: the one on the CPU, else the later one. Of two that one condition tells apart, the one
+        that is on the CPU on the path on which they differ."""
+        if a.value.split is not None and b.value.split is not None and a.value.split[0] == b.value.split[0]:
+            for x, y in zip(a.value.split[1:], b.value.split[1:], strict=True):
+                if CPU_PLACE not in x.device | y.device or self.conflict_of(x, y) is None:
+                    continue
+                if x.device == y.device or (CPU_PLACE in x.device) is (CPU_PLACE in y.device):
+                    break
+                return (a, b, i) if CPU_PLACE in x.device else (b, a, j)
         if a.value.device == CPU or (CPU_PLACE in a.value.device and b.value.device != CPU):
             return a, b, i
         return b, a, j

@@ -138,6 +138,8 @@ class Subscripts(Methods):
             return False
         if value.type_name == TURN:
             return True
+        if value.split is not None and any(side.kind == "number" for side in value.split[1:]):
+            return True  # `center = len(x) // 2 if given is None else given`: what is a number on one path is one item
         while isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant):
             node = node.left
         if not isinstance(node, ast.Subscript):

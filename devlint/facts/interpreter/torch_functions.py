@@ -13,11 +13,11 @@ from devlint.facts.idioms.device_maps import PLACED
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.host_reads import drawn
-from devlint.facts.interpreter.operations import TURN
+from devlint.facts.interpreter.operations import CPU_PLACE, TURN
 from devlint.facts.interpreter.sized_tensors import SizedTensors
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import default_of
-from devlint.facts.values import NO_TENSOR, NOTHING, UNKNOWN, Kind, Value, may_be_accelerator
+from devlint.facts.values import CPU, NO_TENSOR, NOTHING, UNKNOWN, Kind, Value, may_be_accelerator
 
 if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
@@ -247,6 +247,8 @@ class TorchFunctions(SizedTensors):
                 if any(v.kind == "unknown" for v in arguments.values):
                     return Value(kind, UNKNOWN, zero_dim)  # a scalar beside what may be a tensor anywhere
             combined = self.combine(deciding, zero_dim)
+            if len(deciding) == 1 and is_along_another(record, arguments):
+                combined = with_dimensions(combined, deciding[0].value)
             if zero_dim is None and combined.type_name is None and reduces_first(record.qualname, arguments):
                 combined = replace(combined, type_name=TURN)  # nothing is left of one dimension
             if kind == "tensors":
@@ -305,6 +307,17 @@ def is_along_another(record: Record, arguments: Arguments) -> bool:
         operand = along[0].operand
         number = -operand.value if isinstance(operand, ast.Constant) and isinstance(operand.value, int) else None
     return isinstance(number, int) and not isinstance(number, bool) and not -1 <= number <= 0
+
+
+def with_dimensions(result: Value, operand: Value) -> Value:
+    """What an operation gives that torch refuses for a 0-dim tensor, `torch.tensor(1.0).unsqueeze(1)`: no such placeholder
+    comes out of it."""
+    if operand.zero_dim is True:
+        return replace(result, device=UNKNOWN, made=())
+    placeholders = bool(operand.made) and all(creation.zero_dim is True for creation in operand.made)
+    if placeholders and operand.zero_dim is None and CPU_PLACE in operand.device and len(operand.device) > 1:
+        return replace(result, device=operand.device - CPU, made=(), split=None)
+    return result
 
 
 def is_given_a_shape(node: ast.Call, record: Record, arguments: Arguments) -> bool:

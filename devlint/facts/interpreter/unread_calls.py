@@ -38,8 +38,8 @@ class UnreadCalls(Objects):
     def note_loss(self, node: ast.Call, arguments: Arguments) -> None:
         """`criterion(output, target)`: a loss that is not known needs what it compares on one device all the same."""
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if len(arguments.values) < 2 or arguments.star or not is_loss_name(name):
-            return
+        if len(arguments.values) < 2 or arguments.star or not is_loss_name(name) or "ctc" in name.lower():
+            return  # a CTC loss brings its targets along [aten/src/ATen/native/LossCTC.cpp]
         if any(_LENGTHS.search(self.text(further)) for further in arguments.nodes[2:]):
             return  # a loss over sequences: where it takes targets and lengths is its own affair
         own = self.scan.calls_in(self.function.node) if self.function is not None else ()
