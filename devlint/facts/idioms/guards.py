@@ -44,6 +44,8 @@ _MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.mod
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available, see `flag_of`.
 FLAG = "holds:"
+#: What is true only while a model is exported.
+_EXPORTS = frozenset({"is_in_onnx_export", "is_exporting"})
 _GET_BACKEND = frozenset({"torch.distributed.get_backend", "torch.distributed.distributed_c10d.get_backend"})
 _NCCL_IS_THERE = frozenset(
     {"torch.distributed.is_nccl_available", "torch.distributed.distributed_c10d.is_nccl_available"}
@@ -163,6 +165,19 @@ def read(
         return _comparison(test, condition, qualify, evaluate, source)
     _flag(condition, evaluate(test))
     return condition
+
+
+def asks_for_export(test: ast.expr, qualify: Qualify) -> bool | None:
+    """Whether a condition asks if the model is exported now: True where it holds then, False where it does not, else None.
+
+    `torch.onnx.is_in_onnx_export()`, `not torch.onnx.is_in_onnx_export()`. [torch/onnx: set while `export` runs alone]
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = asks_for_export(test.operand, qualify)
+        return None if inner is None else not inner
+    if not isinstance(test, ast.Call) or test.args or test.keywords:
+        return None
+    return True if (qualify(test.func) or "").rpartition(".")[2] in _EXPORTS else None
 
 
 def key_of(test: ast.expr, source: Callable[[ast.AST], str]) -> str:

@@ -101,7 +101,9 @@ def note_state(machine: Machine, call: ast.Call, receiver: Value, arguments: Arg
     if arguments.keywords.keys().isdisjoint({"map_location", "device"}) or not isinstance(call.func, ast.Attribute):
         return
     own = machine.classes.get(receiver.type_name or "")
+    several = receiver.type_name is None and any("created" in origin.text for origin in receiver.because)
     known = receiver.kind in ("module", "optimizer") and (own is None or own.method("load_state_dict") is None)
+    known = known and not several  # of one class or another by the path taken, whose base may have a method of its own
     called = receiver.kind in ("unknown", "tensors") and _STATEFUL.search(last_name(call.func.value)) is not None
     if (known or called) and "def load_state_dict" not in machine.source.text:
         where, name = machine.span(call), f"Module.{call.func.attr}"

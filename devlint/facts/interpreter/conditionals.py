@@ -92,6 +92,10 @@ class Conditionals(Assignments):
             then.dead = True
         elif self.surely_elsewhere(condition.else_on_cpu, entry):
             otherwise.dead = True
+        exports = conditions.asks_for_export(node.test, self.qualify)
+        if exports is not None and not then.dead and not otherwise.dead:
+            # what follows runs on accelerators after the plain path; an export goes its own way, on the host for the most part
+            (then if exports else otherwise).dead = True
         if taken is True:
             otherwise.dead = True
             del self.returns[returned:]

@@ -298,6 +298,10 @@ class Registration(Expressions):
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
         """`self.x = nn.ModuleList(self.y)`: what is in `self.y` is registered after all, also by way of a variable or of a list
         that a loop over it fills; or `self.x` is an item of `self.y`, by way of a variable or of a method that gives one."""
+        if isinstance(source, (ast.IfExp, ast.BoolOp)):  # `nn.ModuleList(self.y) if self.y else None`
+            for side in sides_of(source):
+                self.unwrap(owner, side)
+            return
         if not isinstance(source, (ast.Call, ast.Name)) or not owner.unregistered:
             return
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
