@@ -38,7 +38,9 @@ _NO_TORCH = frozenset(
 #: Attributes that are no tensors whatever they are read from.
 _NO_TENSORS = frozenset({"shape", "dtype", "device", "ndim", "name", "size", "requires_grad", "training", "config"})
 #: Ends of the names of attributes that are texts, or numbers of special entries.
-_PLAIN_END = re.compile(r"names?\Z|(^|_)(padding|pad|bos|eos|unk|mask|cls|sep|blank)(_token)?_(idx|index|id)\Z")
+_PLAIN_END = re.compile(
+    r"names?\Z|[a-z]_(size|count)\Z|(^|_)(padding|pad|bos|eos|unk|mask|cls|sep|blank)(_token)?_(idx|index|id)\Z"
+)
 
 
 #: The last word of names for files.
@@ -154,7 +156,7 @@ def part(value: Value, name: str | None = None) -> Value:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether an attribute says how many, whether, or what it is called: `graph.num_nodes`, `batch.is_sorted`, `data.names`.
+    """Whether an attribute says how many, whether, or what it is called: `graph.num_nodes`, `batch.is_sorted`, `x.buffer_size`.
 
     Or which of the entries of a vocabulary is a special one: `alphabet.padding_idx`.
     """

@@ -131,6 +131,15 @@ def note_sampling(machine: CallArguments, node: ast.Call, qualname: str, argumen
         )  # fmt: skip
 
 
+def _chosen_together(generator: Value, drawn: Value) -> bool:
+    """Whether one condition chose a generator and the device that it draws on, each pair of one device, or of unknown ones:
+    `if small: device, rng = "cpu", torch.Generator("cpu")`."""
+    if generator.split is None or drawn.split is None or generator.split[0] != drawn.split[0]:
+        return False
+    pairs = zip(generator.split[1:], drawn.split[1:], strict=True)
+    return all(one.device == other.device or UNKNOWN in (one.device, other.device) for one, other in pairs)
+
+
 def _meet(
     machine: CallArguments, node: ast.Call, qualname: str, generator: Operand, place: Device, drawn: Operand | None
 ) -> None:
@@ -139,6 +148,8 @@ def _meet(
         return  # on the generator's own device
     if drawn is None and symbol(DEFAULT, 0) in (made_for, place):
         return  # both are by default: where it is not the CPU, the draw is there, too
+    if drawn is not None and _chosen_together(generator.value, drawn.value):
+        return
     level = machine.conflict(made_for, place)
     if place == CPU and made_for == CPU:
         machine.facts.cpu_generators.update(creation.span for creation in generator.value.made)

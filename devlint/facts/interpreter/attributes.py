@@ -12,7 +12,7 @@ from devlint.facts.idioms.devices import OF_TENSOR
 from devlint.facts.interpreter.calls import Calls
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.bindings import bindings
-from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
@@ -167,6 +167,10 @@ class Attributes(Calls):
     def module_attribute(self, node: ast.Attribute, base: Value, name: str) -> Value:
         class_ = self.classes.get(base.type_name) if base.type_name else None
         if class_ is not None:
+            if name == "device" and self.in_init and is_self(node.value) and is_lightning(class_):
+                # the trainer moves it after it is built [lightning/fabric/utilities/device_dtype_mixin.py]
+                origin = self.origin(node, "the CPU for as long as a `LightningModule` is being built")
+                return Value("device", CPU, type_name=OF_TENSOR, because=(origin,))
             found = class_.attribute(name)
             if found is not None:
                 return aliases.taken(self, node, self.at_home(found, base), base)
@@ -254,6 +258,13 @@ def sets(class_: ClassFacts, name: str) -> bool:
         if isinstance(child, ast.Attribute) and child.attr == "__dict__":
             return True
     return False
+
+
+def is_lightning(class_: ClassFacts) -> bool:
+    """Whether a class is a `LightningModule` that does not bind its own `device`."""
+    whole = lineage(class_)
+    binds = any(each.attribute("device") is not None or each.method("device") is not None for each in whole)
+    return not binds and any(base.endswith("LightningModule") for each in whole for base in each.bases)
 
 
 def of_parameters(module: Value) -> Value:

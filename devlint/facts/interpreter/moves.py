@@ -260,7 +260,10 @@ class Moves(Attributes):
         if receiver.is_tensor:
             kind: Kind = "tensors" if receiver.kind == "tensors" else "tensor"
             name = receiver.type_name if receiver.type_name == "moved" else None
-            return Value(kind, target.device, receiver.zero_dim, type_name=name, because=(origin,), moved=True)
+            # to the device of a tensor that was made on the CPU: that one is the fault, and not this move
+            made = target.made if target.device == CPU else ()
+            because = (*target.because[:1], origin) if made else (origin,)
+            return Value(kind, target.device, receiver.zero_dim, type_name=name, because=because, made=made, moved=True)
         if receiver.kind in ("module", "packed"):
             return replace(receiver, device=target.device, because=(origin,), moved=True, split=None)
         if receiver.kind == "unknown":
@@ -268,8 +271,8 @@ class Moves(Attributes):
             runs = isinstance(function, ast.Attribute) and function.attr in ("eval", "train")
             if runs or (function is not None and makes_model(last_name(function))):
                 return Value("module", target.device, type_name="moved", because=(origin,), moved=True)
-            made = self.span(operand.node) if is_construction(operand.node) else None
-            return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True, ident=made)
+            ident = self.span(operand.node) if is_construction(operand.node) else None
+            return Value("tensors", target.device, None, type_name="moved", because=(origin,), moved=True, ident=ident)
         return replace(receiver, moved=True)
 
     def move_in_place(self, path: str | None, value: Value) -> None:

@@ -18,6 +18,7 @@ from devlint.facts.text.references import asks_none
 from devlint.facts.values import (
     ACCELERATORS,
     CPU,
+    GUESS,
     NO_TENSOR,
     NOTHING,
     TOLD,
@@ -240,6 +241,10 @@ class Narrowing(Subscripts):
         changed: dict[str, tuple[Value, Value]] = {}
         for path in paths:
             value = self.lookup(path)
+            if value is None and all(map(str.isidentifier, parts := path.split("."))) and len(parts) > 1:
+                value = Value(
+                    "unknown", type_name=GUESS
+                )  # a field of an object: what the object says of it does not hold here
             if value is not None and (value.is_tensor or guesses.is_guess(value)):
                 told = Value("unknown", type_name=NO_TENSOR)
                 self.state.env[path] = told

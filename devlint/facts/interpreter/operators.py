@@ -63,6 +63,8 @@ class Operators(Narrowing):
             joined = rows.joined(left, right)
             if joined is not None:
                 return joined
+        if isinstance(op, ast.Mult) and (repeated := self.repeated_list(left, right)) is not None:
+            return repeated
         tensors = [self.operand(n, v) for n, v in ((left_node, left), (right_node, right)) if v.is_tensor]
         if not tensors:
             for one, other in ((left, right), (right, left)):
@@ -129,6 +131,18 @@ class Operators(Narrowing):
             value = replace(value, device=UNKNOWN, made=())  # where the operation works, all is on the host
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value
+
+    def repeated_list(self, left: Value, right: Value) -> Value | None:
+        """A list or a tuple times a tensor, `[0] * size`: the tensor only says how often, and is read as a number.
+
+        [torch/_tensor.py, `_handle_torch_function_and_wrap_type_error_to_not_implemented`: the tensor leaves it to the list]
+        """
+        for one, other in ((left, right), (right, left)):
+            if one.kind in ("list", "tuple") and other.is_tensor:
+                self.wait_for(other)
+                known = isinstance(one.elements, tuple) and one.elements
+                return grown(one.elements) if known and isinstance(one.elements, tuple) else Value("list")
+        return None
 
     def may_leave(self, operand: Operand) -> bool:
         """Whether a tensor of the CPU may be broadcast to what it is combined with, and leave its device: it is 0-dim, as
