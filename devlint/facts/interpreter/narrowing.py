@@ -242,9 +242,8 @@ class Narrowing(Subscripts):
         for path in paths:
             value = self.lookup(path)
             if value is None and all(map(str.isidentifier, parts := path.split("."))) and len(parts) > 1:
-                value = Value(
-                    "unknown", type_name=GUESS
-                )  # a field of an object: what the object says of it does not hold here
+                # a field of an object: what the object says of it does not hold here
+                value = Value("unknown", type_name=GUESS)
             if value is not None and (value.is_tensor or guesses.is_guess(value)):
                 told = Value("unknown", type_name=NO_TENSOR)
                 self.state.env[path] = told
