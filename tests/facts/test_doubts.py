@@ -767,3 +767,39 @@ def test_attribute_that_code_elsewhere_sets_on_a_module_is_there(
     head = "from net import Net\nclass Engine:\n    def start(self, model, device):\n        self.model = model\n"
     engine = f"{head}        {line}\n"
     assert codes(checked({"net.py": net, "engine.py": engine}, "net.py")) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "packaging", "expected"),
+    [
+        ("torch.from_numpy(rows).to(device)", {}, []),
+        ("torch.zeros(8, 8, device=device)", {}, []),
+        ("nn.Parameter(torch.zeros(8, 8))", {}, []),
+        ("torch.from_numpy(rows)", {}, ["DEV106"]),
+        ("torch.from_numpy(rows).to(device)", {"pyproject.toml": ""}, ["DEV106"]),  # others may make it otherwise
+        ("nn.Parameter(torch.zeros(8, 8))", {"pyproject.toml": ""}, []),
+    ],
+)
+def test_tensor_that_all_constructions_give_placed_or_registered_is_no_lost_state(
+    checked: Checked, given: str, packaging: dict[str, str], expected: list[str]
+) -> None:
+    heads = """
+        import torch
+        from torch import nn
+        class Head(nn.Module):
+            def __init__(self, rows: torch.Tensor):
+                super().__init__()
+                self.rows = rows
+                self.lin = nn.Linear(8, 2)
+            def forward(self, nodes: torch.Tensor) -> torch.Tensor:
+                return self.lin(self.rows[nodes] + self.lin.weight.sum())
+    """
+    main = f"""
+        import torch
+        from torch import nn
+        from heads import Head
+        def build(rows, device):
+            features = {given}
+            return Head(features).to(device)
+    """
+    assert codes(checked({"heads.py": heads, "main.py": main, **packaging}, "heads.py")) == expected

@@ -34,7 +34,7 @@ _REGISTERING = frozenset({"ModuleList", "ModuleDict", "Sequential", "ParameterLi
 
 def is_given_right(sites: CallSites, event: Register) -> bool:
     """Whether everything in the project that makes a module gives it, for what it keeps of an argument as it is, what
-    registers itself or was moved."""
+    registers itself. Or was moved, in a program of its own: who installs a package may make and move its modules otherwise."""
     class_ = sites.class_of(event.function)
     home = sites.files.look(sites.path)
     init = class_.methods.get("__init__") if class_ is not None else None
@@ -46,15 +46,15 @@ def is_given_right(sites: CallSites, event: Register) -> bool:
     position = Callers.position(Function(init, "__init__", class_), name)
     default = default_of(init.args, name)
     made = [
-        is_right(site, given_at(site.call, name, position, default), event.what)
+        is_right(site, given_at(site.call, name, position, default), event.what, sites.files.is_closed)
         for looked in mentions(sites, class_.name)
         for site in sites.made(looked, home, class_.name)
     ]
     return bool(made) and all(made)
 
 
-def is_right(site: Site, node: ast.expr | None, what: str) -> bool:
-    """Whether an argument registers itself, or is moved where its name is bound."""
+def is_right(site: Site, node: ast.expr | None, what: str, may_be_moved: bool) -> bool:
+    """Whether an argument registers itself, or is moved where its name is bound, where that counts."""
     if node is None:
         return False
     values = [node]
@@ -68,7 +68,9 @@ def is_right(site: Site, node: ast.expr | None, what: str) -> bool:
             for each in statements(scope)
             if isinstance(each, ast.Assign) and any(ast.dump(load(target)) == text for target in each.targets)
         ]
-    return bool(values) and all(registers(each) if what != "tensor" else places(each) for each in values)
+    if what != "tensor":
+        return bool(values) and all(map(registers, values))
+    return bool(values) and all(is_parameter(each) or (may_be_moved and places(each)) for each in values)
 
 
 def load(node: ast.expr) -> ast.expr:
@@ -82,10 +84,13 @@ def registers(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func) in _REGISTERING
 
 
+def is_parameter(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) and last_name(part.func) == "Parameter" for part in chain(node))
+
+
 def places(node: ast.expr) -> bool:
-    """Whether an expression gives a parameter, or what was made or moved somewhere."""
-    calls = [part for part in chain(node) if isinstance(part, ast.Call)]
-    if any(last_name(call.func) == "Parameter" or moves(call) for call in calls):
+    """Whether an expression gives what was made or moved somewhere."""
+    if any(isinstance(part, ast.Call) and moves(part) for part in chain(node)):
         return True
     return any(
         keyword.arg == "device" for call in walk(node) if isinstance(call, ast.Call) for keyword in call.keywords
