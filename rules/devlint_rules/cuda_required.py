@@ -61,7 +61,7 @@ from devlint_rules._run_device import is_for_accelerator
 _PROGRAM = re.compile(r"(?i)(^|[._])(main|run|train|start|launch|cli|fit|eval)")
 _IN_NAME = re.compile(r"(?i)cuda|gpu|nccl|test|distribut|benchmark")
 _NEEDS_CUDA = re.compile(
-    r"nccl|init_process_group|CUDAGraph|\btriton\b|tensorrt|torch\.ops\.|_cuda\b|cpp_extension", re.I
+    r"nccl|init_process_group|CUDAGraph|\btriton\b|tensorrt|torch\.ops\.|(?<!\bis)_cuda\b|cpp_extension", re.I
 )
 #: These do nothing, or answer, without CUDA.
 _HARMLESS = (
