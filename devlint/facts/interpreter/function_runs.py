@@ -18,7 +18,7 @@ from devlint.facts.interpreter.unread_calls import UnreadCalls
 from devlint.facts.text import parametrized
 from devlint.facts.text.defined import Function
 from devlint.facts.text.handlers import EVERYTHING
-from devlint.facts.text.late_bindings import ModuleLevel, read_module_level
+from devlint.facts.text.late_bindings import ModuleLevel
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.values import (
     CPU,
@@ -143,7 +143,7 @@ class FunctionRuns(UnreadCalls):
 
     @cached_property
     def module_level_names(self) -> ModuleLevel:
-        return read_module_level(self.scan.tree or ast.Module([], []))
+        return ModuleLevel(self.scan.tree or ast.Module([], []))
 
     @cached_property
     def seen_by_calls(self) -> dict[str, dict[str, Value]]:

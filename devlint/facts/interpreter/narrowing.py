@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
+from collections.abc import Callable, Set
 from functools import lru_cache
 
 from devlint.facts.events import Guards
@@ -158,7 +158,7 @@ class Narrowing(Subscripts):
                 parts += [(value, true) for value in part.values]
             key = conditions.key_of(part, self.text)
             told |= self.refine(key if true else f"not {key}")
-            opposite = opposite_of(part)
+            opposite = opposite_of(part, self.text)
             if opposite is not None:
                 told |= self.refine(f"not {opposite}" if true else opposite)
             flag = self.state.env.get(part.id) if isinstance(part, ast.Name) else None
@@ -339,16 +339,17 @@ def is_told_string(test: ast.expr, node: ast.expr) -> bool:
 
 
 #: What asks the opposite.
-_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In,
+_OPPOSITES: dict[type[ast.cmpop], str] = {
+    ast.Is: "is not", ast.IsNot: "is", ast.Eq: "!=", ast.NotEq: "==", ast.In: "not in", ast.NotIn: "in",
 }  # fmt: skip
 
 
-def opposite_of(test: ast.expr) -> str | None:
+def opposite_of(test: ast.expr, source: Callable[[ast.AST], str]) -> str | None:
     """The text of the condition that asks the opposite: `x is not None` for `x is None`."""
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or type(test.ops[0]) not in _OPPOSITES:
         return None
-    return ast.unparse(ast.Compare(test.left, [_OPPOSITES[type(test.ops[0])]()], test.comparators))
+    left, right = conditions.key_of(test.left, source), conditions.key_of(test.comparators[0], source)
+    return f"{left} {_OPPOSITES[type(test.ops[0])]} {right}"
 
 
 def negation_of(key: str) -> str:
