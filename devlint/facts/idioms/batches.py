@@ -19,10 +19,10 @@ from devlint.facts.idioms.moved_inside import moved_inside
 from devlint.facts.idioms.parts_of_batches import MOVED_HERE
 from devlint.facts.interpreter.operations import HOST_BATCH
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.parameters import MODULE_ONLY, reads_like_device
+from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import FunctionScan
-from devlint.facts.text.signs import is_loader_name, is_model_name, moves
+from devlint.facts.text.signs import is_loader_name, moves
 from devlint.facts.values import ACCELERATORS, BATCH, CPU, NOTHING, NUMBER, Value
 from devlint.model import Origin
 
@@ -178,25 +178,15 @@ def unpacked(machine: Machine, node: ast.Assign) -> Value | None:
     if own is None or not machine.assume or machine.host:
         return None
     names = {part.id for part in target.elts if isinstance(part, ast.Name)}
-    if any(map(is_model_name, names)) or not names.isdisjoint(used_as_modules(own)):
-        return None  # it gives a model and what belongs to it
+    if not parts_of_batches.is_batch(node.value, names, own):
+        return None
     moves_of = moved_parts(own, ast.unparse(node.value))
     left = [name for name in names if moves_of.last.get(name, 0) <= node.lineno and own.bound.get(name) == 1]
     if moves_of.latest <= node.lineno or not left or _DEVICE.search(machine.text(node.value)) is not None:
         return None
-    if not parts_of_batches.is_batch(node.value, target, own):
-        return None
     origin = Origin(machine.span(node.value), f"in host memory, as a part of what this gives {MOVED_HERE}")
     return _value_of(
         target, target, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), set(moves_of.last)
-    )
-
-
-@lru_cache(8)
-def used_as_modules(own: FunctionScan) -> frozenset[str]:
-    """The names whose attributes a function reads that modules, and optimizers, have and tensors have not."""
-    return frozenset(
-        each.value.id for each in own.attributes if each.attr in MODULE_ONLY and isinstance(each.value, ast.Name)
     )
 
 

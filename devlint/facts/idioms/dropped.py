@@ -62,11 +62,12 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     scope = machine.function.node if machine.function is not None else machine.scan.tree
     if scope is None:
         return False
-    around, by_name, own, _ = machine.uses_in(scope)
+    known = machine.uses_in(scope)
+    around, by_name, own, _ = known
     if machine.path(node) is not None and asked_for_tensors.is_told(machine, statement, node, around):
         return True
     if isinstance(node, ast.Subscript) and not is_item:
-        return is_entry(machine, statement, node, machine.uses_in(scope))
+        return is_entry(machine, statement, node, known)
     if not isinstance(node, ast.Name) or is_model_name(node.id) or is_item:
         return False
     uses = by_name.get(node.id, [])

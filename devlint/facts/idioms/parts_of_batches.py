@@ -18,6 +18,7 @@ from functools import lru_cache
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.parameters import MODULE_ONLY
 from devlint.facts.text.references import last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signs import is_model_name
@@ -35,20 +36,8 @@ _TARGET = re.compile(r"(^|_)(y|targets?|labels?|gt|truth|tgt|lbls?|classes|answe
 _SIMULATES = frozenset({"step", "reset"})
 #: What makes a tensor of an array.
 _MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "Tensor", "FloatTensor", "LongTensor", "array"})
-#: Methods of modules.
-_OF_MODULES = frozenset(
-    {
-        "eval",
-        "train",
-        "forward",
-        "parameters",
-        "named_parameters",
-        "state_dict",
-        "load_state_dict",
-        "modules",
-        "generate",
-    }
-)
+#: Methods that show a model where they are called.
+_RUNS = frozenset({"forward", "generate"})
 #: How the origins of parts end that are known by the move of another one.
 MOVED_HERE = "is moved here"
 
@@ -86,25 +75,23 @@ def are_only_targets(moved: Collection[str], target: ast.expr) -> bool:
     return bool(held) and len(names) > 1 and all(_TARGET.search(name.lower()) is not None for name in held)
 
 
-def is_batch(call: ast.Call, target: ast.Tuple, own: FunctionScan) -> bool:
+def is_batch(call: ast.Call, names: Collection[str], own: FunctionScan) -> bool:
     """Whether what a call gives may be a batch: no step of a simulator, no module among its parts, and no array."""
-    names = {part.id for part in target.elts if isinstance(part, ast.Name)}
     if last_name(call.func) in _SIMULATES or any(map(is_model_name, names)):
         return False
-    return names.isdisjoint(no_parts(own))
+    return no_parts(own).isdisjoint(names)
 
 
 @lru_cache(8)
 def no_parts(own: FunctionScan) -> frozenset[str]:
-    """The names that a function calls, or calls a module's method of, and those of what it makes tensors of."""
-    found: set[str] = set()
+    """The names that a function calls, or uses as modules and optimizers are used, and those of what it makes tensors of."""
+    found = {each.value.id for each in own.attributes if each.attr in MODULE_ONLY and isinstance(each.value, ast.Name)}
     for each in own.calls:
         function = each.func
         if isinstance(function, ast.Name):
             found.add(function.id)
-        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            if function.attr in _OF_MODULES:
-                found.add(function.value.id)
+        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.attr in _RUNS:
+            found.add(function.value.id)
         if last_name(function) in _MAKES:
             found.update(argument.id for argument in each.args[:1] if isinstance(argument, ast.Name))
     return frozenset(found)

@@ -65,6 +65,4 @@ def says_device(machine: Machine, node: ast.expr) -> bool:
 
 def is_placed(value: Value) -> bool:
     """Whether a value is a device, or a tensor that is not surely on the CPU."""
-    if value.kind == "device":
-        return True
-    return value.is_tensor and value.kind != "module" and value.device != CPU
+    return value.kind == "device" or (value.is_tensor and value.device != CPU)

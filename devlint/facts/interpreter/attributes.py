@@ -177,9 +177,8 @@ class Attributes(Calls):
             method = class_.method(name)
             if method is not None:
                 kept = given_back(method[1]) if name == "device" else None
-                if (
-                    kept is not None
-                ):  # a property that gives what the constructor was given, and not where parameters are
+                if kept is not None:
+                    # a property that gives what the constructor was given, and not where parameters are
                     said = self.lookup(f"self.{kept}") if is_self(node.value) else None
                     return said or class_.attribute(kept) or NOTHING
                 return of_parameters(base) if name == "device" else NOTHING

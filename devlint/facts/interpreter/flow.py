@@ -105,7 +105,7 @@ class Flow(Loops):
 
     def try_(self, node: ast.Try) -> None:
         entry, guards = self.state.copy(), self.guards
-        self.guards = Guards(guards.holds, guards.fails, guards.tests, guards.caught | caught(node), guards.kept_for)
+        self.guards = replace(guards, caught=guards.caught | caught(node))
         self.block(node.body)
         self.guards = guards
         self.block(node.orelse)
@@ -122,7 +122,7 @@ class Flow(Loops):
             if handler.name:
                 self.bind(handler.name, NOTHING)
             if handler.type is not None and any(getattr(n, "id", "") in _LACKS for n in ast.walk(handler.type)):
-                self.guards = Guards(guards.holds, guards.fails, guards.tests, EVERYTHING, guards.kept_for)
+                self.guards = replace(guards, caught=EVERYTHING)
                 self.substitutes |= {
                     id(n) for n in handler.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
                 }

@@ -252,7 +252,7 @@ class FunctionRuns(UnreadCalls):
                 if type in text:
                     holds.add("cuda" if type == "gpu" else type)
         caught = EVERYTHING if id(node) in self.substitutes else self.guards.caught
-        return Guards(frozenset(holds), self.guards.fails, self.guards.tests, caught, kept_for)
+        return replace(self.guards, holds=frozenset(holds), caught=caught, kept_for=kept_for)
 
     def marked(self, decorator: ast.expr) -> str:
         """The text of a decorator, with that of the mark which the module binds to its name: `sm80 = skipif(...)`."""

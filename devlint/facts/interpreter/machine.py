@@ -218,9 +218,8 @@ class Machine:
         self.card_symbols: set[Place | Symbol] = set()  # what `.cuda(gpu)` is given: a card, whatever its name holds
         self.sized: dict[Span, Operand] = {}  # tensors made here, by call, with the tensor whose size they have
         self.leaves: dict[Span, NoLeaf] = {}  # by move: what an optimizer refuses
-        self.unsure: Device = (
-            UNKNOWN  # the devices of tensors that are here or there, or nobody knows where: `x.device`
-        )
+        #: the devices of tensors that are here or there, or nobody knows where: `x.device`
+        self.unsure: Device = UNKNOWN
         self.beside_host: set[Span] = set()  # tensors made here, by call, that met a tensor of the host
         self.itemized: set[Span] = set()  # tensors made here, by call, that are filled item by item: `t[i][j] = x`
         self.counted: dict[

@@ -293,7 +293,7 @@ class Narrowing(Subscripts):
         """The guards inside a branch where the condition holds."""
         guards = self.guards
         holds, fails = guards.holds.union(condition.when), guards.fails.union(condition.when_not)
-        return Guards(holds, fails, (*guards.tests, condition.key), guards.caught, guards.kept_for)
+        return replace(guards, holds=holds, fails=fails, tests=(*guards.tests, condition.key))
 
 
 @lru_cache(1024)

@@ -20,7 +20,7 @@ from devlint.facts.text.signatures import named_parameters, positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
 from devlint.model import Origin
 
-MADE = "created here"  # the origin of an object
+CREATED = "created here"  # the origin of an object
 
 
 class OwnClasses(Definitions):
@@ -29,7 +29,7 @@ class OwnClasses(Definitions):
     def construct_own(self, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> Value:
         """An instance of a class of this file."""
         self.prepare(class_)
-        because = (Origin(self.span(node), MADE),)
+        because = (Origin(self.span(node), CREATED),)
         self.constructions[because[0].span] = class_, arguments, self.default_device()
         self.share(arguments)
         if self.moves_anything(class_):
@@ -167,19 +167,20 @@ class OwnClasses(Definitions):
 
         One that is made in view has those of its constructor's arguments, where these are all on the same known device.
         """
-        if not owner.because or owner.because[0].text != MADE:
+        if not owner.because or owner.because[0].text != CREATED:
             return value
         made = self.constructions.get(owner.because[0].span) if owner.because[0].path is None else None
         found = made[0].method("__init__") if made is not None else None
-        given = [each for each in guesses.opened(v for _, v in made[1].every()) if each.is_tensor] if made else []
         if made is None or found is None:
             return replace(value, device=UNKNOWN)
+        arguments: Arguments = made[1]
         assumed = self.assumed.get(value.because[0].span) if value.because else None
-        names = positional_names(found[1].args)
-        if assumed is not None and assumed[0] is not None and assumed[0].node is found[1] and not made[1].star:
-            position = names.index(assumed[1]) - 1 if assumed[1] in names else None
-            taken = made[1].get(assumed[1], position)
+        if assumed is not None and assumed[0].node is found[1] and not arguments.star:
+            names = positional_names(found[1].args)
+            taken = arguments.get(assumed[1], names.index(assumed[1]) - 1 if assumed[1] in names else None)
             given = [taken[1]] if taken is not None else []
+        else:
+            given = [each for each in guesses.opened(v for _, v in arguments.every()) if each.is_tensor]
         devices = {each.device for each in given}
         if len(devices) != 1:
             return replace(value, device=UNKNOWN)

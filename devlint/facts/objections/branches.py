@@ -89,7 +89,7 @@ def is_asked_whether_empty(sites: CallSites, event: Meet) -> bool:
     if function is None or not made or not all(is_without_elements(m.node, m.function) for m in made):
         return False
     *_, start = chain(event.off.node)
-    names = {ast.unparse(event.off.node), start.id if isinstance(start, ast.Name) else ast.unparse(event.off.node)}
+    names = {ast.unparse(event.off.node), *([start.id] if isinstance(start, ast.Name) else [])}
     asked = {text for name in names for text in (f"{name}.numel()", f"len({name})", f"{name}.nelement()")}
     for node in walk(function):
         if isinstance(node, ast.Compare) and len(node.ops) == 1:

@@ -62,22 +62,12 @@ def is_right(site: Site, node: ast.expr | None, what: str, may_be_moved: bool) -
     if is_self_attribute(node) and site.caller is not None and site.caller.owner is not None:
         scope = site.caller.owner
     if isinstance(node, (ast.Name, ast.Attribute)) and scope is not None:
-        text = ast.dump(load(node))
-        values = [
-            each.value
-            for each in statements(scope)
-            if isinstance(each, ast.Assign) and any(ast.dump(load(target)) == text for target in each.targets)
-        ]
+        text = ast.unparse(node)
+        assigns = (each for each in statements(scope) if isinstance(each, ast.Assign))
+        values = [each.value for each in assigns if text in map(ast.unparse, each.targets)]
     if what != "tensor":
         return bool(values) and all(map(registers, values))
     return bool(values) and all(is_parameter(each) or (may_be_moved and places(each)) for each in values)
-
-
-def load(node: ast.expr) -> ast.expr:
-    """A name or attribute as it is read."""
-    if isinstance(node, ast.Name):
-        return ast.Name(node.id, ast.Load())
-    return ast.Attribute(node.value, node.attr, ast.Load()) if isinstance(node, ast.Attribute) else node
 
 
 def registers(node: ast.expr) -> bool:

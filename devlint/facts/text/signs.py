@@ -45,12 +45,12 @@ _DATA = frozenset(
 )  # fmt: skip
 
 
-#: The end of a name of a function or module that gives a loss.
 #: What gives several tensors at once, and no structure of them.
 _SEVERAL_TENSORS = frozenset(
     {"max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "unique", "aminmax",
      "unique_consecutive", "var_mean", "std_mean", "frexp", "slogdet", "qr", "svd", "eigh", "eig", "lu_factor"}
 )  # fmt: skip
+#: The end of a name of a function or module that gives a loss.
 _LOSS = re.compile(r"criterion|(^|_)(loss|crit|objective)(_?(fn|func|fun|function|f|module))?$")
 
 
