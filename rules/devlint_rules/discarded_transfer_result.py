@@ -73,7 +73,8 @@ class DiscardedTransferResult(Rule[Move]):
         if not event.discarded or event.target is None or event.under.catches("RuntimeError"):
             return False
         if len(value.device) == 1 and value.device == event.target.device != CPU and not event.argument:
-            if not is_of_another(value, event.target):
+            own_buffer = value.kind == "buffer" and event.receiver.text.startswith("self.")
+            if own_buffer or not is_of_another(value, event.target):
                 return False  # it is there already
         if event.method == "cpu" and _MEASURES.search(
             f"{facts.path.replace(chr(92), '/').rpartition('/')[2]} {event.function}"

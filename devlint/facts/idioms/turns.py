@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import stored_names
 from devlint.facts.values import Value
+
+_BETTER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 class Turn(NamedTuple):
@@ -27,14 +29,42 @@ def renewed(body: Sequence[ast.stmt]) -> frozenset[str]:
     """The names that each turn of a loop binds to something that has nothing to do with what they were before."""
     found: set[str] = set()
     for statement in body:
+        if isinstance(statement, ast.If) and is_record(statement):
+            found |= renewed(statement.body)  # the first turn is the best one so far
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             read = {part.id for part in walk(statement.value) if isinstance(part, ast.Name)}
-            if isinstance(target, ast.Name) and target.id not in read:
-                found.add(target.id)
-        if any(isinstance(part, (ast.Break, ast.Continue)) for part in walk(statement)):
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            found |= {each.id for each in targets if isinstance(each, ast.Name)} - read
+        if any(isinstance(part, (ast.Break, ast.Continue)) for part in statements(statement)):
             break
     return frozenset(found)
+
+
+def is_record(node: ast.If) -> bool:
+    """Whether a condition asks whether a value is better than the best one, which its body then replaces by it.
+
+    `if loss < best: best, kept = loss, weights`
+    """
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or) else [node.test]
+    for test in parts:
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _BETTER):
+            sides = (test.left, test.comparators[0])
+            for old, new in (sides, sides[::-1]):
+                if isinstance(old, ast.Name) and any(replaces(each, old.id, new) for each in node.body):
+                    return True
+    return False
+
+
+def replaces(statement: ast.stmt, name: str, value: ast.expr) -> bool:
+    """Whether a statement binds a name to an expression."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    target, source = statement.targets[0], statement.value
+    pairs = [(target, source)]
+    if isinstance(target, ast.Tuple) and isinstance(source, ast.Tuple) and len(target.elts) == len(source.elts):
+        pairs = list(zip(target.elts, source.elts, strict=True))
+    return any(isinstance(t, ast.Name) and t.id == name and ast.dump(s) == ast.dump(value) for t, s in pairs)
 
 
 def index_of(node: ast.For | ast.AsyncFor) -> str | None:

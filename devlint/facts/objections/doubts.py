@@ -29,7 +29,8 @@ from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
 from devlint.facts.objections.moved_along import is_moved_along
 from devlint.facts.objections.moved_when_read import is_moved_when_read
-from devlint.facts.objections.on_purpose import is_copied_to_host, is_rehomed, is_tried_again
+from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
+from devlint.facts.objections.on_purpose import is_brought_by_method, is_copied_to_host, is_rehomed, is_tried_again
 from devlint.facts.objections.parts_left import is_part_left
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
@@ -93,6 +94,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Use) and (is_of_array(sites, event) or is_of_own_class(sites, event)):
         return True
+    if isinstance(event, Use) and (is_of_another_framework(sites, event) or is_brought_by_method(sites, event)):
+        return True
     if isinstance(event, Use) and is_tried_again(sites, event):
         return True
     if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
@@ -147,6 +150,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Call) and event.qualname == f"{called_devices.LACKING}.device" and event.is_call:
         return may_have_method(sites, event)
     if isinstance(event, Call) and event.exists is False and isinstance(event.node, ast.Attribute):
+        if is_another_object(sites, event):
+            return True
         return is_set_by_subclass(sites, event.node, event.function) or is_set_from_outside(sites, event.node)
     return False
 

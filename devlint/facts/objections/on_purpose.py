@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Meet, Use
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.references import chain, is_own_attribute, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signs import TO_HOST, moves
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
+
+#: Methods by which objects bring what they hold to the host.
+_TO_HOST_METHODS = ("cpu", "to_cpu", "_to_cpu", "to_host", "_to_host", "offload")
 
 
 def is_copied_to_host(sites: CallSites, event: Meet) -> bool:
@@ -52,6 +55,28 @@ def is_tried_again(sites: CallSites, event: Use) -> bool:
     moved = (n.func for n in walk(body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
     text = ast.dump(start)
     return any(each.attr == "cpu" and ast.dump([*chain(each)][-1]) == text for each in moved)
+
+
+def is_brought_by_method(sites: CallSites, event: Use) -> bool:
+    """Whether a class has a method that brings the attribute which another one reads to the host: `to_cpu`, beside `to_numpy`."""
+    class_ = sites.class_of(event.function)
+    path = [*chain(event.operand.node)]
+    attribute = path[-2] if len(path) > 1 and is_self_attribute(path[-2]) else None
+    if class_ is None or event.level != "assume" or not isinstance(attribute, ast.Attribute):
+        return False
+    methods = [found[1] for name in _TO_HOST_METHODS if (found := class_.method(name)) is not None]
+    calls = (node for method in methods for node in walk(method) if isinstance(node, ast.Call) and goes_to_host(node))
+    return any(is_own_attribute(part, attribute.attr) for call in calls for part in chain(call))
+
+
+def goes_to_host(call: ast.Call) -> bool:
+    """Whether a call brings a tensor to the CPU: `x.cpu()`, `x.to("cpu")`."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    first = call.args[0] if call.args else None
+    return call.func.attr == "cpu" or (
+        call.func.attr == "to" and isinstance(first, ast.Constant) and first.value == "cpu"
+    )
 
 
 def bound_to(function: ast.AST, made: list[ast.Call]) -> set[str]:
