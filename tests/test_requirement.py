@@ -233,6 +233,14 @@ def test_deprecated_name_is_right_where_the_project_pins_a_torch_that_has_no_oth
     assert "DEV306" not in run(*options).out
 
 
+def test_pinned_torch_that_heeds_the_device_of_pinned_memory_may_be_told_it(run: Run) -> None:
+    Path("a.py").write_text("from torch.utils.data import DataLoader\n\nDataLoader([], pin_memory_device='cuda')\n")
+    options = ("check", "--no-cache", "--select", "DEV306", "a.py")
+    assert "DEV306" in run(*options).out
+    Path("requirements.txt").write_text("torch==2.4.1\n")
+    assert "DEV306" not in run(*options).out
+
+
 ROWS = """
     import numpy as np
     import torch

@@ -50,6 +50,8 @@ _FLAGS = {
 _VERSION = re.compile(r"(?i)(?<!con)(?<!in)version|torch\w*_(ge|gt|le|lt)\b|at_least")
 _LACKS = re.compile(r"not \(?hasattr\(")
 _OLDEST = (2, 2)  # what was deprecated there may have been so before
+#: The first torch whose `DataLoader` takes the accelerator whatever `pin_memory_device` says [torch/utils/data/dataloader.py].
+_TAKES_THE_ACCELERATOR = (2, 9)
 _OTHERS = frozenset({"torch.nn.parallel.DistributedDataParallelCPU"})
 
 
@@ -77,7 +79,8 @@ class DeprecatedDeviceApi(Rule[ApiCall]):
             return True
         if event.qualname == "torch.utils.data.DataLoader":
             given = event.arguments.get("pin_memory_device")
-            return given is not None and given.value.constant != ""
+            pinned = facts.torch_newest is not None and facts.torch_newest < _TAKES_THE_ACCELERATOR
+            return given is not None and given.value.constant != "" and not pinned
         if ".amp." in event.qualname or not (event.deprecated is not None or event.remedy == "D"):
             return False
         return event.qualname.startswith(_BELOW) or event.qualname in _OTHERS

@@ -6,6 +6,7 @@ What is given one asks for its size before it combines it with anything.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from devlint.facts.events import Creation
 from devlint.facts.frozen import replace
@@ -30,6 +31,14 @@ def is_empty(creation: Creation) -> bool:
     if creation.function in ("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"):
         return any(map(is_zero, given))
     return False
+
+
+def fills_places(values: Iterable[Value]) -> bool:
+    """Whether the values of a list that is repeated, `[torch.empty(0)] * n`, only keep its places for what has a shape.
+
+    Those with one, `[torch.zeros(0, 6)] * n`, are results where nothing replaces them.
+    """
+    return all(is_placeholder(value) and all(len(made.node.args) < 2 for made in value.made) for value in values)
 
 
 def is_placeholder(value: Value) -> bool:

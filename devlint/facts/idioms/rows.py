@@ -112,10 +112,13 @@ def differ(known: Value | None, value: Value) -> bool:
     return devices[0] != devices[1]
 
 
-def grown_on_both(joined: State, entry: State, then: State, otherwise: State, test: str, in_loop: bool) -> None:
+def grown_on_both(
+    joined: State, entry: State, then: State, otherwise: State, test: str, in_loop: bool, fixed: bool
+) -> None:
     """Lists that branches of an `if` append to hold what each of them appends.
 
-    Where both do so it must be in a loop: elsewhere a list has what one of them appends.
+    Where both do so it must be in a loop: elsewhere a list has what one of them appends, and also there where the condition
+    is `fixed`, the same in every turn: `preds.append(out) if keep else preds.append(out.cpu().numpy())`.
     """
     if then.dead or otherwise.dead:
         return
@@ -126,6 +129,9 @@ def grown_on_both(joined: State, entry: State, then: State, otherwise: State, te
         if a is None or b is None or a is b or not (extends(a, before) and extends(b, before)):
             continue
         if a is not before and b is not before and (not in_loop or _CHOOSES.search(test) is not None):
+            continue
+        if fixed and a is not before and b is not before and in_loop:
+            joined.env[path] = Value("list") if differ(a, b) else joined.env[path]
             continue
         parts = (*elements(a), *elements(b))
         if any(map(holds_tensors, parts)) and len(parts) <= 2 * WIDEST:

@@ -15,7 +15,7 @@ from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.options import last_option
 from devlint.facts.text.references import chain, last_name
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import parameter_names, parameter_of
 from devlint.facts.text.signs import asks_for_card, moves
 from devlint.facts.values import CPU, NONE, NOTHING, Value, either, is_surely_accelerator, may_be_accelerator, symbol
 
@@ -114,7 +114,8 @@ class Conditionals(Assignments):
             key = f"{key} @{self.span(node).start}"
         self.state = join_states(then, otherwise, key, self.told_apart)
         moved_off_cpu.settle(self.state, then, otherwise, condition)
-        rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0)
+        fixed = self.loops > 0 and self.is_fixed(node.test)
+        rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0, fixed)
         self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)
         if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
@@ -255,6 +256,14 @@ class Conditionals(Assignments):
         for value in (a, b):
             if value.because:
                 self.fallbacks.add(value.because[0].span)
+
+    def is_fixed(self, test: ast.expr) -> bool:
+        """Whether a condition asks for parameters and constants alone, which the function does not bind: its answer stays."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        if own is None or any(isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)) for part in walk(test)):
+            return False
+        names = {part.id for part in walk(test) if isinstance(part, ast.Name)}
+        return bool(names) and names <= {*parameter_names(own.node)} and names.isdisjoint(own.bound)
 
     def match_(self, node: ast.Match) -> None:
         subject = self.evaluate(node.subject)

@@ -39,6 +39,8 @@ _PLACING_LOADER = re.compile(r"BucketIterator|loaders?\b[^=\n]*=\s*[\w.]+\((?:[^
 _SELF_TEST = re.compile(
     r"(self_?)?test|demo|(check|verify|test)_(equi|in)variance|_?((get|infer|compute|calc)_)?(conv_)?out(put)?_(shape|size)s?"
 )
+#: A name with its attributes, in the text of a condition.
+_NAMES = re.compile(r"(?<![\w.\"'])[A-Za-z_][\w.]*")
 _HOOKS = ("register_hook", "register_post_accumulate_grad_hook")  # of tensors
 _OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
@@ -124,7 +126,8 @@ class Entry(Registration):
                 if guesses.is_guess(given):
                     self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
                     continue
-                self.state.env[name] = replace(given, split=None) if given.kind != "unknown" else NOTHING
+                told = given.split if given.split is not None and self.is_told_here(given.split[0], node) else None
+                self.state.env[name] = replace(given, split=told) if given.kind != "unknown" else NOTHING
                 continue
             passed = function.given.get(name)
             if passed is not None and passed.device == CPU and passed.is_tensor and is_method:
@@ -192,6 +195,24 @@ class Entry(Registration):
             if extra is not None:
                 given = self.annotated_extra(function, extra) if bound is None else None
                 self.state.env[extra.arg] = given or (bound or {}).get(extra.arg, NOTHING)
+
+    def is_told_here(self, key: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Whether a condition of a caller is the same in a function: it asks for what the module level binds, and no local.
+
+        `if args.cuda: model.cuda()` before `describe(model)`, which asks for `args.cuda` as well.
+        """
+        names = {name.partition(".")[0] for name in _NAMES.findall(key)} - {
+            "not",
+            "and",
+            "or",
+            "is",
+            "None",
+            "True",
+            "False",
+        }
+        own = self.scan.functions.get(id(node))
+        local = {*own.bound, *(a.arg for a in named_parameters(node.args))} if own is not None else names
+        return bool(names) and "(" not in key and "@" not in key and names <= self.globals.keys() and not names & local
 
     def annotated_extra(self, function: Function, argument: ast.arg) -> Value | None:
         """What `*tensors: Tensor` and `**tensors: Tensor` hold, where their annotation says that it is tensors."""

@@ -9,6 +9,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import arrays, as_text, beside_arrays, beside_new, guesses, rows, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
+from devlint.facts.idioms.placeholders import fills_places
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.narrowing import Narrowing
 from devlint.facts.interpreter.operations import CPU_PLACE, is_brought_to_host
@@ -70,7 +71,7 @@ class Operators(Narrowing):
             for one, other in ((left, right), (right, left)):
                 if isinstance(op, ast.Mult) and one.kind == "list" and isinstance(one.elements, tuple) and one.elements:
                     if other.kind in ("number", "unknown"):
-                        return grown(one.elements)
+                        return Value("list") if fills_places(one.elements) else grown(one.elements)
             if isinstance(op, ast.Sub) and "extent" in (left.type_name, right.type_name):
                 if not isinstance(left.constant, int) and not isinstance(right.constant, int):
                     return NUMBER  # what is missing to another size is no tensor's size
@@ -140,8 +141,8 @@ class Operators(Narrowing):
         for one, other in ((left, right), (right, left)):
             if one.kind in ("list", "tuple") and other.is_tensor:
                 self.wait_for(other)
-                known = isinstance(one.elements, tuple) and one.elements
-                return grown(one.elements) if known and isinstance(one.elements, tuple) else Value("list")
+                held = one.elements if isinstance(one.elements, tuple) else ()
+                return grown(held) if held and not fills_places(held) else Value("list")
         return None
 
     def may_leave(self, operand: Operand) -> bool:

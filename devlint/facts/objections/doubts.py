@@ -100,7 +100,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
         return True
-    if isinstance(event, (Meet, Use)) and event.level == "assume" and any(map(WITHOUT_CARD.match, event.under.tests)):
+    if isinstance(event, (Meet, Use)) and any(map(WITHOUT_CARD.match, event.under.tests)):
+        return True
+    if isinstance(event, Meet) and not event.operation.startswith("torch.") and is_fetched_after(sites, event):
         return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
@@ -200,6 +202,21 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
         return True
     calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(moves(call) and is_combined(call, event.node) for call in calls)
+
+
+def is_fetched_after(sites: CallSites, event: Meet) -> bool:
+    """Whether a new tensor that a function of no library is given is moved once that has filled it: `kept[:count].to(device)`.
+
+    A kernel of a project's own writes what it counts into the host's memory.
+    """
+    function, node = sites.body(event.function), event.off.node
+    plain = isinstance(node, ast.Name) and isinstance(event.node, ast.Call) and bool(event.off.value.made)
+    if function is None or not plain:
+        return False
+    last = getattr(event.node, "end_lineno", None) or 0
+    calls = (call for call in walk(function) if isinstance(call, ast.Call) and call.lineno > last and moves(call))
+    starts = ([*chain(call)][-1] for call in calls)
+    return any(isinstance(start, ast.Name) and start.id == event.off.text for start in starts)
 
 
 def is_entry_moved_before(sites: CallSites, event: Meet) -> bool:

@@ -58,7 +58,7 @@ def is_tried_again(sites: CallSites, event: Use) -> bool:
 
 
 def is_brought_by_method(sites: CallSites, event: Use) -> bool:
-    """Whether a class has a method that brings the attribute which another one reads to the host: `to_cpu`, beside `to_numpy`."""
+    """Whether a class has a method that brings the attribute which another one reads to the host: `to_cpu`."""
     class_ = sites.class_of(event.function)
     path = [*chain(event.operand.node)]
     attribute = path[-2] if len(path) > 1 and is_self_attribute(path[-2]) else None
