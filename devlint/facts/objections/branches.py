@@ -19,12 +19,15 @@ from devlint.facts.text.nodes import holds, statements, walk
 from devlint.facts.text.references import asks_none, chain, given, is_private
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import default_of, parameter_names, parameter_of
+from devlint.facts.values import CPU
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
 
 _OTHERS = re.compile(r"\b(?:mps|xpu|npu|accelerator|privateuse)")
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+#: A condition that asks whether an option for a device was given: `self.device_id is None`, `gpus != None`.
+_NO_DEVICE = re.compile(r"[\w.]*(?:device|gpu|card)\w* (?P<is>is|is not|==|!=) None", re.IGNORECASE)
 
 _OF_LISTS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.tensor"})
 _OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand", "torch.randn"})
@@ -261,3 +264,17 @@ def leaves_off(function: Function, site: Site, name: str) -> bool:
         return False
     passed = given(call, name, Callers.position(function, name))
     return all(isinstance(p, ast.Constant) and p.value in (False, None) for p in passed)
+
+
+def is_without_device(event: Meet) -> bool:
+    """Whether what is met is on the CPU where no device was given alone, and both operands are placed by that option.
+
+    `if self.gpus is None: out = x @ weight` beside `if self.gpus is not None: mask = mask.cuda(self.gpus[0])`: without it
+    all is on the host.
+    """
+    off, other = event.off.value.split, event.other.value.split
+    asked = _NO_DEVICE.fullmatch(off[0]) if off is not None else None
+    if off is None or other is None or asked is None or off[0] != other[0] or event.off.value.made:
+        return False
+    without, given_one = (1, 2) if asked["is"] in ("is", "==") else (2, 1)
+    return off[without].device == CPU and off[given_one].device == other[given_one].device

@@ -21,6 +21,7 @@ from devlint.facts.objections.branches import (
     is_made_of_array,
     is_never_taken,
     is_no_alternative,
+    is_without_device,
 )
 from devlint.facts.objections.flags import is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
@@ -108,6 +109,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         if (
             is_moved_after(sites, event)
             or is_no_alternative(sites, event)
+            or is_without_device(event)
             or is_made_for_host(sites, event)
             or is_asked_whether_empty(sites, event)
             or is_brought_to_host(event)
