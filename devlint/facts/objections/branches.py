@@ -272,9 +272,12 @@ def is_without_device(event: Meet) -> bool:
     `if self.gpus is None: out = x @ weight` beside `if self.gpus is not None: mask = mask.cuda(self.gpus[0])`: without it
     all is on the host.
     """
-    off, other = event.off.value.split, event.other.value.split
-    asked = _NO_DEVICE.fullmatch(off[0]) if off is not None else None
-    if off is None or other is None or asked is None or off[0] != other[0] or event.off.value.made:
+    off, other = event.off.value, event.other.value
+    if off.split is None or other.split is None or off.split[0] != other.split[0] or off.made:
         return False
-    without, given_one = (1, 2) if asked["is"] in ("is", "==") else (2, 1)
-    return off[without].device == CPU and off[given_one].device == other[given_one].device
+    asked = _NO_DEVICE.fullmatch(off.split[0])
+    sides = list(zip(off.split[1:], other.split[1:], strict=True))  # where the condition holds, and where it does not
+    if asked is not None and asked["is"] in ("is not", "!="):
+        sides.reverse()
+    (without, _), (given_one, beside) = sides
+    return asked is not None and without.device == CPU and given_one.device == beside.device
