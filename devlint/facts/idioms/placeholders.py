@@ -34,11 +34,17 @@ def is_empty(creation: Creation) -> bool:
 
 
 def fills_places(values: Iterable[Value]) -> bool:
-    """Whether the values of a list that is repeated, `[torch.empty(0)] * n`, only keep its places for what has a shape.
+    """Whether the values of a list that is repeated, `[torch.empty(0)] * n`, only keep places for what has a shape.
 
     Those with one, `[torch.zeros(0, 6)] * n`, are results where nothing replaces them.
     """
-    return all(is_placeholder(value) and all(len(made.node.args) < 2 for made in value.made) for value in values)
+    return all(is_placeholder(value) and all(map(is_without_shape, value.made)) for value in values)
+
+
+def is_without_shape(creation: Creation) -> bool:
+    """Whether a tensor without elements has one dimension alone: `torch.empty(0)`, `torch.tensor([])`."""
+    given = creation.node.args
+    return len(given) == 1 and (is_zero(given[0]) or (isinstance(given[0], ast.List) and not given[0].elts))
 
 
 def is_placeholder(value: Value) -> bool:

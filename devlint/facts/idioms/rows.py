@@ -117,8 +117,8 @@ def grown_on_both(
 ) -> None:
     """Lists that branches of an `if` append to hold what each of them appends.
 
-    Where both do so it must be in a loop: elsewhere a list has what one of them appends, and also there where the condition
-    is `fixed`, the same in every turn: `preds.append(out) if keep else preds.append(out.cpu().numpy())`.
+    Where both do so it must be in a loop: elsewhere a list has what one of them appends. It has that in a loop, too, where the
+    condition is `fixed`, the same in every turn and where the list is read.
     """
     if then.dead or otherwise.dead:
         return
@@ -130,8 +130,9 @@ def grown_on_both(
             continue
         if a is not before and b is not before and (not in_loop or _CHOOSES.search(test) is not None):
             continue
-        if fixed and a is not before and b is not before and in_loop:
-            joined.env[path] = Value("list") if differ(a, b) else joined.env[path]
+        if fixed and a is not before and b is not before and not before.elements:
+            if differ(a, b):
+                joined.env[path] = Value("list")
             continue
         parts = (*elements(a), *elements(b))
         if any(map(holds_tensors, parts)) and len(parts) <= 2 * WIDEST:

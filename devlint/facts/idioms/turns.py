@@ -6,15 +6,19 @@ The first turn is then interpreted by itself, so that the placeholder never seem
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.references import stored_names
+from devlint.facts.text.nodes import statements, text_of, walk
+from devlint.facts.text.references import last_name, stored_names
 from devlint.facts.values import Value
 
-_BETTER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_LESS = (ast.Lt, ast.LtE)
+_MORE = (ast.Gt, ast.GtE)
+_WORST = 1000  # a start that no loss or distance of a first turn exceeds
+#: By the name of a variable, what the code outside of a loop binds it to; nothing where that is not all.
+Started = Callable[[str], Sequence[ast.expr]]
 
 
 class Turn(NamedTuple):
@@ -25,12 +29,16 @@ class Turn(NamedTuple):
     counter: str | None  # the name that counts the turns from 0
 
 
-def renewed(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """The names that each turn of a loop binds to something that has nothing to do with what they were before."""
+def renewed(body: Sequence[ast.stmt], started: Started) -> frozenset[str]:
+    """The names that each turn of a loop binds to something that has nothing to do with what they were before.
+
+    Those as well that are bound where a turn is the best so far, as the first one is. `started`: what the code outside of the
+    loop binds a name to.
+    """
     found: set[str] = set()
     for statement in body:
-        if isinstance(statement, ast.If) and is_record(statement):
-            found |= renewed(statement.body)  # the first turn is the best one so far
+        if isinstance(statement, ast.If) and is_record(statement, started):
+            found |= renewed(statement.body, started)
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             read = {part.id for part in walk(statement.value) if isinstance(part, ast.Name)}
@@ -41,30 +49,50 @@ def renewed(body: Sequence[ast.stmt]) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_record(node: ast.If) -> bool:
-    """Whether a condition asks whether a value is better than the best one, which its body then replaces by it.
-
-    `if loss < best: best, kept = loss, weights`
+def is_record(node: ast.If, started: Started) -> bool:
+    """Whether a condition asks whether a value is better than the best one, which its body then replaces by it, and the first
+    value surely is: `best = 1e10` before `if loss < best: best, kept = loss, weights`.
     """
     parts = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or) else [node.test]
     for test in parts:
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _BETTER):
-            sides = (test.left, test.comparators[0])
-            for old, new in (sides, sides[::-1]):
-                if isinstance(old, ast.Name) and any(replaces(each, old.id, new) for each in node.body):
-                    return True
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (*_LESS, *_MORE)):
+            continue
+        less = isinstance(test.ops[0], _LESS)
+        for new, best, is_less in ((test.left, test.comparators[0], less), (test.comparators[0], test.left, not less)):
+            if isinstance(best, ast.Name) and any(replaces(each, best.id, new) for each in node.body):
+                starts = started(best.id)
+                return bool(starts) and all(is_beaten(start, is_less) for start in starts)
     return False
+
+
+def is_beaten(start: ast.expr, by_less: bool) -> bool:
+    """Whether what a best value starts with is worse than any: None, infinite, or of some thousands."""
+    sign = by_less
+    if isinstance(start, ast.UnaryOp) and isinstance(start.op, ast.USub):
+        start, sign = start.operand, not by_less
+    if isinstance(start, ast.Constant):
+        number = start.value if type(start.value) in (int, float) else 0
+        return start.value is None or (sign and isinstance(number, (int, float)) and number >= _WORST)
+    if isinstance(start, ast.Call) and last_name(start.func) == "float" and len(start.args) == 1:
+        text = text_of(start.args[0]) or ""
+        return text.lstrip("+-").startswith("inf") and text.startswith("-") is not sign
+    return last_name(start) in ("inf", "Inf", "infty", "maxsize") and sign
 
 
 def replaces(statement: ast.stmt, name: str, value: ast.expr) -> bool:
     """Whether a statement binds a name to an expression."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return False
-    target, source = statement.targets[0], statement.value
-    pairs = [(target, source)]
-    if isinstance(target, ast.Tuple) and isinstance(source, ast.Tuple) and len(target.elts) == len(source.elts):
-        pairs = list(zip(target.elts, source.elts, strict=True))
-    return any(isinstance(t, ast.Name) and t.id == name and ast.dump(s) == ast.dump(value) for t, s in pairs)
+    return any(ast.dump(source) == ast.dump(value) for source in bound_to(statement, name))
+
+
+def bound_to(statement: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What an assignment binds a name to: `best, kept = 1e10, None`."""
+    if not isinstance(statement, ast.Assign):
+        return
+    for target in statement.targets:
+        pairs = [(target, statement.value)]
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = list(zip(target.elts, statement.value.elts, strict=False))
+        yield from (source for part, source in pairs if isinstance(part, ast.Name) and part.id == name)
 
 
 def index_of(node: ast.For | ast.AsyncFor) -> str | None:

@@ -114,7 +114,7 @@ class Conditionals(Assignments):
             key = f"{key} @{self.span(node).start}"
         self.state = join_states(then, otherwise, key, self.told_apart)
         moved_off_cpu.settle(self.state, then, otherwise, condition)
-        fixed = self.loops > 0 and self.is_fixed(node.test)
+        fixed = self.loops > 0 and self.is_fixed(node)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0, fixed)
         self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)
@@ -257,13 +257,18 @@ class Conditionals(Assignments):
             if value.because:
                 self.fallbacks.add(value.because[0].span)
 
-    def is_fixed(self, test: ast.expr) -> bool:
-        """Whether a condition asks for parameters and constants alone, which the function does not bind: its answer stays."""
+    def is_fixed(self, node: ast.If) -> bool:
+        """Whether a condition asks for parameters and constants alone, which nothing binds, and the function asks it again:
+        what it decides in every turn of a loop is read by it as well."""
         own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
-        if own is None or any(isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)) for part in walk(test)):
+        if own is None or any(isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)) for part in walk(node.test)):
             return False
-        names = {part.id for part in walk(test) if isinstance(part, ast.Name)}
-        return bool(names) and names <= {*parameter_names(own.node)} and names.isdisjoint(own.bound)
+        names = {part.id for part in walk(node.test) if isinstance(part, ast.Name)}
+        if not names or not names <= {*parameter_names(own.node)} or names & {*own.bound, *own.nonlocals}:
+            return False
+        asked = ast.dump(node.test)
+        every = (part for part in walk(own.node) if isinstance(part, (ast.If, ast.IfExp)) and part is not node)
+        return any(ast.dump(part.test) == asked for part in every)
 
     def match_(self, node: ast.Match) -> None:
         subject = self.evaluate(node.subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from functools import cached_property, partial
 
@@ -19,7 +20,7 @@ from devlint.facts.text.kept_arguments import kept_sequences
 from devlint.facts.text.parameters import Evidence
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
-from devlint.facts.text.signatures import named_parameters
+from devlint.facts.text.signatures import named_parameters, parameter_names
 from devlint.facts.text.signs import is_loader_name, is_loss_name
 from devlint.facts.values import (
     BATCH,
@@ -126,7 +127,7 @@ class Entry(Registration):
                 if guesses.is_guess(given):
                     self.state.env[name] = self.as_tensor(given) if name in evidence.tensors else given
                     continue
-                told = given.split if given.split is not None and self.is_told_here(given.split[0], node) else None
+                told = given.split if given.split is not None and self.is_told_here(given.split[0]) else None
                 self.state.env[name] = replace(given, split=told) if given.kind != "unknown" else NOTHING
                 continue
             passed = function.given.get(name)
@@ -196,23 +197,18 @@ class Entry(Registration):
                 given = self.annotated_extra(function, extra) if bound is None else None
                 self.state.env[extra.arg] = given or (bound or {}).get(extra.arg, NOTHING)
 
-    def is_told_here(self, key: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        """Whether a condition of a caller is the same in a function: it asks for what the module level binds, and no local.
+    def is_told_here(self, key: str) -> bool:
+        """Whether a condition of the caller is the same in the function: it asks for what the module level binds, and no local
+        of either.
 
         `if args.cuda: model.cuda()` before `describe(model)`, which asks for `args.cuda` as well.
         """
-        names = {name.partition(".")[0] for name in _NAMES.findall(key)} - {
-            "not",
-            "and",
-            "or",
-            "is",
-            "None",
-            "True",
-            "False",
-        }
-        own = self.scan.functions.get(id(node))
-        local = {*own.bound, *(a.arg for a in named_parameters(node.args))} if own is not None else names
-        return bool(names) and "(" not in key and "@" not in key and names <= self.globals.keys() and not names & local
+        names = {name.partition(".")[0] for name in _NAMES.findall(key)}.difference(keyword.kwlist)
+        if not names or "(" in key or "@" in key or not names <= self.globals.keys():
+            return False
+        owns = [self.scan.functions.get(id(function.node)) for function in self.stack[-2:]]
+        local = [{*own.bound, *parameter_names(own.node)} if own is not None else names for own in owns]
+        return not any(names & each for each in local)
 
     def annotated_extra(self, function: Function, argument: ast.arg) -> Value | None:
         """What `*tensors: Tensor` and `**tensors: Tensor` hold, where their annotation says that it is tensors."""

@@ -62,7 +62,9 @@ class Factories(HostReads):
             result = Value(kind, target.device, zero_dim, because=(origin,), made=target.made, moved=not target.made)
             given: Value | None = device[1] if device[1].kind == "index" else target
             result = self.on_either(result, device[1], node, qualname, takes_device)
-        elif any(v.kind == "device" for v in arguments.values) or (not takes_device and "device" in arguments.keywords):
+        elif any(v.kind == "device" for v in arguments.values) or (
+            "device" in arguments.keywords and "device" not in record.accepts and qualname in FROM_DATA
+        ):
             return Value(kind, UNKNOWN, zero_dim)  # a device among the sizes, or one it does not take: the call fails
         elif self.is_copy_of_input(qualname, arguments) or (
             takes_device and (arguments.double_star or self.draws_from(arguments) or writes_elsewhere(arguments))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import batches, rows, turns
@@ -11,7 +12,8 @@ from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.conditionals import Conditionals
 from devlint.facts.interpreter.machine import State, join_states
 from devlint.facts.interpreter.operations import CPU_PLACE
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import CPU, GROWN, NOTHING, UNKNOWN, Value, grown
 
 PASSES = 6  # over a loop's body, at most; two or three are the rule
@@ -70,7 +72,21 @@ class Loops(Conditionals):
     def placeholders(self, body: Sequence[ast.stmt]) -> dict[str, Value]:
         """New CPU tensors before a loop whose names every turn of it binds anew: they are for a loop without turns."""
         env = self.state.env
-        return {n: v for n in turns.renewed(body) if (v := env.get(n)) is not None and v.made and v.device == CPU}
+        new = {name: value for name, value in env.items() if value.made and value.device == CPU}
+        return (
+            {name: new[name] for name in turns.renewed(body, partial(self.started, body)) if name in new}
+            if new
+            else new
+        )
+
+    def started(self, body: Sequence[ast.stmt], name: str) -> list[ast.expr]:
+        """What a function, or the module level, binds a name to outside of a loop; nothing for a parameter."""
+        around = self.function.node if self.function is not None else self.scan.tree
+        if around is None or name in parameter_names(around):
+            return []
+        inside = {id(node) for statement in body for node in statements(statement)}
+        every = (node for node in statements(around) if id(node) not in inside)
+        return [value for node in every for value in turns.bound_to(node, name)]
 
     def replace_placeholders(self, placeholders: dict[str, Value]) -> None:
         """After a loop, which is taken to have a turn: what the last one bound."""

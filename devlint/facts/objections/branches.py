@@ -19,15 +19,15 @@ from devlint.facts.text.nodes import holds, statements, walk
 from devlint.facts.text.references import asks_none, chain, given, is_private
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import default_of, parameter_names, parameter_of
-from devlint.facts.values import CPU
+from devlint.facts.values import CPU, HOME
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
 
 _OTHERS = re.compile(r"\b(?:mps|xpu|npu|accelerator|privateuse)")
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
-#: A condition that asks whether an option for a device was given: `self.device_id is None`, `gpus != None`.
-_NO_DEVICE = re.compile(r"[\w.]*(?:device|gpu|card)\w* (?P<is>is|is not|==|!=) None", re.IGNORECASE)
+#: A condition that asks whether an option for cards was given: `self.device_id is None`, `gpus != None`.
+_NO_CARDS = re.compile(r"(?:\w+\.)*(?:\w+_)?(?:gpus?|(?:gpu|device|cuda|card)_?ids?) (?P<is>is|is not|==|!=) None")
 
 _OF_LISTS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.tensor"})
 _OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand", "torch.randn"})
@@ -266,8 +266,8 @@ def leaves_off(function: Function, site: Site, name: str) -> bool:
     return all(isinstance(p, ast.Constant) and p.value in (False, None) for p in passed)
 
 
-def is_without_device(event: Meet) -> bool:
-    """Whether what is met is on the CPU where no device was given alone, and both operands are placed by that option.
+def is_without_cards(event: Meet) -> bool:
+    """Whether what is met is on the CPU where an option for cards is None alone, and the option places both operands.
 
     `if self.gpus is None: out = x @ weight` beside `if self.gpus is not None: mask = mask.cuda(self.gpus[0])`: without it
     all is on the host.
@@ -275,9 +275,10 @@ def is_without_device(event: Meet) -> bool:
     off, other = event.off.value, event.other.value
     if off.split is None or other.split is None or off.split[0] != other.split[0] or off.made:
         return False
-    asked = _NO_DEVICE.fullmatch(off.split[0])
-    sides = list(zip(off.split[1:], other.split[1:], strict=True))  # where the condition holds, and where it does not
+    asked = _NO_CARDS.fullmatch(off.split[0])
+    paths = list(zip(off.split[1:], other.split[1:], strict=True))  # where the condition holds, and where it does not
     if asked is not None and asked["is"] in ("is not", "!="):
-        sides.reverse()
-    (without, _), (given_one, beside) = sides
-    return asked is not None and without.device == CPU and given_one.device == beside.device
+        paths.reverse()
+    without, with_cards = paths
+    on_host = without[0].device == CPU and without[1].device == HOME
+    return asked is not None and on_host and with_cards[0].device == with_cards[1].device

@@ -21,7 +21,7 @@ from devlint.facts.objections.branches import (
     is_made_of_array,
     is_never_taken,
     is_no_alternative,
-    is_without_device,
+    is_without_cards,
 )
 from devlint.facts.objections.flags import is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
@@ -67,6 +67,8 @@ _DEVICES = (
 )  # fmt: skip
 #: What code calls a module that it was handed or made.
 _MODULES = ("model", "net", "network", "module", "encoder", "decoder", "generator", "discriminator")
+#: What is asked where a program plainly uses no card.
+_NO_CARD = re.compile(r"not (?:\w+\.)*(?:use_|with_|has_)?(?:cuda|gpu)(?:_mode|_available)?\Z", re.IGNORECASE)
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
 _LEGACY = "torch.Tensor"
@@ -101,15 +103,16 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
         return True
-    if isinstance(event, (Meet, Use)) and any(map(WITHOUT_CARD.match, event.under.tests)):
+    without_card = WITHOUT_CARD if isinstance(event, (Meet, Use)) and event.level == "assume" else _NO_CARD
+    if isinstance(event, (Meet, Use)) and any(map(without_card.match, event.under.tests)):
         return True
-    if isinstance(event, Meet) and not event.operation.startswith("torch.") and is_fetched_after(sites, event):
+    if isinstance(event, Meet) and is_fetched_after(sites, event):
         return True
     if isinstance(event, Meet) and event.level == "assume":
         if (
             is_moved_after(sites, event)
             or is_no_alternative(sites, event)
-            or is_without_device(event)
+            or is_without_cards(event)
             or is_made_for_host(sites, event)
             or is_asked_whether_empty(sites, event)
             or is_brought_to_host(event)
@@ -207,18 +210,22 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
 
 
 def is_fetched_after(sites: CallSites, event: Meet) -> bool:
-    """Whether a new tensor that a function of no library is given is moved once that has filled it: `kept[:count].to(device)`.
+    """Whether a function of no library gets a new tensor, of which a part is moved once it is filled: `kept[:n].to(device)`.
 
     A kernel of a project's own writes what it counts into the host's memory.
     """
-    function, node = sites.body(event.function), event.off.node
-    plain = isinstance(node, ast.Name) and isinstance(event.node, ast.Call) and bool(event.off.value.made)
-    if function is None or not plain:
+    call, name = event.node, event.off.text
+    if event.how != "function" or event.operation.startswith("torch.") or not event.off.value.made:
         return False
-    last = getattr(event.node, "end_lineno", None) or 0
-    calls = (call for call in walk(function) if isinstance(call, ast.Call) and call.lineno > last and moves(call))
-    starts = ([*chain(call)][-1] for call in calls)
-    return any(isinstance(start, ast.Name) and start.id == event.off.text for start in starts)
+    if not isinstance(call, ast.Call) or not name.isidentifier():
+        return False
+    last = call.end_lineno or 0
+    for node in walk(sites.body(event.function) or call):
+        if isinstance(node, ast.Call) and node.lineno > last and moves(node) and isinstance(node.func, ast.Attribute):
+            part = node.func.value
+            if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name) and part.value.id == name:
+                return True
+    return False
 
 
 def is_entry_moved_before(sites: CallSites, event: Meet) -> bool:

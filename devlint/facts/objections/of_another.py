@@ -20,10 +20,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.text.annotations import is_tensor_annotation, knows_other_tensors
+from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain, is_self_attribute
+from devlint.facts.text.references import chain, is_own_attribute, is_self_attribute, stored_names
+from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signatures import named_parameters
 
 if TYPE_CHECKING:
@@ -37,38 +38,68 @@ _ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "object
 
 
 def is_of_another_framework(sites: CallSites, event: Use) -> bool:
-    """Whether a file knows other frameworks, whose tensors have `numpy()`, and nothing says that this one is torch's."""
+    """Whether a file knows other frameworks, whose tensors have `numpy()`, and this one is an argument, or kept from one, of
+    which nothing says that it is torch's."""
     if event.consumer != "numpy" or event.level != "assume" or not knows_other_tensors(sites.imports):
         return False
-    *_, start = chain(event.operand.node)
-    function = sites.body(event.function)
-    if not isinstance(start, ast.Name) or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    parts = [*chain(event.operand.node)]
+    function, start = sites.body(event.function), parts[-1]
+    if any(isinstance(part, ast.Call) for part in parts) or not isinstance(start, ast.Name):
+        return False  # torch's `detach` says whose it is
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return False
-    said = (each.annotation for each in named_parameters(function.args) if each.arg == start.id)
-    return not any(is_tensor_annotation(each, sites.imports) for each in said)
+    if start.id == "self" and len(parts) > 1 and isinstance(parts[-2], ast.Attribute):
+        class_ = sites.class_of(event.function)
+        return class_ is not None and is_kept_argument(class_, parts[-2].attr)
+    return start.id in unannotated(function) or is_item_of_argument(function, start.id)
+
+
+def unannotated(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The parameters of which no annotation says anything."""
+    return {each.arg for each in named_parameters(function.args) if each.annotation is None}
+
+
+def is_item_of_argument(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a name is bound by loops alone that go through such a parameter: `for part in layer.named_parameters()`."""
+    loops = [node for node in walk(function) if isinstance(node, ast.For) and name in stored_names(node.target)]
+    others = [node for node in walk(function) if isinstance(node, ast.Assign) and name in stored_names(node)]
+    given_ones = unannotated(function)
+    names = [{n.id for n in walk(loop.iter) if isinstance(n, ast.Name)} for loop in loops]
+    return bool(loops) and not others and all(not each.isdisjoint(given_ones) for each in names)
+
+
+def is_kept_argument(class_: ClassFacts, attribute: str) -> bool:
+    """Whether a class, or a base of it, keeps such a parameter of its constructor under a name."""
+    found = class_.method("__init__")
+    if found is None or class_.is_module:
+        return False
+    _, init = found
+    kept = (node for node in walk(init) if isinstance(node, ast.Assign))
+    values = [node.value for node in kept if any(is_own_attribute(target, attribute) for target in node.targets)]
+    given_ones = unannotated(init)
+    if values:
+        return all(isinstance(value, ast.Name) and value.id in given_ones for value in values)
+    return any(is_kept_argument(base, attribute) for base in class_.local_bases)
 
 
 def is_another_object(sites: CallSites, event: Call) -> bool:
-    """Whether a module's method reads further attributes of `self` that neither its class nor torch gives it."""
-    node, class_ = event.node, sites.class_of(event.function)
-    if class_ is None or not isinstance(node, ast.Attribute) or not is_self_attribute(node):
+    """Whether a module's method calls another one on `self` that neither its class nor torch has."""
+    node, class_, function = event.node, sites.class_of(event.function), sites.body(event.function)
+    if class_ is None or function is None or not isinstance(node, ast.Attribute) or not is_self_attribute(node):
         return False
     family = lineage(class_)
-    if any(base not in _ROOTS and base not in {each.name for each in family} for each in family for base in each.bases):
+    names = {each.name for each in family}
+    if event.function.endswith(".forward") or any(b not in _ROOTS | names for each in family for b in each.bases):
         return False
-    function = sites.body(event.function)
-    read = (
-        {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and is_self_attribute(n)} if function else set()
-    )
-    known = {name for each in family for name in given(each)}
-    return not read <= {node.attr, *known, *knowledge.methods("Module"), *knowledge.attributes("Module")}
+    calls = (part.func for part in own_nodes(function) if isinstance(part, ast.Call) and is_self_attribute(part.func))
+    called = {part.attr for part in calls if isinstance(part, ast.Attribute) and not part.attr.startswith("__")}
+    known = {name for each in family for name in names_of(each)}
+    return not called <= {node.attr, *known, *knowledge.methods("Module"), *knowledge.attributes("Module")}
 
 
-def given(class_: ClassFacts) -> Iterator[str]:
-    """The attributes that a class has by its own text: its methods, the names of its body, and what is set on `self`.
-
-    What is registered under a name, or set by one, has that name in the text as well.
-    """
+def names_of(class_: ClassFacts) -> Iterator[str]:
+    """The names in the text of a class under which it may have an attribute: its methods, what it binds, and its texts, by
+    which parts are registered."""
     yield from class_.method_names
     for node in walk(class_.node):
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):

@@ -58,25 +58,40 @@ def is_tried_again(sites: CallSites, event: Use) -> bool:
 
 
 def is_brought_by_method(sites: CallSites, event: Use) -> bool:
-    """Whether a class has a method that brings the attribute which another one reads to the host: `to_cpu`."""
-    class_ = sites.class_of(event.function)
+    """Whether a class has a method that brings the attribute which another one reads to the host: `to_cpu`.
+
+    It binds the attribute to the copy, or makes an object of the class of it. The reading method does not bind it.
+    """
+    class_, function = sites.class_of(event.function), sites.body(event.function)
     path = [*chain(event.operand.node)]
     attribute = path[-2] if len(path) > 1 and is_self_attribute(path[-2]) else None
-    if class_ is None or event.level != "assume" or not isinstance(attribute, ast.Attribute):
+    if class_ is None or function is None or event.level != "assume" or not isinstance(attribute, ast.Attribute):
+        return False
+    own = [node for node in walk(function) if is_own_attribute(node, attribute.attr)]
+    if class_.is_module or any(not isinstance(getattr(node, "ctx", None), ast.Load) for node in own):
         return False
     methods = [found[1] for name in _TO_HOST_METHODS if (found := class_.method(name)) is not None]
-    calls = (node for method in methods for node in walk(method) if isinstance(node, ast.Call) and goes_to_host(node))
-    return any(is_own_attribute(part, attribute.attr) for call in calls for part in chain(call))
+    return any(
+        any(is_own_attribute(part, attribute.attr) for part in chain(value))
+        for method in methods
+        for value in kept_of(method, attribute.attr, class_.name)
+        if any(isinstance(part, ast.Call) and goes_to_host(part) for part in chain(value))
+    )
+
+
+def kept_of(method: ast.AST, attribute: str, class_name: str) -> Iterator[ast.expr]:
+    """What a method binds an attribute of `self` to, or makes other objects of the class of."""
+    for node in walk(method):
+        if isinstance(node, ast.Assign) and any(is_own_attribute(target, attribute) for target in node.targets):
+            yield node.value
+        elif isinstance(node, ast.Call) and last_name(node.func) in (class_name, "replace", "cls", "__class__"):
+            yield from (*node.args, *(each.value for each in node.keywords))
 
 
 def goes_to_host(call: ast.Call) -> bool:
     """Whether a call brings a tensor to the CPU: `x.cpu()`, `x.to("cpu")`."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    first = call.args[0] if call.args else None
-    return call.func.attr == "cpu" or (
-        call.func.attr == "to" and isinstance(first, ast.Constant) and first.value == "cpu"
-    )
+    name = getattr(call.func, "attr", "")
+    return name == "cpu" or (name == "to" and "'cpu'" in ast.unparse(call))
 
 
 def bound_to(function: ast.AST, made: list[ast.Call]) -> set[str]:
