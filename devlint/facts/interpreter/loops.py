@@ -73,11 +73,9 @@ class Loops(Conditionals):
         """New CPU tensors before a loop whose names every turn of it binds anew: they are for a loop without turns."""
         env = self.state.env
         new = {name: value for name, value in env.items() if value.made and value.device == CPU}
-        return (
-            {name: new[name] for name in turns.renewed(body, partial(self.started, body)) if name in new}
-            if new
-            else new
-        )
+        if not new:
+            return {}
+        return {name: new[name] for name in turns.renewed(body, partial(self.started, body)) if name in new}
 
     def started(self, body: Sequence[ast.stmt], name: str) -> list[ast.expr]:
         """What a function, or the module level, binds a name to outside of a loop; nothing for a parameter."""
