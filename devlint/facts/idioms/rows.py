@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from devlint.facts.interpreter.machine import State
 from devlint.facts.values import CPU, GROWN, GUESS, Kind, Value, grown
@@ -113,12 +113,12 @@ def differ(known: Value | None, value: Value) -> bool:
 
 
 def grown_on_both(
-    joined: State, entry: State, then: State, otherwise: State, test: str, in_loop: bool, fixed: bool
+    joined: State, entry: State, then: State, otherwise: State, test: str, in_loop: bool, is_fixed: Callable[[], bool]
 ) -> None:
     """Lists that branches of an `if` append to hold what each of them appends.
 
     Where both do so it must be in a loop: elsewhere a list has what one of them appends. It has that in a loop, too, where the
-    condition is `fixed`, the same in every turn and where the list is read.
+    condition is fixed, the same in every turn and where the list is read; that is asked when there is such a list.
     """
     if then.dead or otherwise.dead:
         return
@@ -128,9 +128,10 @@ def grown_on_both(
         a, b = then.env.get(path), otherwise.env.get(path)
         if a is None or b is None or a is b or not (extends(a, before) and extends(b, before)):
             continue
-        if a is not before and b is not before and (not in_loop or _CHOOSES.search(test) is not None):
+        on_both = a is not before and b is not before
+        if on_both and (not in_loop or _CHOOSES.search(test) is not None):
             continue
-        if fixed and a is not before and b is not before and not before.elements:
+        if on_both and not before.elements and is_fixed():
             if differ(a, b):
                 joined.env[path] = Value("list")
             continue

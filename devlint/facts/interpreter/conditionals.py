@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence, Set
+from functools import partial
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import converted, moved_off_cpu, rows
@@ -114,7 +115,7 @@ class Conditionals(Assignments):
             key = f"{key} @{self.span(node).start}"
         self.state = join_states(then, otherwise, key, self.told_apart)
         moved_off_cpu.settle(self.state, then, otherwise, condition)
-        fixed = self.loops > 0 and self.is_fixed(node)
+        fixed = partial(self.is_fixed, node)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0, fixed)
         self.join_attributes(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)

@@ -75,7 +75,7 @@ def is_brought_by_method(sites: CallSites, event: Use) -> bool:
         any(is_own_attribute(part, attribute.attr) for part in chain(value))
         for method in methods
         for value in kept_of(method, attribute.attr, class_.name)
-        if any(isinstance(part, ast.Call) and goes_to_host(part) for part in chain(value))
+        if is_brought(value)
     )
 
 
@@ -86,12 +86,6 @@ def kept_of(method: ast.AST, attribute: str, class_name: str) -> Iterator[ast.ex
             yield node.value
         elif isinstance(node, ast.Call) and last_name(node.func) in (class_name, "replace", "cls", "__class__"):
             yield from (*node.args, *(each.value for each in node.keywords))
-
-
-def goes_to_host(call: ast.Call) -> bool:
-    """Whether a call brings a tensor to the CPU: `x.cpu()`, `x.to("cpu")`."""
-    name = getattr(call.func, "attr", "")
-    return name == "cpu" or (name == "to" and "'cpu'" in ast.unparse(call))
 
 
 def bound_to(function: ast.AST, made: list[ast.Call]) -> set[str]:
