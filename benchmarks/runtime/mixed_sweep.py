@@ -33,10 +33,19 @@ DEVICE_WORDS = (
     "expected device",
     "to be on cpu",
     "get_device()",
+    "DeviceType",
+    "tensor to have",
+    "CPU Scalar support",
+    "device but found",
+    "from the 'CUDA' backend",
 )
-# These use only the sizes of the other tensor, or work on each tensor alone.
+# These use only the sizes of the other tensor, work on each tensor alone, or copy it.
 MAY_PASS = frozenset(
-    ["view_as", "reshape_as", "expand_as", "resize_as_", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors"]
+    [
+        *("view_as", "reshape_as", "expand_as", "resize_as_", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("broadcast_tensors", "slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"),
+        "nn.functional.ctc_loss",
+    ]
 )
 
 # Operators that take some of their tensors from anywhere, with the positions of those: split points are wanted on the

@@ -105,7 +105,7 @@ FAMILIES = (
         _MOVE, "operands", *_MEET,
     ),
     _family(
-        r"(?P<what>Input) type \((?P<off>[\w.]+)\) and weight type \((?P<other>[\w.]+)\) should be the same",
+        r"(?P<what>Input) type \((?P<off>[\w.]+)\) and (?:weight|bias) type \((?P<other>[\w.]+)\) should be the same",
         "the input of a layer ({off}) is not where its weights are ({other})",
         "move the input to the model's device before the call, or the model to the input's",
         "operands", "DEV103", "DEV101", "DEV102",
@@ -148,7 +148,8 @@ FAMILIES = (
         _MOVE, "operands", *_MEET,
     ),
     _family(
-        r"Expected tensor to have (?P<other>\w+) Backend, but got tensor with (?P<off>\w+) Backend",
+        r"Expected tensor to have (?P<other>[\w:]+) (?:Backend|Device|DeviceType), but got tensor with (?P<off>[\w:]+) "
+        r"(?:Backend|Device|DeviceType)",
         "one operand of the operation is on {off}, the others are on {other}",
         _MOVE, "operands", *_MEET,
     ),
@@ -163,6 +164,47 @@ FAMILIES = (
         "the input of a layer is on {off}, its weights are on {other}",
         "move the input to the model's device before the call, or the model to the input's",
         "operands", "DEV103", "DEV101", "DEV102",
+    ),
+    _family(
+        r"Expected out tensor to have device (?P<other>[\w:]+), but got (?P<off>[\w:]+) instead",
+        "the result is computed on {other}, and the tensor given as `out=` is on {off}",
+        "make the tensor for `out=` on the device of the operands, or leave it out",
+        "operands", *_MEET,
+    ),
+    _family(
+        r"CPU Scalar support for (?P<what>\w+) argument is not supported|Trying to pass too many CPU scalars to non-CPU "
+        r"kernel|INTERNAL ASSERT FAILED .{0,200}?expected a (?P<other>\w+) device but found (?P<off>\w+)",
+        "a 0-dim tensor on the CPU stands where the operation takes none beside tensors of an accelerator",
+        "make it where the others are (`torch.tensor(2.0, device=x.device)`), or give the number itself",
+        "operands", *_MEET,
+    ),
+    _family(
+        r"Could not run 'aten::slow_conv3d_forward' with arguments from the '(?P<other>\w+)' backend",
+        "the input of a 3-D convolution is on the CPU, its weights are on {other}",
+        "move the input to the model's device before the call",
+        "operands", "DEV103", "DEV101", "DEV102",
+    ),
+    _family(
+        r"tensor_split expected \w+ to be on cpu, but it's on (?P<off>[\w:]+)",
+        "the places to split at are on {off}, and are read on the CPU",
+        "give them as numbers, or move them: `.cpu()`",
+        "operands", "DEV109",
+    ),
+    _family(
+        r"Expected data\.get_device\(\) == (?P<what>\w+)_value\.get_device\(\) to be true",
+        "the {what} of the segments are not on the device of the data",
+        _MOVE, "operands", *_MEET,
+    ),
+    _family(
+        r"meshgrid expects all tensors to have the same device",
+        "the operands of the operation are on different devices",
+        _MOVE, "operands", *_MEET,
+    ),
+    _family(
+        r"RNG state must be a torch\.ByteTensor",
+        "the state of a random generator is kept in host memory, and the tensor given is elsewhere",
+        "move it: `state.cpu()`; load it with `map_location=\"cpu\"`",
+        "line", "DEV208", "DEV110",
     ),
     _family(
         r"Placeholder storage has not been allocated on (?P<other>\w+) device",
@@ -233,7 +275,7 @@ FAMILIES = (
         "device", "DEV201", "DEV202", "DEV205",
     ),
     _family(
-        r"invalid device ordinal",
+        r"invalid device ordinal|\bInvalid device id\b",
         "the program names a card by a number that this machine has not",
         "choose the device once, from what is there: `cuda` without a number is the current card",
         "device", "DEV201", "DEV202", "DEV604",
@@ -263,8 +305,8 @@ FAMILIES = (
         "line", "DEV212",
     ),
     _family(
-        r"cannot pin '(?P<off>[\w.]+)'",
-        "only memory of the host can be pinned, and the tensor is a {off}",
+        r"cannot pin '(?P<off>[\w.]+)'|Only dense CPU tensors can be pinned",
+        "only memory of the host can be pinned, and the tensor is on an accelerator",
         "let the data set return CPU tensors and move the batch in the loop, or leave `pin_memory` out",
         "line", "DEV606", "DEV605",
     ),

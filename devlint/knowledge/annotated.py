@@ -44,12 +44,12 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         _COMPOSITE,
         "m=s",
         """
-        .allclose .isclose .dist .inner .logical_and .logical_or .logical_xor Tensor:logical_and_ Tensor:logical_or_
+        .allclose .isclose .dist .logical_and .logical_or .logical_xor Tensor:logical_and_ Tensor:logical_or_
         Tensor:logical_xor_ .ldexp ldexp_ Tensor:ldexp_ .arctan2 Tensor:arctan2_ .true_divide .multiply .divide
         .subtract .greater .greater_equal .less .less_equal .not_equal .float_power .max .min
         Tensor:true_divide_ Tensor:multiply_ Tensor:divide_ Tensor:subtract_ Tensor:float_power_
         F:binary_cross_entropy_with_logits binary_cross_entropy_with_logits F:cosine_embedding_loss
-        F:cosine_similarity cosine_similarity F:gaussian_nll_loss F:hinge_embedding_loss F:kl_div kl_div F:l1_loss
+        F:cosine_similarity cosine_similarity F:gaussian_nll_loss F:hinge_embedding_loss F:kl_div kl_div
         F:margin_ranking_loss F:multilabel_soft_margin_loss F:pairwise_distance pairwise_distance F:poisson_nll_loss
         poisson_nll_loss F:soft_margin_loss margin_ranking_loss hinge_embedding_loss cosine_embedding_loss
         linalg.vecdot special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v
@@ -74,6 +74,26 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         "from anywhere)",
         "m=s",
         ".masked_fill Tensor:masked_fill_",
+    ),
+    (
+        "run on a card (benchmarks/gpu): a 0-dim CPU tensor is refused beside the card's",
+        "m=e",
+        ".inner .addcdiv Tensor:addcdiv_",
+    ),
+    (
+        "torch/nn/functional.py: `broadcast_tensors` first; run on a card (benchmarks/gpu)",
+        "m=x",
+        "F:mse_loss F:l1_loss F:smooth_l1_loss",
+    ),
+    (
+        "aten/src/ATen/native/Fill.cpp, LossCTC.cpp: the other tensor is read, or moved, from anywhere",
+        "m=c",
+        "fill Tensor:fill_ F:ctc_loss ctc_loss",
+    ),
+    (
+        "aten/src/ATen/native/sparse/SparseTensor.cpp: indices and values; run on a card (benchmarks/gpu)",
+        "m=e|p=indices*,values*,size",
+        "sparse_coo_tensor",
     ),
     (
         "aten/src/ATen/native/TensorShape.cpp: checks its tensors itself",

@@ -32,8 +32,9 @@ class Function(NamedTuple):
     of them take nothing but a tensor (or None) in every overload that has them; sequence_params: those that take
     several tensors. keyword_only: the other names accepted by keyword, and `**` where any name is.
 
-    mixing: what may differ in device, by torch's own check. "exact": nothing. "scalar": one 0-dim CPU tensor. "index":
-    indices may be on the CPU or on the tensor's device. "copy": anything, it is a transfer. "none": no check, or
+    mixing: what may differ in device, by torch's own check. "exact": nothing. "scalar": one 0-dim CPU tensor.
+    "expanded": that as well, but only beside tensors that are 0-dim too, since all are expanded to one shape first.
+    "index": indices may be on the CPU or on the tensor's device. "copy": anything, it is a transfer. "none": no check, or
     nothing to mix. None: not known.
 
     sync: whether the host waits for the device: "always", "maybe" (depends on arguments), "never".
@@ -166,7 +167,7 @@ class Class(NamedTuple):
     replacement: str | None = None
 
 
-_LETTER = {"exact": "e", "scalar": "s", "index": "i", "copy": "c", "none": "n"}
+_LETTER = {"exact": "e", "scalar": "s", "expanded": "x", "index": "i", "copy": "c", "none": "n"}
 _MIXING = {v: k for k, v in _LETTER.items()}
 _FLAGS = {"guard": "g", "inplace": "i", "random": "r", "host_only": "h", "moves": "m", "ignores_default": "c"}
 

@@ -159,9 +159,12 @@ def serve(number: int) -> None:
     """
     with contextlib.suppress(ImportError):
         import torch._dynamo
-        import torch.optim.optimizer  # noqa: F401
+        import torch.optim.optimizer
 
         from devlint.runtime.simulator import session  # noqa: F401
+
+        if torch.cuda.is_initialized():
+            return  # something that is imported with torch has touched the card, so that no child could
     line = socket.socket(fileno=number)
     while True:
         data, files, _, _ = socket.recv_fds(line, 65536, 2)

@@ -4,7 +4,7 @@
 - `.cuda(True)`: the first argument is the device, `non_blocking` was meant; `.cuda(cuda_device=0)`, which it does not have
 - `torch.device(True)`, `torch.device(config.dtype)`
 - `dtype=x.get_device()`, a device where a dtype belongs
-- `x.to(x)`: it moves a tensor to where it is
+- `x.to(x)`: it moves a tensor to where it is; `x.to(other=y)`, as the documentation calls it, where torch knows `tensor`
 - `torch.FloatTensor(data, device=...)` and its siblings, which make CPU tensors only
 - `torch.autocast(device)` and `torch.amp.GradScaler(device)` with a `torch.device`: they take the type, a string
 - `torch.autocast()` without a type, `torch.autocast(torch.bfloat16)`, `torch.get_device()` without a tensor
@@ -35,8 +35,8 @@ Use instead:
             return model(x)
 
 ## Fix safety
-Safe for `.cuda(True)`, `autocast(device)`, texts that name no device and functions that take none, or take it by
-its name alone, which raise on every machine. Unsafe for the scaler, the old constructors and the statement
+Safe for `.cuda(True)`, `x.to(other=y)`, `autocast(device)`, texts that name no device and functions that take none, or
+take it by its name alone, which raise on every machine. Unsafe for the scaler, the old constructors and the statement
 `torch.cuda.device(n)`, which becomes `set_device`. Hints for the rest.
 
 ## Known limits
@@ -122,7 +122,7 @@ class WrongDeviceArgument(Rule[Event]):
             of_text = event.text is not None and not event.is_class
             return not event.under.catches("RuntimeError" if of_text else "TypeError")
         if isinstance(event, Call):
-            return is_move_to_itself(event) or is_device_as_dtype(event)
+            return is_move_to_itself(event) or is_device_as_dtype(event) or is_beside_other(event)
         if not isinstance(event, ApiCall) or not event.is_call or event.under.catches("RuntimeError", "TypeError"):
             return False
         what = self._what(event)
@@ -164,6 +164,8 @@ class WrongDeviceArgument(Rule[Event]):
             return Finding(
                 device.span, f"`dtype` is given a device, `{device.text}`", Fix("Say `device=`", Safety.HINT)
             )
+        if isinstance(event, Call) and is_beside_other(event):
+            return _by_other(event, site)
         if isinstance(event, Call):
             name = event.arguments["0"].text
             message = f"`{name}.to({name})` moves `{name}` to where it is: it does nothing"
@@ -313,6 +315,23 @@ def is_move_to_itself(event: Call) -> bool:
     """Whether a call is `x.to(x)`."""
     given = event.arguments.get("0")
     return event.qualname == "Tensor.to" and given is not None and given.text == getattr(event.receiver, "text", None)
+
+
+def is_beside_other(event: Call) -> bool:
+    """Whether a call is `x.to(other=y)`: torch's own name is `tensor` [torch/csrc/autograd/python_variable_methods.cpp]."""
+    return event.qualname == "Tensor.to" and "other" in event.arguments and not event.under.catches("TypeError")
+
+
+def _by_other(event: Call, site: Site) -> Finding | None:
+    call = site.node
+    if not isinstance(call, cst.Call):
+        return None
+    message = "`.to` has no parameter `other`: torch calls it `tensor`"
+    given = next(a for a in call.args if a.keyword is not None and a.keyword.value == "other")
+    if call.args[0] is not given:
+        return Finding(event.span, message, Fix("Give it first, without a name", Safety.HINT))
+    edit = Edit(given, cst.Arg(given.value, comma=given.comma))
+    return Finding(event.span, message, Fix("Give it by its place", Safety.SAFE, (edit,)))
 
 
 def is_device_as_dtype(event: Call) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from devlint.explain.errors import FAMILIES, recognise
+
+GPU = Path(__file__).parents[2] / "benchmarks" / "gpu"
 
 # (wording, a rule that finds it, where its cause is looked for)
 WORDINGS = [
@@ -82,6 +87,40 @@ WORDINGS = [
         "device",
     ),
     ("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must", "DEV605", "line"),
+    # 2.11, as a card says it (benchmarks/gpu)
+    ("Expected out tensor to have device cuda:0, but got cpu instead", "DEV101", "operands"),
+    (
+        "CPU Scalar support for self argument is not supported when calling addcmul on CUDA tensors.",
+        "DEV101",
+        "operands",
+    ),
+    ("Trying to pass too many CPU scalars to non-CPU kernel!", "DEV101", "operands"),
+    (
+        'iter.device(arg).is_cuda() INTERNAL ASSERT FAILED at "/pytorch/aten/src/ATen/native/cuda/Loops.cuh":109, please '
+        "report a bug to PyTorch. argument 1: expected a CUDA device but found cpu",
+        "DEV101",
+        "operands",
+    ),
+    (
+        "Could not run 'aten::slow_conv3d_forward' with arguments from the 'CUDA' backend. This could be because",
+        "DEV103",
+        "operands",
+    ),
+    (
+        "Expected tensor to have cuda DeviceType, but got tensor with cpu DeviceType (while checking arguments for inner())",
+        "DEV101",
+        "operands",
+    ),
+    ("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0", "DEV109", "operands"),
+    (
+        "Expected data.get_device() == lengths_value.get_device() to be true, but got false.  (Could this error",
+        "DEV101",
+        "operands",
+    ),
+    ("meshgrid expects all tensors to have the same device", "DEV101", "operands"),
+    ("RNG state must be a torch.ByteTensor", "DEV208", "line"),
+    ("Only dense CPU tensors can be pinned", "DEV606", "line"),
+    ("Invalid device id", "DEV201", "device"),
     # 2.13
     (
         "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
@@ -161,6 +200,13 @@ def test_a_wording(text: str, code: str, sought: str) -> None:
     assert code in error.family.codes
     assert error.family.sought == sought
     assert error.meaning and error.remedy
+
+
+def test_every_error_that_a_card_gave_is_recognised() -> None:
+    parts = [json.loads(file.read_text("utf-8"))["parts"] for file in sorted(GPU.glob("*.golden.json"))]
+    texts = {row["real"] for part in parts for row in part["snippets"]["rows"] if row.get("real")}
+    texts |= {row["text"] for part in parts for row in part["mixed"]["rows"] if row["text"]}
+    assert [text for text in sorted(texts) if recognise(f"RuntimeError: {text}") is None] == []
 
 
 def test_every_family_has_a_wording_here() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -157,6 +158,11 @@ class Program:
 def program(seed: int) -> Program:
     """The program of a seed, the same on every machine."""
     return Writer(random.Random(seed)).write()
+
+
+def on_one_card(text: str) -> str:
+    """The program for a machine with one accelerator, which stands for the second one as well."""
+    return re.sub(r"(cuda:|cuda\(|\"cuda\", |device\(|device_index\()[12]\b", r"\g<1>0", text)
 
 
 @dataclass
@@ -316,7 +322,7 @@ class Writer:
                 (f"{name}.cpu()", CPU),
                 (f"{name}.cuda()", self.known.card),
                 (f"{name}.cuda(1)", OTHER),
-                (f"{name}.to(other={self.tensor()})", ""),
+                (f"{name}.to(tensor={self.tensor()})", ""),
             ]
         )
 
@@ -324,7 +330,7 @@ class Writer:
         text, place = self.move()
         if not place:
             name, other = self.tensor(), self.tensor()
-            return f"{name}.to(other={other})", self.place(other)
+            return f"{name}.to(tensor={other})", self.place(other)
         return text, place
 
     def shape(self) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import builtins
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -64,11 +65,15 @@ def devices_of(value: Any) -> set[str]:
     return {str(value.device)} if isinstance(value, torch.Tensor) else set()
 
 
-def run(text: str) -> Ran:
-    """Run `main` of a program for both flags."""
-    import torch
-
+def two_simulated_cards() -> AbstractContextManager[Any]:
     from devlint.runtime.simulator import DeviceSpec, simulate
+
+    return simulate(DeviceSpec("cuda", 2))
+
+
+def run(text: str, cards: Callable[[], AbstractContextManager[Any]] = two_simulated_cards) -> Ran:
+    """Run `main` of a program for both flags, each time with the cards of a new context."""
+    import torch
 
     ran = Ran()
     code = compile(text, FILE, "exec", dont_inherit=True)
@@ -84,7 +89,7 @@ def run(text: str) -> Ran:
         return trace
 
     for flag in (True, False):
-        with pytest.MonkeyPatch.context() as patch, simulate(DeviceSpec("cuda", 2)):
+        with pytest.MonkeyPatch.context() as patch, cards():
             patch.setattr(builtins, PROBE, probe, raising=False)
             namespace: dict[str, Any] = {"__name__": "generated"}
             exec(code, namespace)

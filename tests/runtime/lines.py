@@ -139,7 +139,17 @@ MODULES = [
     Case(
         "convolution, host images",
         lambda w: w.on_card(nn.Conv2d(3, 4, 3))(w.host_images),
+        exact("weight", "cuda:0", "cpu", "__slow_conv2d_forward"),
+    ),
+    Case(
+        "convolution, several host images",
+        lambda w: w.on_card(nn.Conv2d(3, 4, 3))(w.host_images.repeat(4, 1, 1, 1)),
         input_and_weight("FloatTensor", "cuda.FloatTensor", MKLDNN),
+    ),
+    Case(
+        "convolution with steps, a host image",
+        lambda w: w.on_card(nn.Conv2d(3, 4, 3, dilation=2))(w.host_images),
+        exact("weight", "cuda:0", "cpu", "_slow_conv_dilated2d"),
     ),
     Case(
         "convolution left on the host",
@@ -149,7 +159,7 @@ MODULES = [
     Case(
         "transposed convolution, host images",
         lambda w: w.on_card(nn.ConvTranspose2d(3, 4, 3))(w.host_images),
-        input_and_weight("FloatTensor", "cuda.FloatTensor", MKLDNN),
+        exact("weight", "cuda:0", "cpu", "slow_conv_transpose2d"),
     ),
     Case(
         "convolution over time left on the host",
@@ -217,7 +227,7 @@ MODULES = [
     Case(
         "attention, host mask",
         lambda w: F.scaled_dot_product_attention(w.heads, w.heads, w.heads, attn_mask=torch.zeros(3, 3)),
-        two_devices(),
+        exact("attn_bias", "cpu", "cuda:0", "__scaled_dot_product_efficient_attention"),
     ),
     Case(
         "multi-head attention, host mask",

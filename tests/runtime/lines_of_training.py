@@ -14,7 +14,6 @@ from torch import distributions, nn
 from torch.nn import functional as F
 
 from tests.runtime.lines import (
-    TOO_MANY_SCALARS,
     Case,
     World,
     exact,
@@ -248,6 +247,33 @@ SPARSE = [
     Case(
         "sparse tensor of card indices and host values",
         lambda w: torch.sparse_coo_tensor(w.labels.repeat(2, 1), torch.ones(3), (4, 4)).to_dense() + w.host_x[0],
+        exact("values", "cpu", "cuda:0", "__sparse_coo_tensor_with_dims_and_tensors").replace("CUDA", "SparseCUDA"),
+    ),
+    Case(
+        "sparse tensor of host indices and card values",
+        lambda w: torch.sparse_coo_tensor(w.host_labels.repeat(2, 1), torch.ones(3, device="cuda"), (4, 4)),
+        exact("values", "cuda:0", "cpu", "__sparse_coo_tensor_with_dims_and_tensors").replace("CUDA", "SparseCUDA"),
+    ),
+    Case(
+        "sparse tensor of card values at places in a list",
+        lambda w: torch.sparse_coo_tensor([[0], [1]], w.x[0, :1], (4, 4)) @ w.square,
+    ),
+    Case(
+        "sparse rows of card values",
+        lambda w: (
+            torch.sparse_csr_tensor(
+                torch.tensor([0, 1, 2], device="cuda"), torch.tensor([0, 1], device="cuda"), w.x[0, :2], (2, 4)
+            )
+            @ w.square
+        ),
+    ),
+    Case(
+        "sparse tensor of both, put on the card",
+        lambda w: torch.sparse_coo_tensor(w.host_labels.repeat(2, 1), torch.ones(3), (4, 4), device="cuda") @ w.square,
+    ),
+    Case(
+        "sparse tensor of card indices, put on the card",
+        lambda w: torch.sparse_coo_tensor(w.labels.repeat(2, 1), torch.ones(3), (4, 4), device="cuda") @ w.square,
     ),
     Case(
         "bag of host words",
@@ -407,7 +433,21 @@ OUT = [
         lambda w: torch.cat([w.x, w.x], out=torch.empty(6, 4)),
         exact("tensors", "cuda:0", "cpu", "cat_out_out"),
     ),
-    Case("sum over a dimension, out= on the host", lambda w: torch.sum(w.x, 1, out=torch.empty(3)), two_devices()),
+    Case(
+        "sum over a dimension, out= on the host",
+        lambda w: torch.sum(w.x, 1, out=torch.empty(3)),
+        "Expected out tensor to have device cuda:0, but got cpu instead",
+    ),
+    Case(
+        "mean over a dimension, out= on the host",
+        lambda w: torch.mean(w.x, 1, out=torch.empty(3)),
+        "Expected out tensor to have device cuda:0, but got cpu instead",
+    ),
+    Case(
+        "any over a dimension, out= on the host",
+        lambda w: torch.any(w.x > 0, 1, out=torch.empty(3, dtype=torch.bool)),
+        "Expected out tensor to have device cuda:0, but got cpu instead",
+    ),
     Case("host sum, out= on the card", lambda w: torch.add(w.host_x, w.host_x, out=w.x.clone()), two_devices()),
     Case(
         "matmul, out= on the host",
@@ -451,9 +491,8 @@ IN_PLACE = [
         lambda w: w.x.clone().clamp_(min=torch.zeros(4)),
         exact("min", "cpu", "cuda:0", "clamp__Tensor"),
     ),
-    Case(
-        "addcdiv_ by two host scalars", lambda w: w.x.clone().addcdiv_(w.host_scalar, w.host_scalar), TOO_MANY_SCALARS
-    ),
+    Case("addcdiv_ by two host scalars", lambda w: w.x.clone().addcdiv_(w.host_scalar, w.host_scalar), two_devices()),
+    Case("addcdiv_ by one host scalar", lambda w: w.x.clone().addcdiv_(w.x, w.host_scalar), two_devices()),
     Case("gradient plus host gradient", lambda w: _with_gradients(w.x)[0].grad.add_(w.host_x), two_devices()),
     Case("data of a host tensor", lambda w: setattr(w.x.clone(), "data", w.host_x)),
     Case(
@@ -465,9 +504,54 @@ IN_PLACE = [
 
 FUNCTIONS = [
     Case(
+        "squared error to a host number",
+        lambda w: F.mse_loss(w.x, torch.tensor(1.0)),
+        two_devices(),
+    ),
+    Case("squared error between a card's number and the host's", lambda w: F.mse_loss(w.scalar, torch.tensor(1.0))),
+    Case("smooth error to a host number", lambda w: F.smooth_l1_loss(w.x, torch.tensor(1.0)), two_devices()),
+    Case("absolute error to a host number", lambda w: F.l1_loss(w.x, torch.tensor(1.0)), two_devices()),
+    Case("both, one a host number", lambda w: torch.logical_and(w.x, w.host_scalar)),
+    Case("both, first a host number", lambda w: torch.logical_and(w.host_scalar, w.x), two_devices()),
+    Case(
+        "inner product with a host vector",
+        lambda w: torch.inner(w.x, w.host_x),
+        "Expected tensor to have cuda DeviceType, but got tensor with cpu DeviceType (while checking arguments for inner())",
+    ),
+    Case(
+        "taken along host indices",
+        lambda w: torch.take_along_dim(w.x, w.host_labels[:, None], 1),
+        "Expected tensor to have cuda:0 Device, but got tensor with cpu Device "
+        "(while checking arguments for torch.take_along_dim():)",
+    ),
+    Case("host values written into a slice of a copy", lambda w: w.x.slice_scatter(w.host_x[:1], 0, 0, 1)),
+    Case("host values written into a row of a copy", lambda w: w.x.select_scatter(w.host_x[0], 0, 0)),
+    Case(
+        "alignment to host labels",
+        lambda w: F.ctc_loss(
+            w.steps.log_softmax(2), torch.tensor([[1], [2]]), torch.tensor([5, 5]), torch.tensor([1, 1])
+        ),
+    ),
+    Case(
+        "convolution of a host volume",
+        lambda w: w.on_card(nn.Conv3d(1, 1, 2))(torch.ones(1, 1, 3, 3, 3)),
+        "Could not run 'aten::slow_conv3d_forward' with arguments from the 'CUDA' backend.",
+    ),
+    Case(
+        "moved to a tensor by the name that the documentation gives it",
+        lambda w: w.host_x.to(other=w.x),
+        "to() received an invalid combination of arguments - got (other=Tensor, ), but expected one of:\n"
+        " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+        "torch.memory_format memory_format = None)\n"
+        " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+        " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n",
+        by_python=True,
+    ),
+    Case("moved to a tensor by the name that torch gives it", lambda w: w.host_x.to(tensor=w.x) + w.x),
+    Case(
         "sampled at a host grid",
         lambda w: F.grid_sample(w.images, torch.zeros(1, 2, 2, 2), align_corners=False),
-        "grid_sampler(): expected input and grid to be on same device, but input is on cuda:0 and grid is on cpu",
+        exact("grid", "cpu", "cuda:0", "_grid_sampler_2d"),
     ),
     Case(
         "spectrum with a host window",

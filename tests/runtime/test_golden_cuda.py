@@ -63,7 +63,15 @@ def test_child_that_cannot_start_is_reported(
     assert "no such table" in notes[0]
 
 
+@pytest.mark.parametrize("part", ["snippets", "mixed", "waits", "claims", "programs", "verdicts"])
+def test_every_part_is_a_module(golden: ModuleType, part: str) -> None:
+    assert part in golden.PARTS
+    assert (SCRIPT.parent / "golden" / f"{part}.py").exists()
+
+
 def test_snippets_of_the_second_card_are_known(golden: ModuleType) -> None:
-    assert golden._names_second_card((lambda w: w.x + w.other_x).__code__)
-    assert golden._names_second_card((lambda w: [w.x.to(name) for name in ("cuda:1",)]).__code__)
-    assert not golden._names_second_card((lambda w: w.x + w.host_x).__code__)
+    from benchmarks.golden.snippets import needs_second_card
+
+    assert needs_second_card((lambda w: w.x + w.other_x).__code__)
+    assert needs_second_card((lambda w: [w.x.to(name) for name in ("cuda:1",)]).__code__)
+    assert not needs_second_card((lambda w: w.x + w.host_x).__code__)

@@ -234,7 +234,7 @@ def test_move_in_every_call_form() -> None:
         host.to("cuda:1", torch.float64, True, True),
         host.to(device="cuda:1", dtype=torch.float64),
         host.to(like),
-        host.to(other=like, non_blocking=True),
+        host.to(tensor=like, non_blocking=True),
         host.type("torch.cuda.DoubleTensor").to("cuda:1"),
     ]
     assert {(str(made.device), made.dtype) for made in forms} == {("cuda:1", torch.float64)}

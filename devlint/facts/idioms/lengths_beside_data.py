@@ -56,7 +56,7 @@ def note_call(machine: Machine, event: Lengths) -> None:
 
 def note_meeting(machine: Machine, node: ast.expr, operands: Sequence[Operand], mixing: str) -> None:
     """Note an operation that brings such an argument together with data that may be on an accelerator."""
-    if machine.function is None or machine.host or mixing not in ("exact", "scalar"):
+    if machine.function is None or machine.host or mixing not in ("exact", "scalar", "expanded"):
         return
     for lengths in operands:
         if lengths.value.zero_dim is not False or lengths.value.type_name == GUESS or not is_lengths(lengths.value):

@@ -51,7 +51,7 @@ def is_move(node: ast.expr) -> bool:
     """Whether a call may move its object: `x.to(device)`, `x.to(y)`, `x.cuda()`; not `x.to(torch.float16)` or `x.to(dtype)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _MOVING:
         return False
-    where = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("device", "other", "tensor"))]
+    where = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("device", "tensor"))]
     return node.func.attr in ACCELERATORS or any(not is_type(argument) for argument in where)
 
 

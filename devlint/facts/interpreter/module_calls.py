@@ -57,6 +57,17 @@ SAME_MODULE = frozenset(
 )  # fmt: skip
 _LOSSES_END = "Loss"
 CTC_LOSS = "torch.nn.CTCLoss"
+#: Losses that are a function of element-wise operations, which take a 0-dim CPU tensor [torch/nn/modules/loss.py].
+_OF_ELEMENTS = {
+    "L1Loss": "l1_loss",
+    "MSELoss": "mse_loss",
+    "SmoothL1Loss": "smooth_l1_loss",
+    "KLDivLoss": "kl_div",
+    "PoissonNLLLoss": "poisson_nll_loss",
+    "SoftMarginLoss": "soft_margin_loss",
+    "HingeEmbeddingLoss": "hinge_embedding_loss",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+}
 #: What reads lengths on the host, or wants them there.
 _ON_HOST = frozenset({"pack_padded_sequence", "tolist", "item", "int", "cpu", "numpy", "range", "max", "split", "zip"})
 #: What a model takes by these names is an input that it computes with; no length, and nothing for the host.
@@ -155,7 +166,9 @@ class ModuleCalls(Moves):
                         if value.device:
                             self.meet(node, [module, operand], "module", name, "exact")
                 else:
-                    self.meet(node, participants, "module", name, "exact")
+                    record = knowledge.function(f"torch.nn.functional.{_OF_ELEMENTS.get(name)}")
+                    mixing = record.mixing if record is not None and module not in participants else "exact"
+                    self.meet(node, participants, "module", name, mixing)
         device: Device = value.device
         if not device:
             self.meet_left_parts(node, operands)

@@ -226,7 +226,9 @@ class Moves(Attributes):
             # a dtype leaves the tensor where it is; a type chosen elsewhere may be one of another device
             known = first[1].kind == "dtype" or is_dtype(first[1]) or isinstance(text, str)
             return None, None, known or is_dtype_of_tensor(first[0])
-        device = arguments.keywords.get("device") or arguments.keywords.get("other")
+        if "other" in arguments.keywords and operand.value.is_tensor:
+            self.emit_call(node, "Tensor.to", operand, arguments)
+        device = arguments.keywords.get("device") or arguments.keywords.get("tensor")
         extra = len(arguments.every())
         if device is None and arguments.values and not arguments.star:
             node_of, value = arguments.nodes[0], arguments.values[0]

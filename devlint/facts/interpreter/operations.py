@@ -164,7 +164,10 @@ class Operations(Machine):
                             self.beside_host.update(creation.span for creation in new.made)
                     continue
                 off, other, off_index = self._who_is_off(i, a, j, b)
-                if self.excused(off, mixing or "exact", off_index == written):
+                if mixing == "expanded" and off.value.zero_dim is not False:
+                    if other.value.zero_dim is not False or off.value.zero_dim is None:
+                        continue
+                elif self.excused(off, mixing or "exact", off_index == written):
                     continue
                 if other.value.zero_dim is True and mixing == "scalar" and other.value.device == CPU:
                     continue

@@ -139,7 +139,11 @@ class TorchFunctions(SizedTensors):
         mixing = record.mixing
         if mixing is None and written is not None and out is not None:
             mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
-        if mixing is not None and operands and record.device_from not in ("argument", "like"):
+        if (
+            mixing is not None
+            and operands
+            and (record.device_from not in ("argument", "like") or (device is None and not arguments.star))
+        ):
             met = [*unplaced.beside(self, operands), *beside_new.others(self, record, arguments, operands)]
             self.meet(node, met, "inplace" if record.inplace else how, operation, mixing, written)
         if record.qualname in _ROOTS:
@@ -243,7 +247,7 @@ class TorchFunctions(SizedTensors):
             if record.qualname == "torch.autograd.grad":  # a gradient is where that is to which it belongs
                 inputs = arguments.get("inputs", 1)
                 deciding = [self.operand(*inputs)] if inputs is not None and inputs[1].is_tensor else deciding
-            if record.mixing == "scalar" and all(o.value.zero_dim is True for o in deciding):
+            if record.mixing in ("scalar", "expanded") and all(o.value.zero_dim is True for o in deciding):
                 if any(v.kind == "unknown" for v in arguments.values):
                     return Value(kind, UNKNOWN, zero_dim)  # a scalar beside what may be a tensor anywhere
             combined = self.combine(deciding, zero_dim)

@@ -51,6 +51,8 @@ class UnreadCalls(Objects):
         )
         if output.value.is_tensor and target.value.is_tensor:
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
+            if output.value.zero_dim is True and target.value.zero_dim is True:
+                return  # element-wise losses take a 0-dim CPU tensor beside another
             if left or self.parted(output.value, target.value) is not None:
                 self.meet(node, [output, target], "module", name, "exact", unread=True)
 

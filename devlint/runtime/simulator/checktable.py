@@ -23,6 +23,7 @@ class CheckClass(Enum):
     EXPLICIT = "C"  # a composite kernel whose leaf operators decide
     IMPLICIT = "I"  # decomposed before any kernel is chosen
     NONE = "N"  # the kernel takes what it gets
+    ABSENT = "A"  # kernels of other devices only
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ def _check_of(entry: _Entry, entries: dict[str, _Entry]) -> Check:
         return Check(CheckClass.ITERATOR if entry.iterator else CheckClass.NONE)
     if entry.keys & {"CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"}:
         return Check(CheckClass.EXPLICIT)
+    if entry.keys and not delegate and entry.keys <= {"CPU", "MPS", "XPU"}:
+        return Check(CheckClass.ABSENT)
     return Check(CheckClass.IMPLICIT)
 
 

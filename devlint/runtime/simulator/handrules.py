@@ -44,6 +44,14 @@ def _anywhere(call: MixedCall) -> Outcome:
     return call.place(call.args[0])
 
 
+def _written_into_copy(call: MixedCall) -> Outcome:
+    """A copy of the first, into a part of which the second is copied from anywhere (TensorShape.cpp)."""
+    copied, source = call.args[0], call.args[1]
+    size = source.numel() * source.element_size()
+    record_copy(call.simulation, card_of(source), call.place(copied), source, copied, size, False, call.name)
+    return call.place(copied)
+
+
 def _index(call: MixedCall) -> Outcome:
     """Reading: indices on the host or on self's device (TensorAdvancedIndexing.cpp, meta function of `index`)."""
     indexed = call.args[0]
@@ -108,8 +116,13 @@ def _embedding(call: MixedCall) -> Outcome:
 
 
 def _convolution(call: MixedCall) -> Outcome:
-    """Input, weight and bias by their type strings (Convolution.cpp, check_input_same_type_as_parameters)."""
+    """Input, weight and bias by their type strings (Convolution.cpp, check_input_same_type_as_parameters).
+
+    Small inputs on the host go to a kernel without that check, which is then looked for among the card's.
+    """
     source, weight, bias = call.args[0], call.args[1], call.args[2]
+    if call.place(source) is None and source.dtype in (torch.float32, torch.float64):
+        _slow_convolution(call)
     for name, other in (("weight", weight), ("bias", bias)):
         if isinstance(other, _Tensor) and call.place(other) is not call.place(source):
             have = messages.type_name(source.dtype, call.device(source))
@@ -123,6 +136,30 @@ def _convolution(call: MixedCall) -> Outcome:
             tail = f" or input should be a MKLDNN tensor and {name} is a dense tensor" if on_host else ""
             call.fail(f"Input type ({have}) and {name} type ({want}) should be the same{tail}")
     return _UNDECIDED
+
+
+_ON_CARD: Final = {
+    "Slow2d": "wrapper_CUDA___slow_conv2d_forward",
+    "SlowDilated2d": "wrapper_CUDA__slow_conv_dilated2d",
+    "SlowDilated3d": "wrapper_CUDA__slow_conv_dilated3d",
+    "SlowTranspose2d": "wrapper_CUDA_slow_conv_transpose2d",
+    "SlowTranspose3d": "wrapper_CUDA__slow_conv_transpose3d",
+}
+
+
+def _slow_convolution(call: MixedCall) -> None:
+    """Host input of a convolution that torch's own kernel takes: what the card's kernel of that name says."""
+    arguments = call.args[:9]
+    if len(arguments) < 9:
+        return
+    with _WithoutDispatch():
+        backend = torch._C._select_conv_backend(*arguments).name
+    if backend == "Slow3d":  # there is none on the card
+        call.fail(messages.no_kernel("aten::slow_conv3d_forward", call.card.device.type))
+    method = _ON_CARD.get(backend)
+    for name, other in (("weight", call.args[1]), ("bias", call.args[2])):
+        if method is not None and isinstance(other, _Tensor) and call.place(other) is not None:
+            call.fail_exactly(name, call.device(other), call.device(call.args[0]), method)
 
 
 def _masked_fill(call: MixedCall) -> Outcome:
@@ -188,14 +225,49 @@ def _fill(call: MixedCall) -> Outcome:
     return call.place(filled)
 
 
-def _grid_sampler(call: MixedCall) -> Outcome:
-    """Input and grid (GridSamplerUtils.h, check_grid_sampler_common, in the composite above)."""
-    source, grid = call.args[0], call.args[1]
-    if call.place(source) is not call.place(grid):
-        call.fail(
-            "grid_sampler(): expected input and grid to be on same device, but input is on "
-            f"{call.device(source)} and grid is on {call.device(grid)}"
-        )
+def _only_last_may_be_number(call: MixedCall) -> Outcome:
+    """`logical_and` and its like: a 0-dim CPU tensor may be the second operand only (BinaryOps.cpp)."""
+    if call.place(call.args[0]) is None:
+        call.fail_as_iterator(call.card.device, call.device(call.args[0]))
+    return _UNDECIDED
+
+
+def _addcmul(call: MixedCall) -> Outcome:
+    """A 0-dim CPU tensor may be the last of the three (cuda/PointwiseOpsKernel.cu); before 2.7 none."""
+    first, second, third = call.args[:3]
+    hosted = [tensor for tensor in (first, second, third) if call.place(tensor) is None]
+    if not hosted or any(tensor.dim() for tensor in hosted) or messages.RELEASE < (2, 7):
+        return _addcdiv(call)
+    if len(hosted) > 1:
+        call.fail(messages.TOO_MANY_SCALARS)
+    for name, tensor in (("self", first), ("tensor1", second)):
+        if call.place(tensor) is None:
+            call.fail(messages.no_cpu_scalar(name, call.card.device.type))
+    return _UNDECIDED
+
+
+def _addcdiv(call: MixedCall) -> Outcome:
+    """All three on one device, numbers too (cuda/PointwiseOpsKernel.cu)."""
+    places = [call.device(tensor) for tensor in call.args[:3]]
+    other = next((place for place in places if place != call.card.device), None)
+    if other is not None:
+        call.fail_as_iterator(call.card.device, other)
+    return _UNDECIDED
+
+
+def _reduced_into(call: MixedCall) -> Outcome:
+    """The result's place is asked before the operands' (ReduceOpsUtils.h, `resize_reduction`)."""
+    reduced, out = call.args[0], call.argument("out")
+    if isinstance(out, _Tensor) and call.place(out) is not call.place(reduced):
+        call.fail(messages.output_elsewhere(call.device(reduced), call.device(out)))
+    return _UNDECIDED
+
+
+def _lerp(call: MixedCall) -> Outcome:
+    """A 0-dim CPU tensor may be the weight; as an end it reaches an assertion of the kernel (cuda/Loops.cuh)."""
+    for position, tensor in enumerate(call.args[:2], 1):
+        if call.place(tensor) is None and tensor.dim() == 0:
+            call.fail(messages.kernel_assertion(position, call.card.device.type))
     return _UNDECIDED
 
 
@@ -217,9 +289,8 @@ def _packed_sequence(call: MixedCall) -> Outcome:
 
 
 def _ctc_loss(call: MixedCall) -> Outcome:
-    """Lengths may be on the host when log-probabilities and targets agree (LossCTC.cpp)."""
-    place = call.place(call.args[0])
-    return place if place is call.place(call.args[1]) else _UNDECIDED
+    """Targets are moved to the log-probabilities, and lengths to the host (LossCTC.cpp)."""
+    return call.place(call.args[0])
 
 
 def _segment_reduce(call: MixedCall) -> Outcome:
@@ -308,9 +379,23 @@ HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
     "index_fill_": _index_fill,
     "fill": _fill,
     "fill_": _fill,
-    "grid_sampler_2d": _grid_sampler,
-    "grid_sampler_3d": _grid_sampler,
-    "cudnn_grid_sampler": _grid_sampler,
+    "select_scatter": _written_into_copy,
+    "slice_scatter": _written_into_copy,
+    "diagonal_scatter": _written_into_copy,
+    "as_strided_scatter": _written_into_copy,
+    "logical_and": _only_last_may_be_number,
+    "logical_or": _only_last_may_be_number,
+    "logical_xor": _only_last_may_be_number,
+    "addcmul": _addcmul,
+    "addcmul_": _addcmul,
+    "addcdiv": _addcdiv,
+    "addcdiv_": _addcdiv,
+    "sum": _reduced_into,
+    "mean": _reduced_into,
+    "prod": _reduced_into,
+    "any": _reduced_into,
+    "all": _reduced_into,
+    "lerp": _lerp,
     "cholesky_solve": _cholesky_solve,
     "_cholesky_solve_helper": _cholesky_solve,
     "where": _where,

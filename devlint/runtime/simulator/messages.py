@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 
 # The wording of the exact check changed with 2.8 (aten/src/ATen/core/adaption.cpp).
-_RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-_NEW_EXACT_WORDING = _RELEASE >= (2, 8)
+RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+_NEW_EXACT_WORDING = RELEASE >= (2, 8)
 
 TOO_MANY_SCALARS = "Trying to pass too many CPU scalars to non-CPU kernel!"
 NOT_INITIALIZED = "CUDA error: initialization error"
@@ -70,6 +70,42 @@ def exact(argument: str, device: torch.device, common: torch.device, method: str
 def tensor_iterator(common: torch.device, other: torch.device) -> str:
     """Two operands of an element-wise operation; `common` is the one that is not the CPU."""
     return f"Expected all tensors to be on the same device, but found at least two devices, {common} and {other}!"
+
+
+def checked(expected: object, found: object, what: str, function: str) -> str:
+    """The check that some composites begin with (TensorUtils.cpp): `what` is "Device" or "DeviceType"."""
+    return (
+        f"Expected tensor to have {expected} {what}, but got tensor with {found} {what} "
+        f"(while checking arguments for {function})"
+    )
+
+
+def no_cpu_scalar(argument: str, kind: str) -> str:
+    """A 0-dim CPU tensor where `addcmul` takes none (cuda/PointwiseOpsKernel.cu)."""
+    text = (
+        f"CPU Scalar support for {argument} argument is not supported when calling addcmul on {kind.upper()} tensors."
+    )
+    if argument == "tensor1":
+        text += " However, CPU Scalar support for tensor2 is supported, please swap your tensor1 and tensor2 terms."
+    return text
+
+
+def kernel_assertion(argument: int, kind: str) -> str:
+    """An operand on the host in a kernel that expects none (cuda/Loops.cuh)."""
+    return (
+        'iter.device(arg).is_cuda() INTERNAL ASSERT FAILED at "/pytorch/aten/src/ATen/native/cuda/Loops.cuh":109, '
+        f"please report a bug to PyTorch. argument {argument}: expected a {kind.upper()} device but found cpu"
+    )
+
+
+def no_kernel(operator: str, kind: str) -> str:
+    """The first sentence of the dispatcher where a device has no kernel of an operator (core/dispatch)."""
+    return f"Could not run '{operator}' with arguments from the '{kind.upper()}' backend."
+
+
+def output_elsewhere(expected: torch.device, found: torch.device) -> str:
+    """The `out=` of a reduction on another device (TensorIterator.h, `set_output`)."""
+    return f"Expected out tensor to have device {expected}, but got {found} instead"
 
 
 def generator(expected: torch.device, found: torch.device) -> str:

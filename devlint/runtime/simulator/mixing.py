@@ -136,6 +136,8 @@ def _by_class(call: MixedCall) -> Card | Finished | None:
         return _exact(call, check.arguments, check.method)
     if check is not None and check.kind is CheckClass.NONE and not call.name.startswith("special_"):
         return call.card
+    if check is not None and check.kind is CheckClass.ABSENT:
+        call.fail(messages.no_kernel(f"aten::{call.name}", call.card.device.type))
     composite = check is None or check.kind in (CheckClass.EXPLICIT, CheckClass.IMPLICIT)
     if composite and torch._C._dispatch_has_kernel_for_dispatch_key(call.func.name(), "CompositeExplicitAutograd"):
         with call.mode:  # the leaf operators inside raise, in their own words

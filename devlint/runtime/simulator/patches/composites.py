@@ -31,6 +31,8 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     for owner in (torch, _Tensor):
         yield Patch(owner, "tensor_split", functools.partial(_tensor_split, simulation))
         yield Patch(owner, "quantile", functools.partial(_quantile, simulation))
+        yield Patch(owner, "inner", functools.partial(_inner, simulation))
+        yield Patch(owner, "take_along_dim", functools.partial(_take_along_dim, simulation))
     yield Patch(torch, "gradient", functools.partial(_gradient, simulation))
     yield Patch(torch.linalg, "multi_dot", functools.partial(_multi_dot, simulation))
     for name in ("stft", "istft"):
@@ -90,7 +92,10 @@ def _cell(simulation: Simulation, name: str, original: Any) -> Any:
 
 
 def _attention(simulation: Simulation, original: Any) -> Any:
-    """Query, key and value of one device type (transformers/attention.cpp), then the mask element-wise."""
+    """Query, key and value of one device type (transformers/attention.cpp), then the mask.
+
+    The mask is looked at by the kernel that a card takes for single precision with a mask, the memory-efficient one.
+    """
 
     @functools.wraps(original)
     def attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,8 +109,10 @@ def _attention(simulation: Simulation, original: Any) -> Any:
         mask = kwargs.get("attn_mask", args[0] if args else None)
         if isinstance(mask, _Tensor) and _differ(simulation, query, mask):
             here, there = devices[0], simulation.device_of(mask)
-            first, second = (here, there) if here.type != "cpu" else (there, here)
-            simulation.fault(RuntimeError, messages.tensor_iterator(first, second))
+            if here.type == "cpu":
+                simulation.fault(RuntimeError, messages.tensor_iterator(there, here))
+            kernel = "wrapper_CUDA___scaled_dot_product_efficient_attention"
+            simulation.fault(RuntimeError, messages.exact("attn_bias", there, here, kernel))
         return original(query, key, value, *args, **kwargs)
 
     return attention
@@ -175,6 +182,33 @@ def _quantile(simulation: Simulation, original: Any) -> Any:
         return original(self, q, *args, **kwargs)
 
     return quantile
+
+
+def _inner(simulation: Simulation, original: Any) -> Any:
+    """Both on one type of device, numbers too (LinearAlgebra.cpp)."""
+
+    @functools.wraps(original)
+    def inner(self: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(other, _Tensor):
+            here, there = simulation.device_of(self).type, simulation.device_of(other).type
+            if here != there and _differ(simulation, self, other):
+                simulation.fault(RuntimeError, messages.checked(here, there, "DeviceType", "inner()"))
+        return original(self, other, *args, **kwargs)
+
+    return inner
+
+
+def _take_along_dim(simulation: Simulation, original: Any) -> Any:
+    """Indices on the input's device (TensorAdvancedIndexing.cpp)."""
+
+    @functools.wraps(original)
+    def take_along_dim(self: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(indices, _Tensor) and _differ(simulation, self, indices):
+            here, there = simulation.device_of(self), simulation.device_of(indices)
+            simulation.fault(RuntimeError, messages.checked(here, there, "Device", "torch.take_along_dim():"))
+        return original(self, indices, *args, **kwargs)
+
+    return take_along_dim
 
 
 def _gradient(simulation: Simulation, original: Any) -> Any:

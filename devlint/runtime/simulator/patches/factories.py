@@ -11,6 +11,7 @@ import torch.fft
 import torch.nested
 import torch.utils._device
 
+from devlint.runtime.simulator import messages
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, mark_of, set_mark, set_pinned
@@ -47,13 +48,16 @@ _FACTORIES = [
     "triu_indices",
     "zeros",
     "scalar_tensor",
-    "sparse_compressed_tensor",
-    "sparse_coo_tensor",
-    "sparse_csr_tensor",
-    "sparse_csc_tensor",
-    "sparse_bsr_tensor",
-    "sparse_bsc_tensor",
 ]
+# With the number of arguments that are indices; the values follow.
+_SPARSE = {
+    "sparse_coo_tensor": 1,
+    "sparse_compressed_tensor": 2,
+    "sparse_csr_tensor": 2,
+    "sparse_csc_tensor": 2,
+    "sparse_bsr_tensor": 2,
+    "sparse_bsc_tensor": 2,
+}
 _LIKE = ["empty_like", "ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"]
 _NEW = ["new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full"]
 _LEGACY_TYPES = ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"]
@@ -64,6 +68,8 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
     plain, like = _Factory(simulation, from_self=False), _Factory(simulation, from_self=True)
     for name in _FACTORIES:
         yield Patch(torch, name, plain.wrap)
+    for name, indices in _SPARSE.items():
+        yield Patch(torch, name, functools.partial(_sparse, simulation, plain, name, indices))
     for name in ("fftfreq", "rfftfreq"):
         yield Patch(torch.fft, name, plain.wrap)
     for name in _LIKE:
@@ -214,6 +220,29 @@ def _built(
     if pin:
         set_pinned(result)
     return result
+
+
+def _sparse(simulation: Simulation, plain: _Factory, name: str, indices: int, original: Any) -> Any:
+    """A sparse tensor is where its values are, unless a device is given (torch/csrc/utils/tensor_new.cpp).
+
+    That of coordinates wants its indices there as well: the exact check of the sparse card's kernel.
+    """
+    factory = plain.wrap(original)
+
+    @functools.wraps(original)
+    def sparse(*args: Any, **kwargs: Any) -> Any:
+        values = kwargs.get("values", args[indices] if len(args) > indices else None)
+        if kwargs.get("device") is not None or not isinstance(values, _Tensor) or mark_of(values) is WILD:
+            return factory(*args, **kwargs)
+        at = kwargs.get("indices", args[0] if args else None)
+        if name == "sparse_coo_tensor" and isinstance(at, _Tensor) and mark_of(at) is not WILD:
+            here, there = simulation.device_of(at), simulation.device_of(values)
+            if here != there:
+                kernel = "wrapper_SparseCUDA___sparse_coo_tensor_with_dims_and_tensors"
+                simulation.fault(RuntimeError, messages.exact("values", there, here, kernel))
+        return factory(*args, **{**kwargs, "device": simulation.device_of(values)})
+
+    return sparse
 
 
 def _legacy(simulation: Simulation) -> Iterator[Patch]:

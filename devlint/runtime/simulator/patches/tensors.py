@@ -89,7 +89,7 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
     def to(original: Any) -> Any:
         @overridable(original)
         def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-            if (not args and "device" not in kwargs and "other" not in kwargs) or (
+            if (not args and "device" not in kwargs and "tensor" not in kwargs) or (
                 args and isinstance(args[0], torch.dtype)
             ):
                 only_dtype: torch.Tensor = _Base.to(self, *args, **kwargs)
@@ -211,7 +211,8 @@ def _target_of_to(
     """Place, dtype, non_blocking, copy and memory format of any call form of ``Tensor.to``."""
     copy = bool(kwargs.pop("copy", False))
     memory_format = kwargs.get("memory_format")
-    other = args[0] if args and isinstance(args[0], _Tensor) else kwargs.pop("other", None)
+    # `other` in the documentation is `tensor` to torch (tools/autograd/templates/python_variable_methods.cpp)
+    other = args[0] if args and isinstance(args[0], _Tensor) else kwargs.pop("tensor", None)
     if other is not None:
         rest = args[1:] if args and args[0] is other else args
         non_blocking = bool(rest[0] if rest else kwargs.get("non_blocking", False))
