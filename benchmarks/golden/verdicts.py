@@ -39,7 +39,9 @@ def run(first: int, out: TextIO, rehearse: bool) -> None:
         fields = {
             "name": path.stem,
             "real": sorted([fix["code"], fix["location"]["row"], fix["verdict"]] for fix in report["fixes"]),
-            "simulated": sorted([fix["code"], fix["line"], fix["verdict"]] for fix in expected.get("fix", ())),
+            "simulated": sorted(
+                [fix["code"], fix["line"], fix[_word(fix, rehearse)]] for fix in expected.get("fix", ())
+            ),
             "seconds": round(time.monotonic() - started, 1),
             "report": report,
         }
@@ -51,6 +53,11 @@ def run(first: int, out: TextIO, rehearse: bool) -> None:
         made = [pool.submit(one, *entry) for entry in enumerate(sorted(PROGRAMS.glob("*.toml"))) if entry[0] >= first]
         for each in made:
             each.result()
+
+
+def _word(fix: dict[str, Any], rehearse: bool) -> str:
+    """Where the expected verdict stands: a real card cannot show every fault that a simulated one does."""
+    return "on_card" if "on_card" in fix and not rehearse else "verdict"
 
 
 def _verified(path: Path, device: str, select: tuple[str, ...]) -> dict[str, Any]:

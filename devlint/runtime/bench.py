@@ -42,6 +42,8 @@ FEWEST_IN_GROUPS = 8
 _VARIES = "losses differ from run to run under one seed, so they were not compared"
 _LEFT = "the program left processes running; they were ended"
 _ALSO = "another fix removes the same fault"
+#: A card that is kept busy, and the rules whose faults a fast card may hide.
+BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403")
 _ELSEWHERE = {"DEV2": ("sim:xpu:1", "sim:cuda:2@1"), "DEV3": ("sim:cuda:2@1",), "DEV6": ("sim:cuda:2@1", "sim:xpu:1")}
 
 
@@ -107,7 +109,7 @@ class Runner:
     """Runs editions of one program and remembers what was run, so that equal ones run once.
 
     say: called with the label of each run before it starts. A device may be followed by the number of the card that is
-    current when the program starts, such as `sim:cuda:2@1`.
+    current when the program starts, such as `sim:cuda:2@1`, or by `@busy`: the card is kept busy.
     """
 
     def __init__(self, request: Request, launcher: Launcher, say: Callable[[str], None] = lambda label: None) -> None:
@@ -132,7 +134,8 @@ class Runner:
         request = self.request
         path = os.path.abspath(request.script) if not request.command else ""
         changed = edition.changed
-        name, _, current = device.partition("@")
+        name, _, with_ = device.partition("@")
+        busy, current = with_ == "busy", "" if with_ == "busy" else with_
         ended = self._launcher.run(
             Job(
                 script="" if request.command else request.script,
@@ -150,6 +153,7 @@ class Runner:
                 statements=len(edition.keys),
                 device=name,
                 current=int(current or 0),
+                busy=busy,
                 steps=request.steps,
                 timeout=request.timeout,
                 memory=request.memory,
@@ -164,7 +168,7 @@ class Runner:
                 raise UsageError(f"verify needs torch and the device it is asked for: {report['message']}")
             if report.get("end") == "internal error":
                 raise DevlintError(f"{label}: {report['message']}\n{ended.stderr}")
-            self.chosen.setdefault(device, report.get("chosen", device) + (f"@{current}" if current else ""))
+            self.chosen.setdefault(device, report.get("chosen", device) + (f"@{with_}" if with_ else ""))
             self.torch = report.get("torch", self.torch)
             self._note(*report.get("notes", ()))
         if ended.left_behind:
@@ -173,6 +177,8 @@ class Runner:
         run = observed(ended, edition, limits, forgiving)
         if current:
             run = replace(run, device=f"{run.device}, card {current} current")
+        if busy:
+            run = replace(run, device=f"{run.device}, kept busy")
         self._made[edition.identity, self.chosen.get(device, device), forgiving] = run
         return run
 
@@ -319,17 +325,23 @@ class Bench:
         """The verdict on one fix: on the device, and where the claim or a difference asks for it, on others.
 
         Those are plain CPU, and for a fix that has not shown its worth there, two simulated cards of which the second
-        is current, or a card of another kind.
+        is current, or a card of another kind, or a real card that is kept busy.
         """
         judgement = self._on_usual_devices(index)
-        if judgement.verdict is Verdict.NOT_REPRODUCED and self._simulated and "@" not in self._device:
-            for device in _ELSEWHERE.get(self._claims[index].code[:4], ()):
+        if judgement.verdict is Verdict.NOT_REPRODUCED and "@" not in self._device:
+            for device in self._elsewhere(self._claims[index].code):
                 if device == self._device or not self._with_all(device).complete:
                     continue
                 other = self._on(device, index)
                 if other.verdict is Verdict.CONFIRMED:
                     return other
         return judgement
+
+    def _elsewhere(self, code: str) -> Sequence[str]:
+        """Further devices on which a fix of a rule may show its worth."""
+        if self._simulated:
+            return _ELSEWHERE.get(code[:4], ())
+        return (BUSY,) if self._device == "cuda" and code in _HIDDEN else ()
 
     def _on_usual_devices(self, index: int) -> Judgement:
         claim = self._claims[index]
@@ -390,7 +402,7 @@ class Bench:
 
     def _tolerance(self, device: str, a: Run, b: Run) -> Tolerance:
         """How losses are compared. If two runs differ, the corrected one is repeated: it must agree with itself."""
-        tolerance = REAL_CARD if device in REAL else SAME_KERNELS
+        tolerance = REAL_CARD if device.partition("@")[0] in REAL else SAME_KERNELS
         if not differing_losses(a, b, tolerance):
             return tolerance
         if device not in self._repeats:

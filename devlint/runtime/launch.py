@@ -50,7 +50,8 @@ class Job:
     script: as the user wrote it (`sys.argv[0]`), and path: absolute, both "" when `command` is started instead.
     files: what is served, by absolute path; statements: how many there are in all of them.
     device: `auto`, `cpu`, `cuda`, `xpu`, `mps`, or a simulated one as `DeviceSpec.parse` reads it.
-    current: the number of the card that is current when the program starts.
+    current: the number of the card that is current when the program starts. busy: keep a real card busy, so that what is
+    queued is not finished at once.
     steps: most optimizer steps, None for any number. timeout: seconds the program may run. memory: most bytes that a
     process may hold, None for any number.
     forgiving: on a simulated card, record mixed devices but let the operation go on, as if its operands had been moved.
@@ -71,6 +72,7 @@ class Job:
     memory: int | None = None
     seed: int = 0
     current: int = 0
+    busy: bool = False
     forgiving: bool = False
     ordered: bool = False
     report: str = ""
@@ -325,7 +327,7 @@ def _device(device: str, job: Job, report: Log, torch: Any) -> Iterator[None]:
         return
     name = _card_name(device, torch)
     report.fields["device"] = lambda: name
-    with _observed(recorder):
+    with _observed(recorder, job.busy):
         yield
 
 
@@ -364,10 +366,10 @@ def _card_name(kind: str, torch: Any) -> str:
     return f"{name} x{count}" if count > 1 else str(name)
 
 
-def _observed(recorder: Recorder) -> contextlib.AbstractContextManager[Any]:
+def _observed(recorder: Recorder, busy: bool) -> contextlib.AbstractContextManager[Any]:
     from devlint.runtime.observe import observe
 
-    return observe(recorder)
+    return observe(recorder, busy)
 
 
 def count_into(path: str) -> None:

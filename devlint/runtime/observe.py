@@ -3,6 +3,9 @@
 A dispatch mode sees each operator with the devices of its tensors.  From the operators' names follow
 synchronizations and transfers, as for the simulated card; kernels are counted until the host is known
 to have waited.  At a clock read the card itself is asked, by ``Stream.query()``, whether it is idle.
+
+A card that is fast enough is always idle by then. Kept busy, it gets work that computes nothing beside the program's,
+so that what is queued is unfinished a moment later, as on a slower card or with more data.
 """
 
 from __future__ import annotations
@@ -10,16 +13,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter as _now  # the real one, before the clocks are replaced
 from typing import Any
 
 from devlint.runtime.recorder import Recorder
 
+#: How long the work of a card that is kept busy takes, in clock cycles and, at the clock of no card built so far, in
+#: seconds at least; it is renewed when less than the second is left. The third bounds what a run waits for it.
+_CYCLES, _LASTS, _LEFT, _MOST_TIMES = 12_000_000, 0.004, 0.002, 1000
+
 
 @contextmanager
-def observe(recorder: Recorder) -> Iterator[Recorder]:
+def observe(recorder: Recorder, busy: bool = False) -> Iterator[Recorder]:
     """Record what the body asks of the real accelerator; does nothing where there is none.
 
-    The mode also sees operators of the backward pass: torch carries it into its device threads.
+    The mode also sees operators of the backward pass: torch carries it into its device threads. busy: keep the card
+    busy (CUDA and ROCm).
     """
     kind = accelerator_kind()
     if kind is None:
@@ -28,7 +37,7 @@ def observe(recorder: Recorder) -> Iterator[Recorder]:
     from devlint.runtime.simulator.patches.base import PatchSet
     from devlint.runtime.simulator.patches.clocks import clock_patches
 
-    observer = _make_observer(kind, recorder)
+    observer = _make_observer(kind, recorder, busy and kind == "cuda")
     patches = PatchSet()
     patches.apply(clock_patches(recorder, observer.unfinished))
     try:
@@ -51,7 +60,7 @@ def accelerator_kind() -> str | None:
     return None
 
 
-def _make_observer(kind: str, recorder: Recorder) -> Any:
+def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -68,6 +77,8 @@ def _make_observer(kind: str, recorder: Recorder) -> Any:
             super().__init__()
             self._plans: dict[int, OpPlan] = {}
             self._queued: dict[torch.device, int] = {}
+            self._busy_until: dict[torch.device, float] = {}
+            self._times = 0
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -116,8 +127,21 @@ def _make_observer(kind: str, recorder: Recorder) -> Any:
                     self._queued[device] = 0
                 elif plan.launches:
                     self._queued[device] = pending + 1
+                    if busy:
+                        self._occupy(device)
                     if recorder.kernel_lines:
                         _count_line(recorder)
+
+        def _occupy(self, device: torch.device) -> None:
+            """Queue work that only takes time, unless enough of it is left."""
+            if self._busy_until.get(device, 0.0) - _now() > _LEFT or self._times >= _MOST_TIMES:
+                return
+            if torch.cuda.is_current_stream_capturing():
+                return
+            with torch.cuda.device(device):
+                torch.cuda._sleep(_CYCLES)
+            self._times += 1
+            self._busy_until[device] = max(self._busy_until.get(device, 0.0), _now()) + _LASTS
 
         def _copied(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
             source, target = (args[1], args[0]) if name == "copy_" else (args[0], result)
