@@ -23,6 +23,7 @@ def run(first: int, out: TextIO, rehearse: bool) -> None:
         import tomli as tomllib
     else:
         import tomllib
+    os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # the other parts want it; here it would hide what is not waited for
     cards = 3 if rehearse else torch.cuda.device_count()
     lock = Lock()
 

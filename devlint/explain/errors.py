@@ -311,6 +311,12 @@ FAMILIES = (
         "line", "DEV606", "DEV605",
     ),
     _family(
+        r"Both events must be (?:completed|recorded) before calculating elapsed time",
+        "the time between two events is read before the device has passed both of them",
+        "record both, and wait for the second: `end.synchronize()`",
+        "line", "DEV402",
+    ),
+    _family(
         r"Cannot re-initialize \w+ in forked subprocess",
         "a worker process that was forked touches the card",
         "return CPU tensors from the data set and move the batch in the loop, or start workers with `spawn`",

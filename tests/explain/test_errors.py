@@ -120,6 +120,7 @@ WORDINGS = [
     ("meshgrid expects all tensors to have the same device", "DEV101", "operands"),
     ("RNG state must be a torch.ByteTensor", "DEV208", "line"),
     ("Only dense CPU tensors can be pinned", "DEV606", "line"),
+    ("Both events must be completed before calculating elapsed time.", "DEV402", "line"),
     ("Invalid device id", "DEV201", "device"),
     # 2.13
     (

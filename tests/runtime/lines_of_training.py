@@ -24,6 +24,11 @@ from tests.runtime.lines import (
     wrong_generator,
 )
 
+LOOPS = (
+    'iter.device(arg).is_cuda() INTERNAL ASSERT FAILED at "/pytorch/aten/src/ATen/native/cuda/Loops.cuh":109, please '
+    "report a bug to PyTorch. argument {}: expected a CUDA device but found cpu"
+)
+
 
 def _linear(w: World) -> nn.Module:
     return w.on_card(nn.Linear(4, 4))
@@ -34,6 +39,17 @@ def _with_gradients(*parameters: torch.Tensor) -> list[nn.Parameter]:
     for parameter in made:
         parameter.grad = torch.ones_like(parameter)
     return made
+
+
+def _unfinished_events(w: World) -> None:
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(100):
+        w.square @ w.square
+    if hasattr(torch.cuda, "_sleep"):
+        torch.cuda._sleep(100_000_000)
+    end.record()
+    start.elapsed_time(end)
 
 
 def _two_steps(kind: Any, parameters: list[nn.Parameter], **options: Any) -> None:
@@ -508,7 +524,28 @@ FUNCTIONS = [
         lambda w: F.mse_loss(w.x, torch.tensor(1.0)),
         two_devices(),
     ),
-    Case("squared error between a card's number and the host's", lambda w: F.mse_loss(w.scalar, torch.tensor(1.0))),
+    Case(
+        "squared error between a card's number and the host's",
+        lambda w: F.mse_loss(w.scalar, torch.tensor(1.0)),
+        two_devices(),
+    ),
+    Case(
+        "smooth error between a card's number and the host's",
+        lambda w: F.smooth_l1_loss(w.scalar, torch.tensor(1.0)),
+        LOOPS.format(2),
+    ),
+    Case("absolute error between a card's number and the host's", lambda w: F.l1_loss(w.scalar, torch.tensor(1.0))),
+    Case("divergence from a host number", lambda w: F.kl_div(w.x, torch.tensor(1.0))),
+    Case(
+        "entropy of a card's number under the host's",
+        lambda w: F.binary_cross_entropy_with_logits(w.scalar, torch.tensor(1.0)),
+        two_devices(),
+    ),
+    Case(
+        "time between events that are not over",
+        lambda w: _unfinished_events(w),
+        "Both events must be completed before calculating elapsed time.",
+    ),
     Case("smooth error to a host number", lambda w: F.smooth_l1_loss(w.x, torch.tensor(1.0)), two_devices()),
     Case("absolute error to a host number", lambda w: F.l1_loss(w.x, torch.tensor(1.0)), two_devices()),
     Case("both, one a host number", lambda w: torch.logical_and(w.x, w.host_scalar)),

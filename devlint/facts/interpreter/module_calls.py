@@ -60,13 +60,10 @@ CTC_LOSS = "torch.nn.CTCLoss"
 #: Losses that are a function of element-wise operations, which take a 0-dim CPU tensor [torch/nn/modules/loss.py].
 _OF_ELEMENTS = {
     "L1Loss": "l1_loss",
-    "MSELoss": "mse_loss",
-    "SmoothL1Loss": "smooth_l1_loss",
     "KLDivLoss": "kl_div",
     "PoissonNLLLoss": "poisson_nll_loss",
     "SoftMarginLoss": "soft_margin_loss",
     "HingeEmbeddingLoss": "hinge_embedding_loss",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
 }
 #: What reads lengths on the host, or wants them there.
 _ON_HOST = frozenset({"pack_padded_sequence", "tolist", "item", "int", "cpu", "numpy", "range", "max", "split", "zip"})

@@ -263,8 +263,13 @@ def _reduced_into(call: MixedCall) -> Outcome:
     return _UNDECIDED
 
 
-def _lerp(call: MixedCall) -> Outcome:
-    """A 0-dim CPU tensor may be the weight; as an end it reaches an assertion of the kernel (cuda/Loops.cuh)."""
+def _no_numbers(call: MixedCall) -> Outcome:
+    """Both on one device, 0-dim or not (cuda/BinaryMiscOpsKernels.cu)."""
+    call.fail_as_iterator(call.device(call.args[0]), call.device(call.args[1]))
+
+
+def _first_two_no_numbers(call: MixedCall) -> Outcome:
+    """A 0-dim CPU tensor among the first two reaches an assertion of the kernel (cuda/Loops.cuh)."""
     for position, tensor in enumerate(call.args[:2], 1):
         if call.place(tensor) is None and tensor.dim() == 0:
             call.fail(messages.kernel_assertion(position, call.card.device.type))
@@ -395,7 +400,9 @@ HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
     "prod": _reduced_into,
     "any": _reduced_into,
     "all": _reduced_into,
-    "lerp": _lerp,
+    "lerp": _first_two_no_numbers,
+    "smooth_l1_loss": _first_two_no_numbers,
+    "mse_loss": _no_numbers,
     "cholesky_solve": _cholesky_solve,
     "_cholesky_solve_helper": _cholesky_solve,
     "where": _where,

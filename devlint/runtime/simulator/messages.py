@@ -15,6 +15,7 @@ _NEW_EXACT_WORDING = RELEASE >= (2, 8)
 TOO_MANY_SCALARS = "Trying to pass too many CPU scalars to non-CPU kernel!"
 NOT_INITIALIZED = "CUDA error: initialization error"
 EVENTS_WITHOUT_TIMING = "Both events must be created with argument 'enable_timing=True'."
+EVENTS_NOT_COMPLETED = "Both events must be completed before calculating elapsed time."
 EVENTS_NOT_RECORDED = "Both events must be recorded before calculating elapsed time."
 
 _DTYPE_NAMES = {

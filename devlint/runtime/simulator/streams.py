@@ -122,6 +122,8 @@ def make_event_class(simulation: Simulation) -> type:
                 simulation.fault(ValueError, messages.EVENTS_NOT_RECORDED)
             pending = max(self.unfinished, end.unfinished)
             simulation.recorder.record("clock", "event.elapsed_time", pending=pending, device=str(end._card.device))
+            if pending:
+                simulation.fault(RuntimeError, messages.EVENTS_NOT_COMPLETED)
             elapsed: float = end._moment - self._moment
             return max(elapsed * 1e3, 1e-4)
 
