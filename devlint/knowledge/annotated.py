@@ -534,6 +534,23 @@ GROUPS: tuple[tuple[str, str, str], ...] = (
         """,
     ),
     (
+        "run on a card under torch.cuda.set_sync_debug_mode (benchmarks/gpu)",
+        "s=always",
+        """
+        .corrcoef .cov .istft .matrix_exp svd_lowrank pca_lowrank unravel_index .pinverse F:ctc_loss F:gaussian_nll_loss
+        linalg.cond linalg.pinv linalg.tensorinv linalg.tensorsolve .cholesky
+        """,
+    ),
+    (
+        "run on a card under torch.cuda.set_sync_debug_mode (benchmarks/gpu): for some arguments",
+        "s=maybe",
+        """
+        isin .index_fill masked.sum masked.prod masked.cumsum masked.cumprod masked.amax
+        masked.amin masked.argmax masked.argmin masked.mean masked.median masked.norm masked.var masked.std
+        masked.softmax masked.log_softmax masked.softmin masked.logaddexp masked.logsumexp
+        """,
+    ),
+    (
         "torch/amp/grad_scaler.py",
         "s=always",
         "GradScaler:get_scale GradScaler:state_dict",

@@ -184,16 +184,6 @@ def _clock(event: Event) -> Finding | None:
     if event.kind != "clock" or not event.pending:
         return None
     kernels = f"{event.pending} kernel{'s' if event.pending != 1 else ''}"
-    if event.what == "event.elapsed_time":
-        return Finding(
-            "DEV402",
-            "warning",
-            f"event.elapsed_time asked {times(event.count)} with {_up_to(event)}{kernels} queued and not waited for",
-            event.file,
-            event.line,
-            count=event.count,
-            details=("wait for the second event, or for the device, before asking",),
-        )
     return Finding(
         "DEV401",
         "warning",

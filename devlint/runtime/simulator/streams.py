@@ -121,9 +121,9 @@ def make_event_class(simulation: Simulation) -> type:
                 simulation.recorder.record("clock", "event.elapsed_time of an event never recorded")
                 simulation.fault(ValueError, messages.EVENTS_NOT_RECORDED)
             pending = max(self.unfinished, end.unfinished)
-            simulation.recorder.record("clock", "event.elapsed_time", pending=pending, device=str(end._card.device))
             if pending:
                 simulation.fault(RuntimeError, messages.EVENTS_NOT_COMPLETED)
+            simulation.recorder.record("clock", "event.elapsed_time", device=str(end._card.device))
             elapsed: float = end._moment - self._moment
             return max(elapsed * 1e3, 1e-4)
 
