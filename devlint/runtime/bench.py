@@ -43,7 +43,7 @@ _VARIES = "losses differ from run to run under one seed, so they were not compar
 _LEFT = "the program left processes running; they were ended"
 _ALSO = "another fix removes the same fault"
 #: A card that is kept busy, and the rules whose faults a fast card may hide.
-BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403")
+BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403", "DEV505")
 _ELSEWHERE = {"DEV2": ("sim:xpu:1", "sim:cuda:2@1"), "DEV3": ("sim:cuda:2@1",), "DEV6": ("sim:cuda:2@1", "sim:xpu:1")}
 
 

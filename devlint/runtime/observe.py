@@ -40,6 +40,8 @@ def observe(recorder: Recorder, busy: bool = False) -> Iterator[Recorder]:
     observer = _make_observer(kind, recorder, busy and kind == "cuda")
     patches = PatchSet()
     patches.apply(clock_patches(recorder, observer.unfinished))
+    if kind == "cuda":
+        patches.apply(observer.copies.patches())
     try:
         with observer:
             yield recorder
@@ -67,6 +69,7 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
     from devlint.runtime.copies import source_of
     from devlint.runtime.simulator.mode import tensors_in
     from devlint.runtime.simulator.opfacts import OpPlan
+    from devlint.runtime.unfinished import UnfinishedCopies
 
     module = getattr(torch, kind)
 
@@ -79,6 +82,7 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
             self._queued: dict[torch.device, int] = {}
             self._busy_until: dict[torch.device, float] = {}
             self._times = 0
+            self.copies = UnfinishedCopies(recorder)
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -101,16 +105,22 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
             if plan is None:
                 plan = self._plans[id(func)] = OpPlan(func)
             kwargs = kwargs or {}
+            copies = plan.name in ("_to_copy", "copy_")
+            tensors = list(tensors_in((args, list(kwargs.values()))))
+            if plan.sync or plan.launches:
+                for tensor in tensors[plan.name == "copy_" :]:  # what is copied into is not read
+                    if tensor.device.type == "cpu":
+                        self.copies.read(tensor, plan.sync or plan.name)
+                    elif copies and busy and tensor.device.type == kind:
+                        self._occupy(tensor.device)
             try:
                 result = func(*args, **kwargs)
             except RuntimeError as error:
                 if "device" in str(error):
                     recorder.record("fault", str(error).splitlines()[0])
                 raise
-            cards = {
-                tensor.device for tensor in tensors_in((args, list(kwargs.values()))) if tensor.device.type == kind
-            }
-            if plan.name in ("_to_copy", "copy_"):
+            cards = {tensor.device for tensor in tensors if tensor.device.type == kind}
+            if copies:
                 self._copied(plan.name, args, kwargs, result)
             elif cards:
                 self._ran(plan, cards, args)
@@ -158,6 +168,8 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
             across = here.type == there.type
             direction: Any = "d2d" if across else "h2d" if there.type == kind else "d2h"
             blocking = not non_blocking and not across
+            if kind == "cuda" and direction == "d2h" and not blocking and target.is_pinned():
+                self.copies.begin(target, torch.cuda.current_stream(card).record_event(), str(card))
             what = "copy_" if name == "copy_" else "to"
             if direction == "h2d" and non_blocking and not source.is_pinned():
                 what += " from pageable memory"
