@@ -52,25 +52,46 @@ def main() -> int:
     card = _card(options.rehearse)
     if card is None:
         return 0
-    started = time.monotonic()
     result: dict[str, Any] = {**card, "parts": {}}
+    name = re.sub(r"[^\w.]+", "-", f"{card['torch']}-{card['card']}")
+    path = options.output / f"{name}.golden.json"
+    if options.part and path.exists():
+        result["parts"] = json.loads(path.read_text(encoding="utf-8"))["parts"]
+    agreed_all = True
     for part in options.part or PARTS:
+        started = time.monotonic()
         rows, notes = _run(part, options.rehearse)
         compared = [row for row in rows if "agrees" in row]
         agreed = sum(row["agrees"] for row in compared)
-        result["parts"][part] = {"rows": rows, "compared": len(compared), "agree": agreed, "notes": notes}
+        agreed_all &= agreed == len(compared)
         print(f"{part}: {agreed} of {len(compared)} as simulated, {len(rows) - len(compared)} not compared", *notes)
         for row in compared:
             if not row["agrees"]:
                 print(f"  {row['name']}\n    real:      {row['real']}\n    simulated: {row['simulated']}")
-    result["seconds"] = round(time.monotonic() - started)
+        seconds = round(time.monotonic() - started)
+        facts = {"date": card["date"], "seconds": seconds, "compared": len(compared), "agree": agreed, "notes": notes}
+        result["parts"][part] = {**facts, "rows": [_shortened(row) for row in rows]}
     if not options.rehearse:
         options.output.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w.]+", "-", f"{card['torch']}-{card['card']}")
-        path = options.output / f"{name}.golden.json"
-        path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(f"stored in {path}, {result['seconds']} s")
-    return int(any(part["agree"] < part["compared"] for part in result["parts"].values()))
+        path.write_text(_one_row_a_line(result), encoding="utf-8")
+        print(f"stored in {path}")
+    return int(not agreed_all)
+
+
+def _shortened(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what the simulation said, where that is what the card said."""
+    return {k: v for k, v in row.items() if not (row.get("agrees") and k in ("simulated", "simulated_text"))}
+
+
+def _one_row_a_line(result: dict[str, Any]) -> str:
+    """JSON with each row of each part on a line of its own."""
+    rows = {f"@{name}": part["rows"] for name, part in result["parts"].items()}
+    parts = {name: {**part, "rows": f"@{name}"} for name, part in result["parts"].items()}
+    text = json.dumps({**result, "parts": parts}, indent=1, ensure_ascii=False)
+    for mark, each in rows.items():
+        lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in each)
+        text = text.replace(f'"{mark}"', f"[\n{lines}\n   ]")
+    return text + "\n"
 
 
 def _card(rehearse: bool) -> dict[str, Any] | None:

@@ -44,7 +44,8 @@ def run(first: int, out: TextIO, rehearse: bool) -> None:
                 [fix["code"], fix["line"], fix[_word(fix, rehearse)]] for fix in expected.get("fix", ())
             ),
             "seconds": round(time.monotonic() - started, 1),
-            "report": report,
+            "runs": [[run["run"], run["outcome"], run["milliseconds"]] for run in report["runs"]],
+            "evidence": [[fix["code"], fix["device"], *fix["evidence"]] for fix in report["fixes"]],
         }
         with lock:
             rows.put(out, index, **fields)

@@ -53,7 +53,7 @@ def rows(card: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     made: list[dict[str, Any]] = []
     yield made
     if made:
-        name = re.sub(r"[^\w.+]+", "-", f"{card['torch']}-{card['name']}")
+        name = re.sub(r"[^\w.]+", "-", f"{card['torch']}-{card['name']}")
         facts = {
             "torch": card["torch"],
             "card": card["name"],
