@@ -250,6 +250,8 @@ class Bench:
     def _run(self, label: str, left_out: frozenset[int], device: str, forgiving: bool = False) -> Run:
         if device == "cpu" and self._request.device != "cpu":
             label = f"{label}, on plain CPU"
+        elif device == BUSY:
+            label = f"{label}, the card kept busy"
         elif device != self._device:
             label = f"{label}, on {device}"
         run = self._runner.run(self._edition(left_out), device, label, forgiving)
