@@ -222,6 +222,11 @@ class CallSites:
         assumed = self._checked.assumed_modules.get(origin.span) if origin.path is None else None
         return assumed[0] if assumed is not None else None
 
+    @property
+    def classes(self) -> Mapping[str, ClassFacts]:
+        """The classes that the checked file knows, those of other files as well, as its values name them."""
+        return self._checked.classes
+
     def class_of(self, function: str) -> ClassFacts | None:
         """The class of the checked file whose method, or function inside one, has this qualified name there."""
         class_ = self._checked.classes.get(function.split(".", 1)[0])

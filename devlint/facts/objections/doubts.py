@@ -38,6 +38,7 @@ from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
+from devlint.facts.objections.unread_inputs import is_unread
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
@@ -87,7 +88,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Meet) and sites.is_test and is_tried(sites, event):
         return True
     if isinstance(event, Meet) and event.how == "module":
-        if is_scattered(sites, event) or is_moved_by_holder(sites, event):
+        if is_scattered(sites, event) or is_moved_by_holder(sites, event) or is_unread(sites, event):
             return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
         return True
@@ -224,7 +225,7 @@ def with_what_holds(function: ast.AST, place: ast.AST, names: set[str]) -> set[s
 
 
 def is_put_together(node: ast.expr, place: ast.AST, names: set[str]) -> bool:
-    """Whether an expression after a place, or a part of its chain, joins some names to a tensor, or makes a sparse one of them."""
+    """Whether an expression after a place, or a part of its chain, joins some names, or makes a sparse tensor of them."""
     last = getattr(place, "end_lineno", None) or 0
     return any(
         isinstance(part, ast.Call)
