@@ -379,3 +379,57 @@ def test_what_a_program_says_of_torch_itself_counts(tmp_path: Path) -> None:
     (tmp_path / "examples" / "requirements.txt").write_text("torch>=2.6\n")
     config = Resolver().for_directory(str(tmp_path / "examples"))
     assert (config.lowest_torch, config.states_torch) == ((2, 6), True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("README.md", "# Models\n\n- python 3.6\n- pytorch 1.3.1\n- torchvision 0.4.2\n"),
+        ("README.md", "* `PyTorch v1.3`\n"),
+        ("README.rst", "1. [PyTorch](https://pytorch.org/) 1.3.1\n"),
+        ("readme.txt", "torch==1.3.1+cu92  \ntorchvision==0.4.2\n"),
+        ("README", "torch              1.3.1\ntorch-geometric    0.3.1\n"),
+        ("README.md", "| Torch7 |\n\n- PyTorch 0.4.0\n- PyTorch 1.3\n"),
+    ],
+)
+def test_readme_that_names_one_torch_says_how_new_it_is(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "models").mkdir()
+    (tmp_path / name).write_text(text)
+    assert Requirements().of(str(tmp_path / "models")) == Required(None, (1, 3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- PyTorch >= 1.3\n",
+        "- PyTorch ≥ 1.3\n",
+        "- PyTorch 1.3+\n",
+        "- pytorch\n",
+        "Tested with PyTorch 1.3.1.\n",
+        "This is a PyTorch 1.3.1\nimplementation.\n",
+        "- torchvision 0.4.2\n",
+        "- pytorch-lightning 1.3.1\n",
+        "- PyTorch 1.3.1\n\nUpdate: it runs with PyTorch (>= 2.0), too.\n",
+        "torch==1.3.1\n\nAlso works with [PyTorch](https://pytorch.org) 2.0+.\n",
+    ],
+)
+def test_readme_that_leaves_newer_versions_open(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "README.md").write_text(text, encoding="utf-8")
+    assert Requirements().of(str(tmp_path)) is None
+
+
+def test_packaging_files_come_before_a_readme(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
+    (tmp_path / "examples" / "README.md").write_text("- PyTorch 1.3.1\n")
+    assert Requirements().of(str(tmp_path / "examples")) == Required((2, 4), None)
+
+
+def test_name_that_only_an_older_torch_had_is_no_error_where_the_readme_names_such_a_torch(run: Run) -> None:
+    Path("a.py").write_text(textwrap.dedent(OLD_NAME))
+    options = ("check", "--no-cache", "--select", "DEV302", "a.py")
+    assert "DEV302" in run(*options).out
+    Path("README.md").write_text("## Requirements\n- PyTorch 1.3.1\n")
+    assert "DEV302" not in run(*options).out

@@ -37,6 +37,8 @@ Kind = Literal[
 GUESS: Final = "computed"
 #: The text of the origin of such a value.
 COMPUTED: Final = "computed from tensors here"
+#: The text of the origin of a tensor that a factory call without a device makes on the CPU.
+MADE_ON_CPU: Final = "created on the CPU here"
 #: How the origin of an operand begins that must be a tensor and that nothing places, see `devlint.facts.idioms.unplaced`.
 UNPLACED: Final = "nothing says where"
 #: Type name of what a loader yields that is an argument.

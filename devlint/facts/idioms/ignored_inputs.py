@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.events import Operand
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.constants import Constants, given_constants, live
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute
 from devlint.facts.text.signatures import parameter_of, positional_names
@@ -56,13 +57,21 @@ def read_alone(
 
 
 def is_ignored(
-    classes: Mapping[str, ClassFacts], class_: ClassFacts, method: str, name: str | None, depth: int
+    classes: Mapping[str, ClassFacts],
+    class_: ClassFacts,
+    method: str,
+    name: str | None,
+    depth: int,
+    constants: Constants | None = None,
 ) -> bool:
-    """Whether a method of a module takes an argument, and neither it nor what it hands this to reads it."""
+    """Whether a method of a module takes an argument, and neither it nor what it hands this to reads it.
+
+    `constants`: what the call makes some of the method's parameters, where they are to be followed.
+    """
     found = class_.method(method) if name is not None else None
     if name is None or found is None or depth > _DEPTH or parameter_of(found[1].args, name) is None:
         return False
-    uses = uses_of(found[1])
+    uses = uses_of(found[1], frozenset(constants.items()) if constants else frozenset())
     if name in uses.read or uses.reads_all or uses.known.isdisjoint(positional_names(found[1].args)):
         return False  # one that reads nothing at all is there for subclasses
     for call, place in uses.given.get(name, ()):
@@ -76,24 +85,28 @@ def is_ignored(
                 return False
             inner, called = part, "forward"
         taken = place
+        target = inner.method(called)
         if isinstance(place, int):
-            target = inner.method(called)
             positional = positional_names(target[1].args)[1:] if target is not None else []
             if place >= len(positional):
                 return False
             taken = positional[place]
-        if not is_ignored(classes, inner, called, str(taken), depth + 1):
+        handed = given_constants(target[1], call, constants) if constants is not None and target is not None else None
+        if not is_ignored(classes, inner, called, str(taken), depth + 1, handed):
             return False
     return True
 
 
 @lru_cache(64)
-def uses_of(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Uses:
+def uses_of(
+    method: ast.FunctionDef | ast.AsyncFunctionDef, constants: frozenset[tuple[str, bool | None]] = frozenset()
+) -> Uses:
+    """`constants`: what some parameters are, which rules out parts of the method."""
     given: dict[str, list[tuple[ast.Call, int | str]]] = {}
     apart: set[int] = set()  # names that are read for what is no tensor, or in a call
     known: set[str] = set()
     reads_all = False
-    nodes = list(walk(method))
+    nodes = list(live(method, dict(constants)) if constants else walk(method))
     for node in nodes:
         if isinstance(node, ast.Call):
             called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")

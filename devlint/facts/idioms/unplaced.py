@@ -41,7 +41,7 @@ from devlint.facts.text.shown_tensors import (
 )
 from devlint.facts.text.signatures import parameter_names, parameter_of
 from devlint.facts.text.signs import OF_HOST, TO_HOST
-from devlint.facts.values import CPU, HOME, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
+from devlint.facts.values import CPU, HOME, MADE_ON_CPU, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def beside(machine: Machine, operands: Sequence[Operand]) -> Sequence[Operand]:
 
 
 def _placed(machine: Machine, operand: Operand) -> Operand:
-    value = place_of(machine, operand.node) if is_unknown_tensor(operand.value) else None
+    is_unplaced = is_unknown_tensor(operand.value) and not is_computed_from_new(operand.value)
+    value = place_of(machine, operand.node) if is_unplaced else None
     return operand if value is None else replace(operand, value=replace(value, zero_dim=operand.value.zero_dim))
 
 
@@ -110,6 +111,12 @@ def result(operands: Sequence[Operand], value: Value) -> Value:
 def is_unknown_tensor(value: Value) -> bool:
     """Whether a value is a tensor of which no place is known."""
     return value.kind in ("tensor", "tensors") and not value.device and not value.made and not value.type_name
+
+
+def is_computed_from_new(value: Value) -> bool:
+    """Whether what is known of a tensor is that it is computed from one that was made on the CPU, and from something that
+    may be a number: what `get_indices(n)` gives, which ends in `(torch.ones(n, n) - torch.eye(n)).nonzero()[:, 0] * n`."""
+    return any(origin.text == MADE_ON_CPU for origin in value.because[:1])
 
 
 def is_new(machine: Machine, value: Value) -> bool:

@@ -15,7 +15,7 @@ from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import default_of, parameter_of
-from devlint.facts.values import CPU, UNKNOWN, Kind, Value, may_be_accelerator
+from devlint.facts.values import CPU, MADE_ON_CPU, UNKNOWN, Kind, Value, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Factories(HostReads):
             given = None
         else:
             default = self.default_device() if takes_device and not record.ignores_default else Value("device", CPU)
-            origin = Origin(span, "created on the CPU here" if default.device == CPU else "created here")
+            origin = Origin(span, MADE_ON_CPU if default.device == CPU else "created here")
             made: tuple[Creation, ...] = ()
             if default.device == CPU and not self.draws_on_host(arguments):
                 made = (Creation(span, qualname, node, self.scope(), zero_dim, takes_device),)
@@ -93,7 +93,7 @@ class Factories(HostReads):
         if self.default_device().device != CPU:
             return made
         creation = Creation(self.span(node), qualname, node, self.scope(), made.zero_dim, takes_device)
-        new = replace(made, device=CPU, because=(Origin(self.span(node), "created on the CPU here"),), made=(creation,))
+        new = replace(made, device=CPU, because=(Origin(self.span(node), MADE_ON_CPU),), made=(creation,))
         first, second = (new if side.kind == "none" else replace(made, device=side.device) for side in sides)
         return replace(made, split=(key, first, second))
 
@@ -218,7 +218,7 @@ class Factories(HostReads):
         if by_type and default is not None and default.device != CPU:
             return Value("tensor", UNKNOWN, False)  # the one class that follows `set_default_tensor_type`
         made = (Creation(span, qualname, node, self.scope(), False, False),)
-        because = (Origin(span, "created on the CPU here"),)
+        because = (Origin(span, MADE_ON_CPU),)
         device = arguments.get("device")
         if device is not None:
             self.note_literal(device[0], device[1], "argument", qualname, "device")

@@ -31,7 +31,8 @@ class OwnMethods(OwnClasses):
         name = function.attr
         if isinstance(function.value, ast.Name) and function.value.id == "self" and self.owner is not None:
             if name in _REGISTERS and self.in_init:
-                if arguments.nodes and not isinstance(arguments.nodes[0], ast.Constant):
+                named = arguments.get("name", 0)
+                if named is not None and not isinstance(named[0], ast.Constant):
                     for entry in self.owner.unregistered.values():
                         entry.wrapped = True  # registered one by one, under computed names
             if name in ("register_buffer", "register_parameter"):

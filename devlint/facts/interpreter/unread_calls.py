@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
+from devlint.facts.events import Creation
 from devlint.facts.idioms import kept_modules, parts_of_batches, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
+from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.objects import Objects
+from devlint.facts.text.parameters import is_number
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import is_loss_name, is_model_name
 from devlint.facts.values import (
@@ -79,9 +82,14 @@ class UnreadCalls(Objects):
                 self.meet(node, [moved[0], operand], "module", name, "exact", unread=True)
 
     def note_part(self, node: ast.Call, arguments: Arguments) -> None:
-        """`self.embed(torch.zeros(n, 3))` in a method of a module: a part of a class that cannot be read moves with it."""
+        """`self.embed(torch.zeros(n, 3))` in a method of a module: a part of a class that cannot be read moves with it.
+
+        Beside the first input one number may be for the case that there is nothing to give: `shift=torch.Tensor([0])`.
+        """
         tensors = self.tensors(arguments)
         given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
+        first = next((argument for argument, _ in arguments.every()), None)
+        given = [o for o in given if o.node is first or not all(map(is_one_number, o.value.made))]
         if not given or self.host or self.owner is None:
             return
         if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
@@ -92,6 +100,19 @@ class UnreadCalls(Objects):
         part = self.operand(node.func, Value("module", HOME, because=because))
         for operand in given:
             self.meet(node, [part, operand], "module", self.text(node.func), "exact", unread=True)
+
+
+def is_one_number(creation: Creation) -> bool:
+    """Whether a tensor is made of one number that is written out, `torch.Tensor([0])`: it may stand for none at all."""
+    call = creation.node
+    node = call.args[0] if call.args else None
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return False
+    if creation.function not in FROM_DATA and not creation.function.endswith("Tensor"):
+        return False  # it is given its sizes
+    while isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == 1:
+        node = node.elts[0]
+    return is_number(node)
 
 
 def is_alone(call: ast.Call) -> bool:

@@ -33,11 +33,13 @@ from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
 from devlint.facts.objections.on_purpose import is_brought_by_method, is_copied_to_host, is_rehomed, is_tried_again
 from devlint.facts.objections.parts_left import is_part_left
+from devlint.facts.objections.placed_where_given import is_placed_by_host_data
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
+from devlint.facts.objections.unread_inputs import is_unread
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
 #: What is asked where a model is exported, which is done on the host for the most part.
 _EXPORTS = re.compile(r"(?:[\w.]*is_in_onnx_export\(\)|[\w.]*onnx\w*)\Z", re.IGNORECASE)
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
+#: Names of what makes one tensor of several: joined, or as the places and values of a sparse one.
+_PUTS_TOGETHER = re.compile(r"(?:cat|concat|[hv]?stack|sparse_\w+_tensor|(?:Float|Double|Long|Int|Sparse)Tensor)\Z")
 TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
 BESIDE = 6  # imported files of the same folder that are read
 #: Words of which a project has one that puts anything anywhere.
@@ -85,13 +89,13 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Meet) and sites.is_test and is_tried(sites, event):
         return True
     if isinstance(event, Meet) and event.how == "module":
-        if is_scattered(sites, event) or is_moved_by_holder(sites, event):
+        if is_scattered(sites, event) or is_moved_by_holder(sites, event) or is_unread(sites, event):
             return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and stays_in_program(sites, event.function):
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
         return True
-    if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
+    if isinstance(event, (Meet, Use)) and (is_given_cpu(sites, event) or is_placed_by_host_data(sites, event)):
         return True
     if isinstance(event, Use) and event.level == "assume" and (sites.is_silent_on_devices or is_left_out(sites, event)):
         return True
@@ -193,7 +197,8 @@ def follows_default(function: str) -> bool:
 def is_moved_after(sites: CallSites, event: Meet) -> bool:
     """Whether the function moves, after the operation, what it was given for it, or its result: it runs on the host.
 
-    `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`.
+    `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`. Also what
+    is put together from that: `torch.sparse_coo_tensor(index, values).to(device)`.
     """
     function = sites.body(event.function)
     if function is None or event.other.value.device - CPU != HOME:
@@ -202,11 +207,34 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     for node in walk(function):
         if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
             names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
-    names -= {"", "self"}
+    names = with_what_holds(function, event.node, names - {"", "self"})
     if not names.isdisjoint(moved_after(function, event.node, to_arguments=False)):
         return True
     calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
-    return any(moves(call) and is_combined(call, event.node) for call in calls)
+    return any(
+        moves(call) and (is_combined(call, event.node) or is_put_together(call, event.node, names)) for call in calls
+    )
+
+
+def with_what_holds(function: ast.AST, place: ast.AST, names: set[str]) -> set[str]:
+    """Names, and those of what a function puts together, after a place, from what they stand for."""
+    assigns = [node for node in statements(function) if isinstance(node, ast.Assign)]
+    for node in sorted(assigns, key=lambda node: node.lineno):
+        if is_put_together(node.value, place, names):
+            names = names.union(filter(None, map(last_name, node.targets)))
+    return names
+
+
+def is_put_together(node: ast.expr, place: ast.AST, names: set[str]) -> bool:
+    """Whether an expression after a place, or a part of its chain, joins some names, or makes a sparse tensor of them."""
+    last = getattr(place, "end_lineno", None) or 0
+    return any(
+        isinstance(part, ast.Call)
+        and part.lineno > last
+        and _PUTS_TOGETHER.match(last_name(part.func)) is not None
+        and any(isinstance(n, ast.Name) and n.id in names for given in part.args for n in walk(given))
+        for part in chain(node)
+    )
 
 
 def is_fetched_after(sites: CallSites, event: Meet) -> bool:

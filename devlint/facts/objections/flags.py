@@ -7,27 +7,26 @@ constructor hands down to the next is followed. Where a construction cannot be s
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from devlint.facts.events import Event, Meet
 from devlint.facts.objections.unmoved import below_super, names_of
 from devlint.facts.project.project import is_imported
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.constants import Flag, truth
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import children, classes, holds, walk
-from devlint.facts.text.references import given, is_own_attribute, is_private, last_name
+from devlint.facts.text.references import is_own_attribute, is_private, last_name
 from devlint.facts.text.scan import Site
-from devlint.facts.text.signatures import Plain, default_of, parameter_of
+from devlint.facts.text.signatures import Plain, default_of, given_at, is_kept_parameter
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.calling.neighbours import Looked
 
-#: What a flag that is off may be, False or None; no set at all for what may be on, or is not known.
-Flag: TypeAlias = "frozenset[bool | None] | None"
 DEPTH = 3  # constructors that hand a flag down to the next
 _MODULE = frozenset({"Module", "object", "ABC"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -131,32 +130,6 @@ def way_to(outer: ast.AST, inner: ast.AST) -> list[ast.AST]:
         if found:
             return [outer, *found]
     return []
-
-
-def truth(test: ast.expr, known: Callable[[ast.expr], Flag]) -> bool | None:
-    """Whether a condition on flags is true, whatever else there is; None where that is not known."""
-    if isinstance(test, ast.BoolOp):
-        found = [truth(value, known) for value in test.values]
-        short = isinstance(test.op, ast.Or)  # one such value decides
-        if short in found:
-            return short
-        return None if None in found else not short
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = truth(test.operand, known)
-        return None if inner is None else not inner
-    answers: set[bool] = set()
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
-        constant, op = test.comparators[0].value, test.ops[0]
-        values = known(test.left)
-        if values is None or not isinstance(constant, (bool, type(None))):
-            return None
-        if isinstance(op, (ast.Is, ast.Eq)):
-            answers = {value is constant for value in values}
-        elif isinstance(op, (ast.IsNot, ast.NotEq)):
-            answers = {value is not constant for value in values}
-    elif isinstance(test, (ast.Name, ast.Attribute)):
-        answers = set(map(bool, known(test) or ()))
-    return answers.pop() if len(answers) == 1 else None
 
 
 # -- what a flag is ---------------------------------------------------------------------------------------------------
@@ -266,23 +239,6 @@ def of_argument(sites: CallSites, looked: Looked, site: Site, node: ast.expr | N
 
 def of_constant(node: ast.Constant) -> Flag:
     return frozenset({node.value}) if node.value is False or node.value is None else None
-
-
-def given_at(call: ast.Call, name: str, position: int, default: ast.expr | None) -> ast.expr | None:
-    """What a call gives for a parameter, or its default; None where that does not show."""
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return None
-    passed = given(call, name, position)
-    return passed[0] if passed else default
-
-
-def is_kept_parameter(function: Plain, name: str) -> bool:
-    """Whether a name is a parameter of a function that nothing in it binds anew."""
-    if parameter_of(function.args, name) is None:
-        return False
-    names = (n for n in walk(function) if isinstance(n, (ast.Name, ast.arg)))
-    bound = [n for n in names if isinstance(n, ast.arg) or not isinstance(n.ctx, ast.Load)]
-    return sum((n.arg if isinstance(n, ast.arg) else n.id) == name for n in bound) == 1
 
 
 # -- who else could change it -----------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Meet, Use
 from devlint.facts.idioms.devices import parse_device
-from devlint.facts.objections.flags import given_at, is_kept_parameter, is_quoted
+from devlint.facts.objections.flags import is_quoted
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import BLOCKS, children, walk
 from devlint.facts.text.references import given, last_name
 from devlint.facts.text.scan import Site
-from devlint.facts.text.signatures import default_of
+from devlint.facts.text.signatures import default_of, given_at, is_kept_parameter
 from devlint.facts.values import CPU, HOME, Symbol
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from devlint.facts.objections.flags import given_at, mentions
+from devlint.facts.objections.flags import mentions
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
-from devlint.facts.text.signatures import default_of, parameter_names
+from devlint.facts.text.signatures import default_of, given_at, parameter_names
 from devlint.facts.text.signs import moves
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TypeAlias
 
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import given
 
 Plain: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -60,3 +61,20 @@ def calls_parameter(function: ast.AST) -> bool:
     """Whether a function calls something that it is given, which may do anything: `self.shadow = convert(self.shadow)`."""
     names = set(parameter_names(function))
     return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in names for n in walk(function))
+
+
+def given_at(call: ast.Call, name: str, position: int, default: ast.expr | None) -> ast.expr | None:
+    """What a call gives for a parameter, or its default; None where that does not show."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return None
+    passed = given(call, name, position)
+    return passed[0] if passed else default
+
+
+def is_kept_parameter(function: Plain, name: str) -> bool:
+    """Whether a name is a parameter of a function that nothing in it binds anew."""
+    if parameter_of(function.args, name) is None:
+        return False
+    names = (n for n in walk(function) if isinstance(n, (ast.Name, ast.arg)))
+    bound = [n for n in names if isinstance(n, ast.arg) or not isinstance(n.ctx, ast.Load)]
+    return sum((n.arg if isinstance(n, ast.arg) else n.id) == name for n in bound) == 1
