@@ -17,7 +17,7 @@ from functools import cached_property
 from devlint.facts.calling.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
 from devlint.facts.calling.neighbours import CANDIDATES, Looked, Make, Neighbours
 from devlint.facts.calling.who_calls import WhoCalls
-from devlint.facts.events import Create, Event, Lengths, Meet, Move, Operand, Register, Use
+from devlint.facts.events import Event, Lengths, Meet, Move, Operand, Register, Use
 from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
@@ -35,7 +35,7 @@ from devlint.facts.text.returned import returned
 from devlint.facts.text.roots import roots
 from devlint.facts.text.scan import FunctionScan, Site
 from devlint.facts.text.signs import TO_HOST, moved_after, moves
-from devlint.facts.values import CPU, may_be_accelerator
+from devlint.facts.values import may_be_accelerator
 from devlint.model import Origin, Span
 
 DEPTH = 3  # functions that pass an argument on to the next
@@ -187,11 +187,6 @@ class CallSites:
         return any(
             not made.isdisjoint(move.receiver.value.made) and may_be_accelerator(move.result.device) for move in moves
         )
-
-    def is_made_on_cpu(self, call: ast.Call) -> bool:
-        """Whether a call of the checked file makes a tensor on the CPU, by whatever calls its function."""
-        made = [e.result for e in self._checked.events.values() if isinstance(e, Create) and e.node is call]
-        return bool(made) and all(result.device == CPU for result in made)
 
     def named(self, name: str) -> Iterator[ast.AST]:
         """The functions of the project that the checked file calls by a name: `has_new`, `compat.has_new`."""

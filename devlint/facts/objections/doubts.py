@@ -33,7 +33,6 @@ from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
 from devlint.facts.objections.on_purpose import is_brought_by_method, is_copied_to_host, is_rehomed, is_tried_again
 from devlint.facts.objections.parts_left import is_part_left
-from devlint.facts.objections.placed_where_given import is_placed_by_host_data
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
@@ -95,7 +94,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
         return True
-    if isinstance(event, (Meet, Use)) and (is_given_cpu(sites, event) or is_placed_by_host_data(sites, event)):
+    if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
         return True
     if isinstance(event, Use) and event.level == "assume" and (sites.is_silent_on_devices or is_left_out(sites, event)):
         return True
