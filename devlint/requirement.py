@@ -4,8 +4,6 @@ Read are, in the nearest directory upwards whose files say it: `pyproject.toml` 
 dependencies do not name torch), `setup.cfg`, `setup.py` (strings that read like a requirement), `requirements.txt`, conda's
 `environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`. The search ends at the root of the repository.
 A program in a folder of its own, with a list of requirements that leaves torch open, is not bound by the package around it.
-Where none of them says it, a README may: rows that name one version, `- PyTorch 1.3.1`, `torch==1.3.1`. They say how new a
-torch the code is for, and nothing of an older one.
 """
 
 from __future__ import annotations
@@ -65,16 +63,6 @@ _INCLUDES = 3  # lists that include one another
 _CONDA = re.compile(r"^\s*-\s*(?:[\w.-]+::)?(?:py)?torch\s*(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
 _BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(r"(?<![<>=!~^\w.])(<=|<|~=|={1,3}|\^|~)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)")
-#: A README, and a row of it that names the one version of torch that the code is for; what leaves newer ones open.
-_README = re.compile(r"readme(\.(md|rst|txt))?\Z", re.IGNORECASE)
-_NAMED = re.compile(
-    r"^[ \t]*(?:[-*+]|\d+\.)?[ \t]*[`*_]*\[?(?:py)?torch\]?(?:\([^)\n]*\))?[`*_]*[ \t]*(?:==?[ \t]*|v|version[ \t]+)?"
-    r"(\d+\.\d+)(?:\.\d+)?(?:\.post\d+|\+\w+)?[`*_]*[ \t]*\r?$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_OPEN = re.compile(
-    r"torch\W{0,4}?(?:\([^)\n]*\)\W{0,4}?)?(?:>=?|≥|~=|\^|v?\d+(?:\.\d+)*[`*_]*[ \t]*\+(?!\w))", re.IGNORECASE
-)
 
 
 def lowest_in(specifiers: str) -> Version | None:
@@ -104,30 +92,14 @@ class Requirements:
 
     def __init__(self) -> None:
         self._known: dict[str, Required | None] = {}
-        self._described: dict[str, Required | None] = {}
 
     def of(self, directory: str) -> Required | None:
         """The versions for the project that holds a directory (absolute path); None when it does not say."""
-        found = self._packaged(directory)
-        return found if found is not None else self._readme(directory)
-
-    def _readme(self, directory: str) -> Required | None:
-        """What the nearest README names, in a directory or above it."""
-        if directory not in self._described:
-            found = described_in(directory)
-            parent = os.path.dirname(directory)
-            if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
-                found = self._readme(parent)
-            self._described[directory] = found
-        return self._described[directory]
-
-    def _packaged(self, directory: str) -> Required | None:
-        """What the nearest packaging file says that says something."""
         if directory not in self._known:
             found = required_in(directory)
             parent = os.path.dirname(directory)
             if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
-                found = self._packaged(parent)
+                found = self.of(parent)
                 if found is not None and found.beside is not None and _BESIDE.match(os.path.basename(directory)):
                     found = Required(max(found.lowest or found.beside, found.beside), found.newest, stated=found.stated)
                 if found is not None and is_program(directory):
@@ -157,14 +129,6 @@ def required_in(directory: str) -> Required | None:
             return found._replace(beside=max(filter(None, beside), default=None))
     found = _required([each for path in _variants(directory) for each in _specifiers(path)])
     return found if found.lowest or found.newest else None
-
-
-def described_in(directory: str) -> Required | None:
-    """The newest torch that the README of a directory names, where it leaves no newer one open."""
-    text = "\n".join(_text(os.path.join(directory, name)) for name in _names(directory) if _README.match(name))
-    found = [newest_in(f"=={version}") for version in _NAMED.findall(text)]
-    newest = max(filter(None, found), default=None)
-    return Required(None, newest) if newest is not None and _OPEN.search(text) is None else None
 
 
 def _required(said: list[str]) -> Required:

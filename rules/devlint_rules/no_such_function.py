@@ -28,7 +28,7 @@ No fix, as the nearest name may not be what was meant.
 
 ## Known limits
 Names that the program itself adds to torch are reported where it does so in another file. Private names are
-not, nor anything in a project whose requirements, or else README, admit no torch from 2.2 on.
+not, nor anything in a project whose requirements admit no torch from 2.2 on.
 """
 
 from __future__ import annotations
