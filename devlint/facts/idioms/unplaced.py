@@ -97,8 +97,12 @@ def beside(machine: Machine, operands: Sequence[Operand]) -> Sequence[Operand]:
     return [_placed(machine, operand) for operand in operands]
 
 
+#: `torch.tensor(2)`, `torch.as_tensor(n)`: of data that is no list.
+_MAYBE_0_DIM = re.compile(r"[\w.]*(?:tensor|asarray)\(\s*[^\[(\s]")
+
+
 def _placed(machine: Machine, operand: Operand) -> Operand:
-    is_unplaced = is_unknown_tensor(operand.value) and not is_computed_from_new(operand.value)
+    is_unplaced = is_unknown_tensor(operand.value) and not is_computed_from_new(machine, operand.value)
     value = place_of(machine, operand.node) if is_unplaced else None
     return operand if value is None else replace(operand, value=replace(value, zero_dim=operand.value.zero_dim))
 
@@ -113,10 +117,17 @@ def is_unknown_tensor(value: Value) -> bool:
     return value.kind in ("tensor", "tensors") and not value.device and not value.made and not value.type_name
 
 
-def is_computed_from_new(value: Value) -> bool:
+def is_computed_from_new(machine: Machine, value: Value) -> bool:
     """Whether what is known of a tensor is that it is computed from one that was made on the CPU, and from something that
-    may be a number: what `get_indices(n)` gives, which ends in `(torch.ones(n, n) - torch.eye(n)).nonzero()[:, 0] * n`."""
-    return any(origin.text == MADE_ON_CPU for origin in value.because[:1])
+    may be a number: what `get_indices(n)` gives, which ends in `(torch.ones(n, n) - torch.eye(n)).nonzero()[:, 0] * n`.
+
+    Not from one that may be 0-dim, `torch.tensor(2) * x`, which goes where the other is.
+    """
+    origin = value.because[0] if value.because else None
+    if origin is None or origin.text != MADE_ON_CPU or origin.path is not None:
+        return False
+    made = machine.source.text[origin.span.start : origin.span.end]
+    return _MAYBE_0_DIM.match(made) is None
 
 
 def is_new(machine: Machine, value: Value) -> bool:

@@ -11,7 +11,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, named_functions, ordering
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.iteration import turn_of
-from devlint.facts.interpreter.module_calls import CTC_LOSS
+from devlint.facts.interpreter.module_calls import KNOWN_LOSSES
 from devlint.facts.interpreter.own_methods import OwnMethods
 from devlint.facts.interpreter.special_calls import TO_TENSOR
 from devlint.facts.interpreter.summaries import DEPTH
@@ -78,7 +78,7 @@ class Functions(OwnMethods):
         if callee.kind == "class" and callee.type_name in self.classes:
             return self.construct_own(node, self.classes[callee.type_name], arguments)
         if callee.kind == "module":
-            unread = callee.type_name not in self.classes and callee.type_name != CTC_LOSS
+            unread = callee.type_name not in self.classes and callee.type_name not in KNOWN_LOSSES
             if self.assume and not callee.device and unread:
                 self.note_loss(node, arguments)
             return self.call_module(node, self.operand(node.func, callee), arguments)

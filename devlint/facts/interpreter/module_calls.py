@@ -90,6 +90,9 @@ _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
 #: Factories whose tensors a module that was moved computes with, or looks up: positions, for the most part.
 COUNTED = frozenset({"torch.arange", "torch.linspace", "torch.eye"})
 
+#: Losses whose own rule says what they take: those of elements, and the one that brings its targets along.
+KNOWN_LOSSES = frozenset({CTC_LOSS, *(f"torch.nn.{name}" for name in _OF_ELEMENTS)})
+
 
 def takes_input(name: str) -> bool:
     """Whether a parameter of a model is called like one of those that it computes with: `input_ids`, `ss_input_ids`."""

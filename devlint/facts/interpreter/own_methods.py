@@ -23,6 +23,19 @@ from devlint.model import Origin
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
 
 
+def registers_by_keyword(name: str, arguments: Arguments) -> bool:
+    """Whether a call registers, under a computed name, a part that was made elsewhere: `add_module(name=n, module=m)`."""
+    named = arguments.keywords.get("name")
+    part = arguments.keywords.get("module") or arguments.keywords.get("param")
+    return (
+        name in ("add_module", "register_module", "register_parameter")
+        and named is not None
+        and not isinstance(named[0], ast.Constant)
+        and part is not None
+        and not isinstance(part[0], ast.Call)
+    )
+
+
 class OwnMethods(OwnClasses):
     """Adds `call_on` (calls of methods) and what properties give."""
 
@@ -31,8 +44,8 @@ class OwnMethods(OwnClasses):
         name = function.attr
         if isinstance(function.value, ast.Name) and function.value.id == "self" and self.owner is not None:
             if name in _REGISTERS and self.in_init:
-                named = arguments.get("name", 0)
-                if named is not None and not isinstance(named[0], ast.Constant):
+                by_place = arguments.nodes and not isinstance(arguments.nodes[0], ast.Constant)
+                if by_place or registers_by_keyword(name, arguments):
                     for entry in self.owner.unregistered.values():
                         entry.wrapped = True  # registered one by one, under computed names
             if name in ("register_buffer", "register_parameter"):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
-from devlint.facts.events import Creation
+from devlint.facts.events import Creation, Operand
 from devlint.facts.idioms import kept_modules, parts_of_batches, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.objects import Objects
+from devlint.facts.text.nodes import holds, statements
 from devlint.facts.text.parameters import is_number
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import is_loss_name, is_model_name
@@ -54,8 +55,6 @@ class UnreadCalls(Objects):
         )
         if output.value.is_tensor and target.value.is_tensor:
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
-            if output.value.zero_dim is True and target.value.zero_dim is True:
-                return  # element-wise losses take a 0-dim CPU tensor beside another
             if left or self.parted(output.value, target.value) is not None:
                 self.meet(node, [output, target], "module", name, "exact", unread=True)
 
@@ -89,7 +88,7 @@ class UnreadCalls(Objects):
         tensors = self.tensors(arguments)
         given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
         first = next((argument for argument, _ in arguments.every()), None)
-        given = [o for o in given if o.node is first or not all(map(is_one_number, o.value.made))]
+        given = [o for o in given if (first is not None and holds(first, o.node)) or not self.is_one_number(o)]
         if not given or self.host or self.owner is None:
             return
         if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
@@ -100,6 +99,21 @@ class UnreadCalls(Objects):
         part = self.operand(node.func, Value("module", HOME, because=because))
         for operand in given:
             self.meet(node, [part, operand], "module", self.text(node.func), "exact", unread=True)
+
+    def is_one_number(self, operand: Operand) -> bool:
+        """Whether an operand is a tensor of one number as it was made, on one path at least, by itself or by its name."""
+        made = [creation.node for creation in operand.value.made if is_one_number(creation)]
+        if not made or len(made) < len(operand.value.made):
+            return False
+        if isinstance(operand.node, ast.Name) and self.function is not None:
+            name = operand.node.id
+            bound = [
+                each.value
+                for each in statements(self.function.node)
+                if isinstance(each, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in each.targets)
+            ]
+            return all(any(node is value for value in bound) for node in made)
+        return operand.node is made[0]
 
 
 def is_one_number(creation: Creation) -> bool:

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 #: What is asked where a model is exported, which is done on the host for the most part.
 _EXPORTS = re.compile(r"(?:[\w.]*is_in_onnx_export\(\)|[\w.]*onnx\w*)\Z", re.IGNORECASE)
 _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
-#: Names of what makes one tensor of several: joined, or as the places and values of a sparse one.
-_PUTS_TOGETHER = re.compile(r"(?:cat|concat|[hv]?stack|sparse_\w+_tensor|(?:Float|Double|Long|Int|Sparse)Tensor)\Z")
+#: What makes a sparse tensor of places and values.
+_MAKES_SPARSE = re.compile(r"[\w.]*\b(?:sparse\.(?:Float|Double|Half|Long|Int)Tensor|sparse_\w+_tensor)\Z")
 TO_CPU = "moved to the CPU"  # the origin of what `x.cpu()` gives
 BESIDE = 6  # imported files of the same folder that are read
 #: Words of which a project has one that puts anything anywhere.
@@ -196,8 +196,8 @@ def follows_default(function: str) -> bool:
 def is_moved_after(sites: CallSites, event: Meet) -> bool:
     """Whether the function moves, after the operation, what it was given for it, or its result: it runs on the host.
 
-    `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`. Also what
-    is put together from that: `torch.sparse_coo_tensor(index, values).to(device)`.
+    `mask = torch.cat([mask, torch.zeros(2)]).to(device)`; `count += (labels != 0).sum()` before `labels.to(device)`. Also a
+    sparse tensor of that: `torch.sparse_coo_tensor(index, values).to(device)`.
     """
     function = sites.body(event.function)
     if function is None or event.other.value.device - CPU != HOME:
@@ -206,33 +206,39 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     for node in walk(function):
         if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
             names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
-    names = with_what_holds(function, event.node, names - {"", "self"})
+    names -= {"", "self"}
+    sparse = list(sparse_tensors_of(function, event.node, names)) if names and "sparse" in sites.text else []
+    for node in walk(function) if sparse else ():
+        if isinstance(node, ast.Assign) and node.value in sparse:
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     if not names.isdisjoint(moved_after(function, event.node, to_arguments=False)):
         return True
     calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(
-        moves(call) and (is_combined(call, event.node) or is_put_together(call, event.node, names)) for call in calls
+        moves(call)
+        and (is_combined(call, event.node) or (isinstance(call.func, ast.Attribute) and call.func.value in sparse))
+        for call in calls
     )
 
 
-def with_what_holds(function: ast.AST, place: ast.AST, names: set[str]) -> set[str]:
-    """Names, and those of what a function puts together, after a place, from what they stand for."""
-    assigns = [node for node in statements(function) if isinstance(node, ast.Assign)]
-    for node in sorted(assigns, key=lambda node: node.lineno):
-        if is_put_together(node.value, place, names):
-            names = names.union(filter(None, map(last_name, node.targets)))
-    return names
-
-
-def is_put_together(node: ast.expr, place: ast.AST, names: set[str]) -> bool:
-    """Whether an expression after a place, or a part of its chain, joins some names, or makes a sparse tensor of them."""
+def sparse_tensors_of(function: ast.AST, place: ast.AST, names: set[str]) -> Iterator[ast.Call]:
+    """The calls that make sparse tensors, after a place, of tensors that a function has bound to names there."""
     last = getattr(place, "end_lineno", None) or 0
+    for node in walk(function):
+        if isinstance(node, ast.Call) and node.lineno > last and _MAKES_SPARSE.match(ast.unparse(node.func)):
+            parts = {part.id for part in node.args[:3] if isinstance(part, ast.Name)} & names
+            if parts and not any(is_bound_between(function, part, last, node.lineno) for part in parts):
+                yield node
+
+
+def is_bound_between(function: ast.AST, name: str, first: int, last: int) -> bool:
+    """Whether a function binds a name in the lines between two."""
     return any(
-        isinstance(part, ast.Call)
-        and part.lineno > last
-        and _PUTS_TOGETHER.match(last_name(part.func)) is not None
-        and any(isinstance(n, ast.Name) and n.id in names for given in part.args for n in walk(given))
-        for part in chain(node)
+        isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Store)
+        and first < node.lineno < last
+        for node in walk(function)
     )
 
 

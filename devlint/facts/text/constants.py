@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from devlint.facts.text.nodes import BLOCKS, children
+from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import (
     Plain,
     default_of,
@@ -60,6 +61,8 @@ def given_constants(function: Plain, call: ast.Call, outer: Constants) -> dict[s
     `outer`: the constants of the function around the call.
     """
     found: dict[str, bool | None] = {}
+    if any(last_name(decorator) == "staticmethod" for decorator in function.decorator_list):
+        return found
     positions = {name: place for place, name in enumerate(positional_names(function.args)[1:])}
     for name in parameter_names(function)[1:]:
         value = given_at(call, name, positions.get(name, -1), default_of(function.args, name))
