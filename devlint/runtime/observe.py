@@ -18,8 +18,8 @@ from typing import Any
 
 from devlint.runtime.recorder import Recorder
 
-#: How long the work of a card that is kept busy takes, in clock cycles and, at the clock of no card built so far, in
-#: seconds at least; it is renewed when less than the second is left. The third bounds what a run waits for it.
+#: How long the work of a card that is kept busy takes, in clock cycles, and in seconds at 3 GHz, which no card reaches; it is
+#: renewed when fewer seconds than the third are left. The fourth bounds how often, and so what a run waits for it.
 _CYCLES, _LASTS, _LEFT, _MOST_TIMES = 12_000_000, 0.004, 0.002, 1000
 
 

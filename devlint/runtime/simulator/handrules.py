@@ -265,7 +265,10 @@ def _reduced_into(call: MixedCall) -> Outcome:
 
 def _no_numbers(call: MixedCall) -> Outcome:
     """Both on one device, 0-dim or not (cuda/BinaryMiscOpsKernels.cu)."""
-    call.fail_as_iterator(call.device(call.args[0]), call.device(call.args[1]))
+    here, there = call.device(call.args[0]), call.device(call.args[1])
+    if here != there:
+        call.fail_as_iterator(here, there)
+    return _UNDECIDED
 
 
 def _first_two_no_numbers(call: MixedCall) -> Outcome:
