@@ -138,6 +138,7 @@ def _convolution(call: MixedCall) -> Outcome:
     return _UNDECIDED
 
 
+#: The card's kernels of the names that torch's own kernels of the host have, as the exact check calls them.
 _ON_CARD: Final = {
     "Slow2d": "wrapper_CUDA___slow_conv2d_forward",
     "SlowDilated2d": "wrapper_CUDA__slow_conv_dilated2d",
