@@ -146,7 +146,7 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
             """Queue work that only takes time, unless enough of it is left."""
             if self._busy_until.get(device, 0.0) - _now() > _LEFT or self._times >= _MOST_TIMES:
                 return
-            if torch.cuda.is_current_stream_capturing():
+            if not torch.cuda.is_available() or torch.cuda.is_current_stream_capturing():
                 return
             with torch.cuda.device(device):
                 torch.cuda._sleep(_CYCLES)
