@@ -13,7 +13,6 @@ from benchmarks.golden import rows
 
 
 def run(first: int, out: TextIO, rehearse: bool) -> None:
-    rows.find_tests()
     from devlint.facts.analysis import analyse
     from devlint.settings import Settings
     from devlint.source import decode, parse

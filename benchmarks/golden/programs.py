@@ -17,7 +17,6 @@ PROGRAMS = 500
 
 
 def run(first: int, out: TextIO, rehearse: bool) -> None:
-    rows.find_tests()
     from tests.facts import programs, test_generated
 
     cards = 1 if rehearse else torch.cuda.device_count()

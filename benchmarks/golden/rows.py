@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -45,9 +44,3 @@ def card(rehearse: bool, cards: int = 2) -> Iterator[None]:
 
     with simulate(DeviceSpec("cuda", cards)):
         yield
-
-
-def find_tests() -> None:
-    """Make the tables and helpers of `tests` importable."""
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))

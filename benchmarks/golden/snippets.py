@@ -15,8 +15,6 @@ TABLES = ("lines", "lines_of_training")  # modules of tests/runtime
 
 
 def run(first: int, out: TextIO, rehearse: bool) -> None:
-    os.environ.pop("CUDA_LAUNCH_BLOCKING", None)  # each waits at its end; work that is queued must stay unfinished
-    rows.find_tests()
     tables = [importlib.import_module(f"tests.runtime.{name}") for name in TABLES]
     cards = 2 if rehearse else torch.cuda.device_count()
     for index, case in enumerate(case for table in tables for case in table.CASES):

@@ -88,6 +88,13 @@ def main() -> int:
 
 
 def _run_entry(op: Any) -> Iterator[tuple[int, str]]:
+    for leaves, spec, candidates in sample_to_mix(op):
+        for position, index in enumerate(candidates[:3]):
+            yield position, _with_one_moved(op, leaves, spec, index)
+
+
+def sample_to_mix(op: Any) -> Iterator[tuple[list[Any], Any, list[int]]]:
+    """The leaves of an operator's first sample with two tensors that can be moved, if there is one, and where those are."""
     dtype = torch.float32 if torch.float32 in op.dtypes else next(iter(sorted(op.dtypes, key=str)), None)
     if dtype is None:
         return
@@ -98,18 +105,16 @@ def _run_entry(op: Any) -> Iterator[tuple[int, str]]:
     for sample in samples:
         leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
         candidates = [index for index, leaf in enumerate(leaves) if _movable(leaf)]
-        if len(candidates) < 2 or not _runs(op, leaves, spec):
-            continue
-        for position, index in enumerate(candidates[:3]):
-            yield position, _with_one_moved(op, leaves, spec, index)
-        return
+        if len(candidates) >= 2 and runs(op, leaves, spec):
+            yield leaves, spec, candidates
+            return
 
 
 def _movable(leaf: Any) -> bool:
     return isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and leaf.numel() > 0 and leaf.layout == torch.strided
 
 
-def _runs(op: Any, leaves: list[Any], spec: Any) -> bool:
+def runs(op: Any, leaves: list[Any], spec: Any) -> bool:
     first, args, kwargs = tree_unflatten(leaves, spec)
     try:
         op(first, *args, **kwargs)
@@ -124,7 +129,7 @@ def _with_one_moved(op: Any, leaves: list[Any], spec: Any, index: int) -> str:
         moved[index] = leaves[index].to("cuda")
         first, args, kwargs = tree_unflatten(moved, spec)
         try:
-            _as_called_now(op)(first, *args, **kwargs)
+            as_called_now(op)(first, *args, **kwargs)
         except Exception as error:
             message = str(error)
             device_error = isinstance(error, RuntimeError) and any(word in message for word in DEVICE_WORDS)
@@ -132,7 +137,7 @@ def _with_one_moved(op: Any, leaves: list[Any], spec: Any, index: int) -> str:
     return "passes"
 
 
-def _as_called_now(op: Any) -> Any:
+def as_called_now(op: Any) -> Any:
     """The function that a program gets by name; the database took its own before the simulation began."""
     for name, function in _AT_IMPORT.items():
         if function is op.op:

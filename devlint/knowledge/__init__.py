@@ -24,9 +24,10 @@ from devlint.knowledge.query import (
     namespace_names,
     nearest,
 )
-from devlint.knowledge.records import Class, Function, Version, format_version, parse_version
+from devlint.knowledge.records import ON_ONE_DEVICE, Class, Function, Version, format_version, parse_version
 
 __all__ = [
+    "ON_ONE_DEVICE",
     "VERSIONS",
     "Class",
     "Function",

@@ -167,6 +167,9 @@ class Class(NamedTuple):
     replacement: str | None = None
 
 
+#: Kinds of `mixing` under which tensors of one dimension or more must be on one device.
+ON_ONE_DEVICE = frozenset({"exact", "scalar", "expanded"})
+
 _LETTER = {"exact": "e", "scalar": "s", "expanded": "x", "index": "i", "copy": "c", "none": "n"}
 _MIXING = {v: k for k, v in _LETTER.items()}
 _FLAGS = {"guard": "g", "inplace": "i", "random": "r", "host_only": "h", "moves": "m", "ignores_default": "c"}

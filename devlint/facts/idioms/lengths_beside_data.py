@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from devlint import knowledge
 from devlint.facts.events import Lengths, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import BLOCKS, holds, walk
@@ -56,7 +57,7 @@ def note_call(machine: Machine, event: Lengths) -> None:
 
 def note_meeting(machine: Machine, node: ast.expr, operands: Sequence[Operand], mixing: str) -> None:
     """Note an operation that brings such an argument together with data that may be on an accelerator."""
-    if machine.function is None or machine.host or mixing not in ("exact", "scalar", "expanded"):
+    if machine.function is None or machine.host or mixing not in knowledge.ON_ONE_DEVICE:
         return
     for lengths in operands:
         if lengths.value.zero_dim is not False or lengths.value.type_name == GUESS or not is_lengths(lengths.value):

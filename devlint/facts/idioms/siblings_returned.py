@@ -20,7 +20,7 @@ from devlint.facts.idioms.batches import is_for_host
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
-from devlint.facts.values import CPU, Value, is_assumed, may_be_accelerator
+from devlint.facts.values import CPU, MADE_ON_CPU, Value, is_assumed, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def note(machine: Operations, node: ast.expr, value: Value) -> None:
         return
     operand = machine.operand(creation.place, replace(off, device=CPU, made=(creation,)))
     because = (
-        Origin(creation.span, "created on the CPU here"),
+        Origin(creation.span, MADE_ON_CPU),
         machine.origin(where, "returned here"),
         *other.because[:1],
     )

@@ -15,7 +15,7 @@ from devlint.facts.events import Creation
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute
 from devlint.facts.text.trained import is_optimized, is_trained, stores
-from devlint.facts.values import CPU, Value
+from devlint.facts.values import CPU, MADE_ON_CPU, Value
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def trained_leaves(machine: Machine, class_: ClassFacts, set_outside: Collection
             assert isinstance(node.value, ast.Call)
             span = machine.span(node.value)
             creation = Creation(span, qualname, node.value, {}, False, True)
-            because = (Origin(span, "created on the CPU here"),)
+            because = (Origin(span, MADE_ON_CPU),)
             yield target.attr, Value("tensor", CPU, False, because=because, made=(creation,))
 
 

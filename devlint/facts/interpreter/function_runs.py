@@ -23,6 +23,7 @@ from devlint.facts.text.nodes import holds, walk
 from devlint.facts.values import (
     CPU,
     HOME,
+    MADE_ON_CPU,
     NONE,
     NOTHING,
     SOMEWHERE,
@@ -211,7 +212,7 @@ class FunctionRuns(UnreadCalls):
                 ):
                     continue  # a scalar on the CPU combines with whatever the others give
                 off = self.operand(creation.place, replace(value, device=CPU, made=(creation,)))
-                because = (Origin(creation.span, "created on the CPU here"), *computed[0].because[:2])
+                because = (Origin(creation.span, MADE_ON_CPU), *computed[0].because[:2])
                 other = replace(off, value=computed[0], text="what other paths return")
                 self.emit_meet(creation.place, "paths", "returned", off, other, level, because)
 

@@ -14,7 +14,7 @@ from devlint.facts.interpreter.factories import FILLED, FROM_DATA, Factories
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.nodes import asks_name, walk
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.values import CPU, HOME, Value, may_be_accelerator
+from devlint.facts.values import CPU, HOME, MADE_ON_CPU, Value, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SizedTensors(Factories):
             if level is not None:
                 off = self.operand(creation.place, replace(value, made=(creation,)))
                 because = (
-                    Origin(creation.span, "created on the CPU here"),
+                    Origin(creation.span, MADE_ON_CPU),
                     Origin(self.span(node), f"{how} here"),
                     *other.value.because[:1],
                 )

@@ -12,7 +12,7 @@ from devlint.facts.idioms.devices import MADE
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.operations import short
 from devlint.facts.interpreter.torch_classes import TorchClasses
-from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, on, symbol
+from devlint.facts.values import CPU, MADE_ON_CPU, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, on, symbol
 from devlint.model import Origin
 
 _TRANSFORMS = "torchvision.transforms"
@@ -236,7 +236,7 @@ class SpecialCalls(TorchClasses):
 
     def call_audio(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`waveform, rate = torchaudio.load(path)`: the second is a number."""
-        waveform = Value("tensor", CPU, False, because=(Origin(self.span(node), "created on the CPU here"),))
+        waveform = Value("tensor", CPU, False, because=(Origin(self.span(node), MADE_ON_CPU),))
         return Value("tuple", elements=(waveform, NUMBER))
 
     def call_to_tensor(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:

@@ -88,7 +88,7 @@ class UnreadCalls(Objects):
         tensors = self.tensors(arguments)
         given = [o for o in tensors if o.value.made and all(made.zero_dim is False for made in o.value.made)]
         first = next((argument for argument, _ in arguments.every()), None)
-        given = [o for o in given if (first is not None and holds(first, o.node)) or not self.is_one_number(o)]
+        given = [o for o in given if (first is not None and holds(first, o.node)) or not self.may_stand_for_none(o)]
         if not given or self.host or self.owner is None:
             return
         if not is_part(self, self.owner, node.func):  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ class UnreadCalls(Objects):
         for operand in given:
             self.meet(node, [part, operand], "module", self.text(node.func), "exact", unread=True)
 
-    def is_one_number(self, operand: Operand) -> bool:
+    def may_stand_for_none(self, operand: Operand) -> bool:
         """Whether an operand is a tensor of one number as it was made, on one path at least, by itself or by its name."""
         made = [creation.node for creation in operand.value.made if is_one_number(creation)]
         if not made or len(made) < len(operand.value.made):

@@ -16,7 +16,7 @@ from devlint.facts.objections.unmoved import below_super, names_of
 from devlint.facts.project.project import is_imported
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.constants import Flag, truth
+from devlint.facts.text.constants import LEAVES, Flag, truth
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import children, classes, holds, walk
 from devlint.facts.text.references import is_own_attribute, is_private, last_name
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 DEPTH = 3  # constructors that hand a flag down to the next
 _MODULE = frozenset({"Module", "object", "ABC"})
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def is_switched_off(sites: CallSites, event: Event) -> bool:
@@ -117,7 +116,7 @@ def conditions(function: Plain, place: ast.AST) -> Iterator[tuple[ast.expr, bool
             for statement in block:
                 if statement is inner:
                     break
-                if isinstance(statement, ast.If) and isinstance(statement.body[-1], _LEAVES):
+                if isinstance(statement, ast.If) and isinstance(statement.body[-1], LEAVES):
                     yield statement.test, False
 
 

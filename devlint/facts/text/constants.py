@@ -26,7 +26,8 @@ from devlint.facts.text.signatures import (
 Flag: TypeAlias = "frozenset[bool | None] | None"
 #: The constants that parameters stand for.
 Constants: TypeAlias = Mapping[str, "bool | None"]
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+#: Statements behind which nothing of their block runs.
+LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def truth(test: ast.expr, known: Callable[[ast.expr], Flag]) -> bool | None:
@@ -102,6 +103,6 @@ def unreached(block: list[ast.AST], known: Callable[[ast.expr], Flag]) -> list[a
         decided = truth(statement.test, known) if isinstance(statement, ast.If) else None
         if isinstance(statement, ast.If) and decided is not None:
             arm = statement.body if decided else statement.orelse
-            if arm and isinstance(arm[-1], _LEAVES):
+            if arm and isinstance(arm[-1], LEAVES):
                 return block[place + 1 :]
     return []

@@ -223,11 +223,11 @@ class States:
                         yield from self._meeting(node, f"torch.{name}", node.args[0], node.args[1], "tensors")
                 elif is_library(node.func.value):
                     known = knowledge.function(f"torch.{name}")
-                    if known is not None and known.mixing in ("exact", "scalar", "expanded") and len(node.args) > 1:
+                    if known is not None and known.mixing in knowledge.ON_ONE_DEVICE and len(node.args) > 1:
                         yield from self._meeting(node, f"torch.{name}", node.args[0], node.args[1], "tensor")
                 else:
                     known = knowledge.method("Tensor", name)
-                    if known is not None and known.mixing in ("exact", "scalar", "expanded"):
+                    if known is not None and known.mixing in knowledge.ON_ONE_DEVICE:
                         for argument in node.args:
                             yield from self._meeting(node, name, node.func.value, argument, "tensor")
 

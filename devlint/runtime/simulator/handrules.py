@@ -238,7 +238,7 @@ def _addcmul(call: MixedCall) -> Outcome:
     first, second, third = call.args[:3]
     hosted = [tensor for tensor in (first, second, third) if call.place(tensor) is None]
     if not hosted or any(tensor.dim() for tensor in hosted) or messages.RELEASE < (2, 7):
-        return _addcdiv(call)
+        return _no_numbers(call)
     if len(hosted) > 1:
         call.fail(messages.TOO_MANY_SCALARS)
     for name, tensor in (("self", first), ("tensor1", second)):
@@ -247,9 +247,9 @@ def _addcmul(call: MixedCall) -> Outcome:
     return _UNDECIDED
 
 
-def _addcdiv(call: MixedCall) -> Outcome:
-    """All three on one device, numbers too (cuda/PointwiseOpsKernel.cu)."""
-    places = [call.device(tensor) for tensor in call.args[:3]]
+def _no_numbers(call: MixedCall) -> Outcome:
+    """All operands on one device, 0-dim or not (cuda/PointwiseOpsKernel.cu, cuda/BinaryMiscOpsKernels.cu)."""
+    places = [call.device(operand) for operand in call.args if isinstance(operand, _Tensor)]
     other = next((place for place in places if place != call.card.device), None)
     if other is not None:
         call.fail_as_iterator(call.card.device, other)
@@ -261,14 +261,6 @@ def _reduced_into(call: MixedCall) -> Outcome:
     reduced, out = call.args[0], call.argument("out")
     if isinstance(out, _Tensor) and call.place(out) is not call.place(reduced):
         call.fail(messages.output_elsewhere(call.device(reduced), call.device(out)))
-    return _UNDECIDED
-
-
-def _no_numbers(call: MixedCall) -> Outcome:
-    """Both on one device, 0-dim or not (cuda/BinaryMiscOpsKernels.cu)."""
-    here, there = call.device(call.args[0]), call.device(call.args[1])
-    if here != there:
-        call.fail_as_iterator(here, there)
     return _UNDECIDED
 
 
@@ -397,8 +389,8 @@ HAND_RULES: Final[dict[str, Callable[[MixedCall], Outcome]]] = {
     "logical_xor": _only_last_may_be_number,
     "addcmul": _addcmul,
     "addcmul_": _addcmul,
-    "addcdiv": _addcdiv,
-    "addcdiv_": _addcdiv,
+    "addcdiv": _no_numbers,
+    "addcdiv_": _no_numbers,
     "sum": _reduced_into,
     "mean": _reduced_into,
     "prod": _reduced_into,
