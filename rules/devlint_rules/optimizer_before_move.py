@@ -37,7 +37,8 @@ Unsafe: the statement that moves the model is put before the one that makes the 
 not expect. A hint where they are in different blocks, or where a name that the move uses gets its value in between.
 
 ## Known limits
-Seen within one function, and in functions of the file that load the state of the optimizer that it hands them. Silent
+Seen within one function, in functions of the file that load the state of the optimizer that it hands them, and in those that
+move the model which it hands them. What a helper makes that is not seen is an optimizer where both are called so. Silent
 without state, where nothing fails between common devices (with FSDP, and from the meta device, it does), where the model was
 moved before, where the name stands for another model in between, where the code reads `optimizer.state` to move it itself,
 and for moves to the CPU and back.

@@ -8,12 +8,14 @@ state that exists already is left behind: that of `load_state_dict`, and that wh
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
 from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import blocks, holds, statements, walk
+from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
@@ -29,6 +31,8 @@ _STATE = {"load_state_dict": "and its state is put beside them here", "step": "a
 _MOVES = frozenset({"to", "cuda", "xpu", "npu", "to_empty", "prepare"})
 _STATE_AT_ONCE = frozenset({"Adagrad"})
 _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
+_OPTIMIZER = "optim"  # in the names of what makes an optimizer, and of the optimizer itself
+_MODEL = re.compile(r"(?:\b|_)(?:model|net|network)\Z", re.IGNORECASE)
 
 
 def note_optimizer(
@@ -44,37 +48,74 @@ def note_optimizer(
                     entry.trained = True
     if first is None or machine.host:
         return optimizer
-    env = machine.state.env
-    span = machine.span(node)
     for path in _modules(machine, first[0], node):
-        if any(_key(_MOVED, part) in env for part in _prefixes(path)):
-            continue
-        known = [machine.lookup(part) for part in _prefixes(path)]
-        if any(v is not None and (v.moved or is_surely_accelerator(v.device)) for v in known):
-            continue
-        origin = Origin(span, f"the optimizer gets the parameters of `{path}` here")
-        key = _key(OPTIMIZED, path)
-        machine.optimizers.add(key)
-        env[key] = Value(
-            "optimizer",
-            optimizer.device,
-            type_name=optimizer.type_name,
-            because=(origin,),
-            made=(Creation(span, qualname, node, machine.scope()),),
-            constant=path,
-        )
+        _remember(machine, node, qualname, path, optimizer)
     return optimizer
 
 
-def note_state(machine: CallArguments, node: ast.Call, optimizer: Value, method: str) -> None:
-    """`optimizer.load_state_dict(...)`, `optimizer.step()`: state is put, or made, where the parameters are now."""
+def _remember(
+    machine: CallArguments, node: ast.Call, qualname: str, path: str, optimizer: Value, *state: Origin
+) -> None:
+    """An optimizer has the parameters of the module at a path, unless that was moved already. `state`: that it has some."""
+    env = machine.state.env
+    if any(_key(_MOVED, part) in env for part in _prefixes(path)):
+        return
+    known = [machine.lookup(part) for part in _prefixes(path)]
+    if any(v is not None and (v.moved or is_surely_accelerator(v.device)) for v in known):
+        return
+    span = machine.span(node)
+    origin = Origin(span, f"the optimizer gets the parameters of `{path}` here")
+    key = _key(OPTIMIZED, path)
+    machine.optimizers.add(key)
+    env[key] = Value(
+        "optimizer",
+        optimizer.device,
+        type_name=optimizer.type_name,
+        because=(origin, *state),
+        made=(Creation(span, qualname, node, machine.scope()),),
+        constant=path,
+    )
+
+
+def note_state(machine: CallArguments, node: ast.Call, optimizer: Value, method: str) -> bool:
+    """`optimizer.load_state_dict(...)`, `optimizer.step()`: state is put, or made, where the parameters are now.
+
+    Whether it is known whose parameters the optimizer has.
+    """
     made = {origin.span for origin in optimizer.because}
     env = machine.state.env
+    known = False
     for key in machine.optimizers & env.keys():
         entry = env[key]
         if any(origin.span in made for origin in entry.because):
+            known = True
             origin = Origin(machine.span(node), _STATE[method])
             env[key] = replace(entry, because=(*entry.because[:3], origin))
+    return known
+
+
+def note_restored(machine: CallArguments, node: ast.Call, optimizer: ast.expr) -> None:
+    """The state of what a helper made for a model is loaded: `optimizer = create_optimizer(args, model)`."""
+    body = _body(machine)
+    text = machine.text(optimizer)
+    if body is None or machine.host or _OPTIMIZER not in text.lower():
+        return
+    bound = [
+        s
+        for s in statements(body)
+        if isinstance(s, ast.Assign) and s.lineno < node.lineno and any(machine.text(t) == text for t in s.targets)
+    ]
+    maker = bound[0].value if len(bound) == 1 else None
+    if not isinstance(maker, ast.Call) or _OPTIMIZER not in last_name(maker.func).lower():
+        return
+    state = Origin(machine.span(node), _STATE["load_state_dict"])
+    for given in (*maker.args, *(keyword.value for keyword in maker.keywords)):
+        path = machine.path(given) if _MODEL.search(machine.text(given)) is not None else None
+        paths = [path] if path is not None and path != "self" else list(_owners(machine, given))
+        for each in paths:
+            value = machine.lookup(each)
+            if value is None or value.kind in _MAY_BE_MODULES:
+                _remember(machine, maker, last_name(maker.func), each, Value("optimizer"), state)
 
 
 def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, arguments: Arguments, own: bool) -> None:
@@ -105,8 +146,13 @@ def is_state_touched(body: ast.AST, optimizer: ast.expr) -> bool:
     return any(isinstance(n, ast.Attribute) and n.attr == "state" and ast.unparse(n.value) == text for n in walk(body))
 
 
-def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: Value | None) -> None:
-    """A module, or what may be one, moves: emit `OptimizerOrder` when an optimizer has its parameters already."""
+def note_move(
+    machine: CallArguments, node: ast.Call, operand: Operand, target: Value | None, within: bool = False
+) -> None:
+    """A module, or what may be one, moves: emit `OptimizerOrder` when an optimizer has its parameters already.
+
+    `within`: the function moves it that the call `node` gives it to.
+    """
     path = machine.path(operand.node)
     if path is None or operand.value.kind not in _MAY_BE_MODULES:
         return
@@ -140,7 +186,7 @@ def note_move(machine: CallArguments, node: ast.Call, operand: Operand, target: 
                 machine.span(node), node, (*entry.because, origin), machine.guards, machine.scope(), machine.name,
                 operand, target, creation, any(o.text == _STATE["load_state_dict"] for o in entry.because),
                 any(o.text == _STATE["step"] for o in entry.because), state_at_once,
-                _may_swap(path, body, creation, node),
+                not within and _may_swap(path, body, creation, node),
             )
         )  # fmt: skip
 
@@ -192,8 +238,9 @@ def _owners(machine: CallArguments, node: ast.expr) -> Iterator[str]:
 def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: bool) -> bool:
     """Whether something else is bound to the path between two places. `wrapped`: `m = wrap(m)` counts as well."""
     start, end = getattr(first, "lineno", 0), getattr(last, "lineno", 0)
+    elsewhere = {id(node) for arm in _other_arms(body, first) for node in ast.walk(arm)}
     for child in ast.walk(body):
-        if not isinstance(child, ast.stmt) or not start < child.lineno < end:
+        if not isinstance(child, ast.stmt) or not start < child.lineno < end or id(child) in elsewhere:
             continue
         targets = getattr(child, "targets", None) or [getattr(child, "target", None)]
         for target in targets:
@@ -203,6 +250,13 @@ def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: 
                 if wrapped or not mentions:
                     return True
     return False
+
+
+def _other_arms(body: ast.AST, node: ast.AST) -> Iterator[ast.stmt]:
+    """The statements that run only where a node does not: those of the other arm of each `if` around it."""
+    for child in ast.walk(body):
+        if isinstance(child, ast.If) and child.orelse and any(holds(each, node) for each in child.body):
+            yield from child.orelse
 
 
 def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:

@@ -102,6 +102,8 @@ class Methods(ContainerMethods):
                 unknown_devices.note_class(self, *given, "Tensor.to")
         if name == "load_state_dict" and arguments.keywords:
             unknown_devices.note_state(self, node, receiver, arguments)
+        if name == "load_state_dict" and receiver.kind in ("unknown", "object"):
+            ordering.note_restored(self, node, target)
         if name in _DEVICE_METHODS:
             family = immovable.family(target, receiver)
             if family is not None:
@@ -133,8 +135,9 @@ class Methods(ContainerMethods):
         if receiver.kind == "generator":
             return randomness.call_generator(self, node, operand, name, arguments)
         if receiver.kind == "optimizer":
-            if name in ("load_state_dict", "step"):
-                ordering.note_state(self, node, receiver, name)
+            if name in ("load_state_dict", "step") and not ordering.note_state(self, node, receiver, name):
+                if name == "load_state_dict":
+                    ordering.note_restored(self, node, target)
             if name == "step":
                 self.work(node, "the optimizer's step is queued here", receiver.device)
             return NOTHING

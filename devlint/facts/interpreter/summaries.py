@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, handed, spread
+from devlint.facts.idioms import guesses, handed, ordering, spread
 from devlint.facts.idioms.placeholders import handed_over
 from devlint.facts.interpreter.function_runs import FunctionRuns
 from devlint.facts.interpreter.machine import Machine, State, root
@@ -15,7 +15,7 @@ from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import KEPT
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.signatures import lacks_arguments, named_parameters, positional_names
-from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Place, Symbol, Value, merge
+from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Place, Symbol, Value, may_be_accelerator, merge
 
 DEPTH = 4  # calls of the file's own functions followed into each other
 #: Names of what holds the settings of a run, and of devices.
@@ -214,7 +214,11 @@ class Summaries(FunctionRuns):
             for name, argument in self.argument_nodes(function, node, on_self):
                 path = self.path(argument)
                 if name in summary.moved and path is not None:
-                    self.move_in_place(path, summary.moved[name])
+                    now = summary.moved[name]
+                    if self.optimizers and may_be_accelerator(now.device):
+                        given = self.operand(argument, self.lookup(path) or now)
+                        ordering.note_move(self, node, given, Value("device", now.device), within=True)
+                    self.move_in_place(path, now)
 
     def argument_nodes(self, function: Function, node: ast.Call, on_self: bool) -> list[tuple[str, ast.expr]]:
         names = positional_names(function.node.args)[on_self:]
