@@ -8,6 +8,8 @@ from devlint.facts import Facts
 from devlint.facts.events import (
     STALE,
     ApiCall,
+    ApiImport,
+    ApiName,
     Call,
     CardLost,
     Clock,
@@ -105,6 +107,8 @@ __all__ = [
     "STALE",
     "UNKNOWN",
     "ApiCall",
+    "ApiImport",
+    "ApiName",
     "Call",
     "CardLost",
     "Clock",

@@ -400,27 +400,42 @@ class EventTimer(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ApiCall(Event):
-    """A call of a name of torch, or a reading of it that is no call, which a rule about torch's interface may judge.
+class ApiName(Event):
+    """The code needs a name of torch: it imports it (`ApiImport`), or calls or reads it (`ApiCall`).
 
-    `qualname`: the name as imports resolve it ("torch.cuda.amp.autocast"). `arguments` as in `Call`; `star`: `*args` or
-    `**kwargs` may carry more. `discarded`: the call is a whole statement. `exists`: whether some known torch has the
-    name, None where that cannot be told; `nearest`: names like it, when none has. `since`, `removed`, `deprecated`:
-    torch minors, None for "always", "never" and "not". `replacement`: the name to use instead, there from
-    `replacement_since` on; `remedy`: its class ("A" same meaning, "G" needs a guard, "U" changes meaning, "D" deprecated
-    name, "N" there is none, "" not in any table). `raises`: the call raises without an accelerator of
-    that type. `run_device` as in `DeviceLiteral`.
+    `qualname`: the name as imports resolve it ("torch.cuda.amp.autocast"). `exists`: whether some known torch has the
+    name, None where that cannot be told; `nearest`: names like it, when none has. `since`, `removed`: torch minors, None
+    for "always" and "never".
     """
 
     qualname: str
-    is_call: bool
-    arguments: Mapping[str, Operand]
-    star: bool
-    discarded: bool
     exists: bool | None
     nearest: tuple[str, ...]
     since: tuple[int, int] | None
     removed: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiImport(ApiName):
+    """`from torch.a import name`, where some known torch lacks the name and the program cannot do without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(ApiName):
+    """A call of a name of torch, or a reading of it that is no call, which a rule about torch's interface may judge.
+
+    `by_itself`: the name stands alone, as `from torch.a import name` binds it. `arguments` as in `Call`; `star`: `*args`
+    or `**kwargs` may carry more. `discarded`: the call is a whole statement. `deprecated`: a torch minor, None for "not".
+    `replacement`: the name to use instead, there from `replacement_since` on; `remedy`: its class ("A" same meaning, "G"
+    needs a guard, "U" changes meaning, "D" deprecated name, "N" there is none, "" not in any table). `raises`: the call
+    raises without an accelerator of that type. `run_device` as in `DeviceLiteral`.
+    """
+
+    is_call: bool
+    by_itself: bool
+    arguments: Mapping[str, Operand]
+    star: bool
+    discarded: bool
     deprecated: tuple[int, int] | None
     replacement: str | None
     replacement_since: tuple[int, int] | None

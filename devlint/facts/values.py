@@ -201,7 +201,8 @@ class Value:
     """What is known of one value.
 
     `zero_dim`: True surely a 0-dim tensor, False surely not, None unknown. `elements`: values of a tuple or list, or of
-    a dict by constant key. `type_name`: qualified name of an object's class, of a function, or of a class itself.
+    a dict by constant key; of a module that has one of several classes, modules of these. `type_name`: qualified name of an
+    object's class, of a function, or of a class itself.
     `made`: the factory calls without a device that made this tensor, views and arithmetic with numbers included.
     A number's `device` is that of the tensor whose size it is; a device's `made` is that of the tensor it was read from.
     `moved`: the value is the result of an explicit move. `text`: the source of a string or number constant.
@@ -321,6 +322,15 @@ def one_of(a: Value, b: Value) -> Value | None:
     )
 
 
+def either_class(a: Value, b: Value) -> tuple[Value, ...] | None:
+    """The classes that one of two modules may have; None where one of them has none that is known, or there are too many."""
+    found: dict[str, Value] = {}
+    for value in (a, b):
+        several = value.elements if isinstance(value.elements, tuple) else (Value("module", type_name=value.type_name),)
+        found.update({each.type_name or "": each for each in several})
+    return tuple(found.values()) if "" not in found and len(found) <= CHOICES else None
+
+
 def shaped(value: Value) -> tuple[Creation, ...]:
     """What a tensor is made of, each with the dimensions that the tensor has, where they are known.
 
@@ -363,7 +373,9 @@ def merge(a: Value, b: Value) -> Value:
     else:
         kind = a.kind
     elements: tuple[Value, ...] | dict[str, Value] | None = None
-    if isinstance(a.elements, tuple) and isinstance(b.elements, tuple) and len(a.elements) == len(b.elements):
+    if kind == "module" and (a.type_name != b.type_name or a.elements != b.elements):
+        elements = either_class(a, b)
+    elif isinstance(a.elements, tuple) and isinstance(b.elements, tuple) and len(a.elements) == len(b.elements):
         elements = tuple(merge(x, y) for x, y in zip(a.elements, b.elements, strict=True))
     elif GROWN in (a.type_name, b.type_name) and isinstance(a.elements, tuple) and isinstance(b.elements, tuple):
         more, less = (a, b) if len(a.elements) > len(b.elements) else (b, a)

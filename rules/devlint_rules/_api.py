@@ -7,6 +7,7 @@ import re
 from devlint.api import (
     ACCELERATORS,
     ApiCall,
+    ApiName,
     Edit,
     Facts,
     ImportNeed,
@@ -50,12 +51,12 @@ _ASKS_VERSION = re.compile(
 )
 
 
-def asks_version(event: ApiCall) -> bool:
+def asks_version(event: ApiName) -> bool:
     """Whether the place stands under a test of torch's version or of what torch has."""
     return any(_ASKS_VERSION.search(test) for test in event.under.tests)
 
 
-def is_kept_for_version(event: ApiCall) -> bool:
+def is_kept_for_version(event: ApiName) -> bool:
     """Whether a decorator keeps the function around the place for a version of torch: `@implement_for("torch", "2.6")`."""
     return any(map(_ASKS_VERSION.search, event.under.kept_for))
 
@@ -65,7 +66,7 @@ _FLAG = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=\n]*)?=(?!=)([^\n]*)", re.MULTILIN
 _HOPS = 3  # flags that are bound by way of others
 
 
-def hangs_on_version(event: ApiCall, facts: Facts) -> bool:
+def hangs_on_version(event: ApiName, facts: Facts) -> bool:
     """Whether the place stands under a flag that the module binds to a test of torch's version, by way of others, too.
 
     `SUPPORTED = version.parse(torch.__version__) >= version.parse("2.5")`, `USED = SUPPORTED and is_available()`
@@ -79,7 +80,7 @@ def hangs_on_version(event: ApiCall, facts: Facts) -> bool:
     return False
 
 
-def hangs_on_import(event: ApiCall, facts: Facts) -> bool:
+def hangs_on_import(event: ApiName, facts: Facts) -> bool:
     """Whether the place stands under a flag that is set where an import succeeds: `HAS_X = False` in an `except`."""
     names = {name for test in event.under.tests for name in re.findall(r"[A-Za-z_]\w*", test)}
     for handler in re.finditer(
@@ -88,6 +89,11 @@ def hangs_on_import(event: ApiCall, facts: Facts) -> bool:
         if any(re.search(rf"^[ \t]*{name}\s*(:[^=\n]*)?=", handler[2], re.MULTILINE) for name in names):
             return True
     return False
+
+
+def fails_earlier(event: ApiName) -> bool:
+    """Whether an import of the name by itself fails before the place is reached: that is where a lack of it shows."""
+    return isinstance(event, ApiCall) and event.by_itself
 
 
 def is_written_out(event: ApiCall, site: Site) -> bool:

@@ -1,12 +1,13 @@
 """A module of torch has no such name, in any version.
 
 ## What it flags
-Calls and readings of names that a module of torch has in no known version, with the names that look like it.
+Imports, calls and readings of names that a module of torch has in no known version, with the names that look like it.
+What is imported by itself (`from torch.cuda import synchronise`) is reported there, and not where it is used.
 Quiet in a `try` that catches errors, under `hasattr`, and for modules that make up their names.
 
 ## Why it matters
-The line raises `AttributeError` as soon as it runs, except in an annotation that stays text. Often the name is
-one of another module or another library, or was removed long ago.
+The line raises `AttributeError`, or `ImportError`, as soon as it runs, except in an annotation that stays text. Often
+the name is one of another module or another library, or was removed long ago.
 
 ## Example
     import torch
@@ -35,8 +36,8 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import asks_version, hangs_on_import, hangs_on_version, is_called, is_written_out
+from devlint.api import ApiCall, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._api import asks_version, fails_earlier, hangs_on_import, hangs_on_version, is_called, is_written_out
 from devlint_rules._calls import path_to
 
 #: What every module of torch for a kind of device has: `torch.cuda.device_count`.
@@ -46,7 +47,7 @@ _OF_DEVICE_MODULES = (
 )
 
 
-class NoSuchFunction(Rule[ApiCall]):
+class NoSuchFunction(Rule[ApiName]):
     meta = RuleMeta(
         code="DEV302",
         name="no-such-function",
@@ -57,10 +58,12 @@ class NoSuchFunction(Rule[ApiCall]):
         fix="hint",
         words=("torch",),
     )
-    event = ApiCall
+    event = ApiName
 
-    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+    def suspects(self, event: ApiName, facts: Facts) -> bool:
         if event.exists is not False or event.under.catches("AttributeError", "ImportError") or not facts.covers_torch:
+            return False
+        if fails_earlier(event):
             return False
         name = event.qualname.rpartition(".")[2]
         if asks_version(event) or any(name.lower() in test.lower() for test in event.under.tests):
@@ -73,14 +76,15 @@ class NoSuchFunction(Rule[ApiCall]):
             return False  # a package of its vendor, or a build for it, adds more
         return not _is_added(name, facts) and not _is_device_module(event.qualname, facts)
 
-    def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        if (not event.is_call and is_called(event, site)) or not is_written_out(event, site):
-            return None
+    def judge(self, event: ApiName, site: Site) -> Finding | None:
+        if isinstance(event, ApiCall):
+            if (not event.is_call and is_called(event, site)) or not is_written_out(event, site):
+                return None
         module, _, name = event.qualname.rpartition(".")
         message = f"`{module}` has no `{name}`"
         if event.nearest:
             message += "; there is " + ", ".join(f"`{near}`" for near in event.nearest[:2])
-        if _is_text(site):
+        if isinstance(event, ApiCall) and _is_text(site):
             message += " (in an annotation that is not evaluated when the module is imported)"
         title = f"Use `{event.nearest[0]}`" if event.nearest else "Remove it"
         return Finding(event.span, message, Fix(title, Safety.HINT), event.because)

@@ -5,10 +5,10 @@ Names that came after the lowest torch of the project (the setting `torch-versio
 ask for), and names that a later torch has removed. Quiet in a `try` that catches errors, and under a test of the
 version or of the name, also by a flag of the file or a decorator that names a version. Where nobody states a lowest
 torch, nothing is too new; nor in a program with a `requirements.txt` of its own, and in a notebook that installs what it
-needs, where these leave torch open.
+needs, where these leave torch open. What is imported by itself is reported there, and not where it is used.
 
 ## Why it matters
-The code works on the machine where it was written, and raises `AttributeError` where another torch is
+The code works on the machine where it was written, and raises `AttributeError` or `ImportError` where another torch is
 installed.
 
 ## Example
@@ -37,9 +37,10 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
+from devlint.api import ApiCall, ApiImport, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site
 from devlint_rules._api import (
     asks_version,
+    fails_earlier,
     hangs_on_import,
     hangs_on_version,
     is_called,
@@ -48,7 +49,7 @@ from devlint_rules._api import (
 )
 
 
-class NotInTorchVersion(Rule[ApiCall]):
+class NotInTorchVersion(Rule[ApiName]):
     meta = RuleMeta(
         code="DEV304",
         name="not-in-torch-version",
@@ -59,9 +60,9 @@ class NotInTorchVersion(Rule[ApiCall]):
         fix="hint",
         words=("torch",),
     )
-    event = ApiCall
+    event = ApiName
 
-    def suspects(self, event: ApiCall, facts: Facts) -> bool:
+    def suspects(self, event: ApiName, facts: Facts) -> bool:
         late = event.since is not None and event.since > facts.torch_version and facts.torch_stated
         newest = facts.torch_newest
         gone = event.removed is not None and (newest is None or newest >= event.removed)
@@ -74,13 +75,13 @@ class NotInTorchVersion(Rule[ApiCall]):
             return False
         if event.qualname.startswith("torch.xpu.") and "xpu" in event.under.holds and facts.torch_version < (2, 3):
             return False  # such an XPU comes with its vendor's extension of torch, which has the name
-        if event.qualname.startswith("torch.Tensor.") or not _is_first_import(event, facts):
+        if event.qualname.startswith("torch.Tensor.") or not _is_first_to_fail(event, facts):
             return False
         asked = "|".join(map(re.escape, event.qualname.split(".")[1:]))
         return re.search(rf"hasattr\([^\n]*[\"']({asked})[\"']", facts.text) is None
 
-    def judge(self, event: ApiCall, site: Site) -> Finding | None:
-        if not event.is_call and is_called(event, site):
+    def judge(self, event: ApiName, site: Site) -> Finding | None:
+        if isinstance(event, ApiCall) and not event.is_call and is_called(event, site):
             return None
         lowest = site.facts.torch_version
         if event.since is not None and event.since > lowest:
@@ -93,20 +94,15 @@ class NotInTorchVersion(Rule[ApiCall]):
         return Finding(event.span, f"`{event.qualname}` {when}", Fix(title, Safety.HINT), event.because)
 
 
-def _is_first_import(event: ApiCall, facts: Facts) -> bool:
-    """Whether a name is not imported at module level by itself, or is the first such one: the first import fails."""
-    if event.since is None or not _is_imported(event, facts):
-        return True
-    late = (
-        e.span
-        for e in facts.events
-        if isinstance(e, ApiCall) and e.since is not None and e.since > facts.torch_version and _is_imported(e, facts)
-    )
-    return event.span == min(late, default=event.span)
-
-
-def _is_imported(event: ApiCall, facts: Facts) -> bool:
-    """Whether the module level imports the name, or the class that it belongs to, by itself."""
+def _is_first_to_fail(event: ApiName, facts: Facts) -> bool:
+    """Whether no import fails before the place is reached, of the name, of the class that it belongs to, or of another one."""
+    if isinstance(event, ApiImport):
+        late = (
+            e.span
+            for e in facts.events
+            if isinstance(e, ApiImport) and not e.function and e.since is not None and e.since > facts.torch_version
+        )
+        return event.since is None or bool(event.function) or event.span == min(late, default=event.span)
     owner, _, _ = event.qualname.rpartition(".")
-    classes = {owner} if owner.rpartition(".")[2][:1].isupper() else set()
-    return not classes.union({event.qualname}).isdisjoint(facts.module_imports.values())
+    is_class = owner.rpartition(".")[2][:1].isupper()
+    return not fails_earlier(event) and not (is_class and owner in facts.imports.values())

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint import knowledge
-from devlint.facts.events import ApiCall, Compare, Operand
+from devlint.facts.events import ApiCall, ApiImport, Compare, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.handlers import EVERYTHING
 from devlint.facts.text.references import chain, last_name
@@ -55,7 +55,7 @@ _WITH_ARGUMENT = {
 
 
 class Api(NamedTuple):
-    """What the knowledge says of one name, in the words of `ApiCall`."""
+    """What the knowledge says of one name, in the words of `ApiName` and `ApiCall`."""
 
     exists: bool | None
     nearest: tuple[str, ...]
@@ -146,17 +146,41 @@ def note_api(
     function = node.func if isinstance(node, ast.Call) else node
     *_, root = chain(function)
     name = root.id if isinstance(root, ast.Name) else ""
-    if (root is function and name in machine.imports.tried) or name in machine.imports.several:
+    by_itself = root is function
+    if (by_itself and name in machine.imports.tried) or name in machine.imports.several:
         under = replace(under, caught=EVERYTHING)  # the program can do without the name, or has it from elsewhere
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(
         ApiCall(
-            span, node, (), under, machine.scope(), machine.name, qualname, is_call, named, star,
-            machine.statement_value is node, *api, expression, proved,
+            span, node, (), under, machine.scope(), machine.name, qualname, *api[:4], is_call, by_itself, named, star,
+            machine.statement_value is node, api.deprecated, api.replacement, api.replacement_since, api.remedy, api.raises,
+            expression, proved,
         ),
         is_call,
     )  # fmt: skip
+
+
+def note_import(machine: Devices, node: ast.ImportFrom) -> None:
+    """Emit an `ApiImport` for each name of torch that an import asks for and some torch lacks.
+
+    Not where the program can do without it, or has it from elsewhere.
+    """
+    module = node.module or ""
+    if node.level or not (module == "torch" or module.startswith("torch.")):
+        return
+    for alias in node.names:
+        qualname = f"{module}.{alias.name}"
+        api = describe(qualname)
+        local = alias.asname or alias.name
+        if api is None or local in machine.imports.tried or local in machine.imports.several:
+            continue
+        if api.exists is False or api.removed is not None or (api.since is not None and api.since > _OLDEST):
+            machine.emit(
+                ApiImport(
+                    machine.span(alias), alias, (), machine.guards, machine.scope(), machine.name, qualname, *api[:4]
+                )
+            )  # fmt: skip
 
 
 #: Functions of torch's modules that ask what is there, and need no argument.

@@ -11,7 +11,7 @@ from devlint.facts.events import Guards
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import dropped_items, grown_lists, returned_by_helpers, siblings_returned
 from devlint.facts.idioms import guards as conditions
-from devlint.facts.idioms.api_calls import note_truth
+from devlint.facts.idioms.api_calls import note_import, note_truth
 from devlint.facts.idioms.ordering import OPTIMIZED
 from devlint.facts.interpreter.loops import Loops
 from devlint.facts.interpreter.machine import OutOfBudget, join_states
@@ -217,6 +217,7 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[Flow, Any], None]] = {
     ast.Raise: Flow.raise_,
     ast.Assert: Flow.assert_,
     ast.Delete: Flow.delete,
+    ast.ImportFrom: note_import,
     ast.Break: Flow.break_,
     ast.Continue: Flow.continue_,
     ast.Match: Flow.match_,

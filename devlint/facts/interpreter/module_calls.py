@@ -209,6 +209,18 @@ class ModuleCalls(Moves):
         )
         return as_returned(on_host, whole)
 
+    def given_by_either(self, module: Value, name: str, guessed: Value) -> Value:
+        """What a method gives of a module that has one of several classes, where it is on the host in all of them.
+
+        Nothing is known where it is there in some of them only; elsewhere it is what is guessed.
+        """
+        several = module.elements if isinstance(module.elements, tuple) else ()
+        classes = [self.classes.get(each.type_name or "") for each in several]
+        found = [(class_.returned_by(name) if class_ is not None else None) or {} for class_ in classes]
+        if not any(found):
+            return guessed
+        return as_returned(found[0], guessed) if all(each == found[0] for each in found) else NOTHING
+
     def given_by_part(self, class_: ClassFacts) -> Returned:
         """What `forward` gives that is on the host, where all it returns is what a part of a known class gives:
         `self.part(x)`, `self.part.sample(x)`."""
@@ -340,7 +352,8 @@ class ModuleCalls(Moves):
         if class_ is None and is_part_of_torch(receiver, name):
             part = Value("module", receiver.device, because=receiver.because, moved=receiver.moved)
             return self.call_module(node, self.operand(node.func, part), arguments)
-        return self.guessed(node, arguments)
+        guessed = self.guessed(node, arguments)
+        return guessed if class_ is not None else self.given_by_either(receiver, name, guessed)
 
     def takes_index(self, class_: ClassFacts | None) -> bool:
         """Whether a module of the project only indexes with its first input."""

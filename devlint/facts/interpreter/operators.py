@@ -12,7 +12,7 @@ from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.placeholders import fills_places
 from devlint.facts.interpreter.container_methods import ELEMENTS
 from devlint.facts.interpreter.narrowing import Narrowing
-from devlint.facts.interpreter.operations import CPU_PLACE, is_brought_to_host
+from devlint.facts.interpreter.operations import CPU_PLACE, is_brought_to_host, is_put_beside_guess
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import BOOL, HOME, NOTHING, NUMBER, STRING, UNKNOWN, Value, either, grown, merge, symbol
 from devlint.model import Origin
@@ -128,7 +128,9 @@ class Operators(Narrowing):
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
         value = unplaced.result(tensors, self.combine(tensors))
-        if value.device == HOME and any(is_brought_to_host(each.value) for each in tensors):
+        first, second = tensors
+        beside_guess = is_put_beside_guess(first, second.value) or is_put_beside_guess(second, first.value)
+        if beside_guess or (value.device == HOME and any(is_brought_to_host(each.value) for each in tensors)):
             value = replace(value, device=UNKNOWN, made=())  # where the operation works, all is on the host
         self.work(node, f"`{symbol_}` is queued here", value.device)
         return value

@@ -390,11 +390,14 @@ def container_of(value: Value) -> Container:
 
 def is_below_self(node: ast.expr) -> bool:
     """Whether an expression reads something that `self` holds, at any depth: `self.conv.weight`, `self.layers[0].bias`."""
-    if not isinstance(node, (ast.Attribute, ast.Subscript)):
-        return False
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and is_self(root_of(node))
+
+
+def root_of(node: ast.expr) -> ast.expr:
+    """What a chain of attributes and subscripts starts from: `layer` of `layer[0].conv`."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
-    return isinstance(node, ast.Name) and node.id == "self"
+    return node
 
 
 def sides_of(node: ast.expr) -> list[ast.expr]:
@@ -406,17 +409,19 @@ def sides_of(node: ast.expr) -> list[ast.expr]:
 
 def written_out(node: ast.expr) -> list[ast.expr]:
     """The items of a list, tuple or dictionary as they are written, those of lists in it too, `self` left out; what a
-    comprehension only chooses from, as `self.layers` of `[layer for layer in self.layers if layer.used]`, or a call of
-    `list` copies; none of anything else."""
+    comprehension only chooses from, or whose parts it takes, as `self.layers` of `[layer[0] for layer in self.layers]`, or
+    a call of `list` copies; none of anything else."""
     parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "sorted"):
         parts = node.args[:1]
     elif isinstance(node, ast.DictComp) and isinstance(node.value, ast.Subscript):
         parts = [node.value]
-    elif isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Subscript):
-        parts = [node.elt]
-    elif isinstance(node, ast.ListComp) and isinstance(node.elt, ast.Name):
-        parts = [g.iter for g in node.generators if isinstance(g.target, ast.Name) and g.target.id == node.elt.id]
+    elif isinstance(node, ast.ListComp):
+        root = root_of(node.elt)
+        names = [g for g in node.generators if isinstance(g.target, ast.Name)] if isinstance(root, ast.Name) else []
+        parts = [g.iter for g in names if last_name(g.target) == last_name(root)]
+        if not parts and isinstance(node.elt, ast.Subscript):
+            parts = [node.elt]
     found = [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
     return [item for part in found for item in (written_out(part) or [part])]
 
@@ -492,20 +497,21 @@ def items_given_by(owner: ClassFacts, source: ast.expr) -> list[ast.expr]:
 
 
 def is_chosen_from_self(own: FunctionScan, name: str) -> bool:
-    """Whether a list of that name gets what a loop goes through in another attribute of `self`, as it is.
+    """Whether a list of that name gets what a loop goes through in another attribute of `self`, or parts of that.
 
-    `for layer in self.layers: if layer.used: self.used.append(layer)`
+    `for layer in self.layers: if layer.used: self.used.append(layer[0])`
     """
-    given = {
-        argument.id
+    given = [
+        (root.id, call.lineno)
         for call in own.calls
         if isinstance(call.func, ast.Attribute) and call.func.attr == "append" and last_name(call.func.value) == name
         for argument in call.args
-        if isinstance(argument, ast.Name)
-    }
+        if isinstance(root := root_of(argument), ast.Name)
+    ]
     return any(
-        isinstance(loop.target, ast.Name)
-        and loop.target.id in given
+        isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Name)
+        and any(loop.target.id == each and loop.lineno <= row <= (loop.end_lineno or row) for each, row in given)
         and any(is_below_self(part) for part in walk(loop.iter) if isinstance(part, ast.expr))
         for loop in (own.loops if given else ())
     )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.events import ApiCall, Call, Event, GeneratorMeet, Lengths, Meet, Register, Use
+from devlint.facts.events import ApiCall, ApiName, Call, Event, GeneratorMeet, Lengths, Meet, Register, Use
 from devlint.facts.idioms import called_devices
 from devlint.facts.objections.branches import (
     asks_for_array,
@@ -153,9 +153,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return default_is_set(sites, legacy=False)
     if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
         return default_is_set(sites, legacy=True)
-    if isinstance(event, ApiCall) and event.exists is False:
+    if isinstance(event, ApiName) and event.exists is False:
         return is_tried_by_predicate(sites, event)
-    if isinstance(event, ApiCall) and event.since is not None:
+    if isinstance(event, ApiName) and event.since is not None:
         return is_under_version(sites, event)
     if isinstance(event, Call) and event.qualname == f"{called_devices.LACKING}.device" and event.is_call:
         return may_have_method(sites, event)

@@ -23,21 +23,21 @@ from devlint.facts.text.references import last_name
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
-    from devlint.facts.events import ApiCall
+    from devlint.facts.events import ApiName
 
 _ASKS_VERSION = re.compile(r"(?:^|_)(?:torch|pytorch)_(?:version|greater|at_least|ge|gt)(?:_|\Z)")
 #: What is there with an accelerator alone, whatever the version.
 _BACKENDS = ("torch.cuda.", "torch.xpu.", "torch.mps.", "torch.npu.", "torch.mtia.")
 
 
-def is_tried_by_predicate(sites: CallSites, event: ApiCall) -> bool:
+def is_tried_by_predicate(sites: CallSites, event: ApiName) -> bool:
     """Whether a name that torch lacks stands under a call of a function of the project that tries that very name."""
     return any(
         tries(body, event.qualname) for test in event.under.tests for name in called(test) for body in sites.named(name)
     )
 
 
-def is_under_version(sites: CallSites, event: ApiCall) -> bool:
+def is_under_version(sites: CallSites, event: ApiName) -> bool:
     """Whether a name that is new stands under a call of a function of the project that asks for torch's version."""
     around = sites.body(event.function)
     names = {name for test in event.under.tests for name in (*called(test), *kept_answer(test, around))}
