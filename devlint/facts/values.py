@@ -53,6 +53,8 @@ TOLD: Final = "told by its device"
 NO_TENSOR: Final = "no tensor"
 #: Type name of one of several metrics of torchmetrics, the base of all.
 METRIC: Final = "torchmetrics.Metric"
+#: Type name of one of several modules, each of which puts what it is called with where it is.
+FROM_HOST: Final = "takes its inputs from the host"
 _OF_METRICS: Final = "torchmetrics."
 #: Type name of a list whose elements are known, but not how often and where each one is in it.
 GROWN: Final = "grown"

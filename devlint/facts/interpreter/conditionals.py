@@ -118,6 +118,7 @@ class Conditionals(Assignments):
         fixed = partial(self.is_fixed, node)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0, fixed)
         self.join_attributes(then, otherwise)
+        self.join_modules(then, otherwise)
         self.choose_devices(then, otherwise, condition, node)
         if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
             self.bound_by_availability(then, otherwise)
@@ -152,6 +153,14 @@ class Conditionals(Assignments):
                 if value.made and path.startswith("self.") and path not in other and path[5:].isidentifier():
                     before = self.owner.attribute(path[5:])
                     self.state.env[path] = either(value, before if before is not None else NOTHING)
+
+    def join_modules(self, then: State, otherwise: State) -> None:
+        """A module that is of one class after one branch and of another after the other."""
+        if then.dead or otherwise.dead:
+            return
+        for path, value in self.state.env.items():
+            if value.kind == "module" and value.type_name is None and path in then.env and path in otherwise.env:
+                self.state.env[path] = self.of_either(value, then.env[path], otherwise.env[path])
 
     def moves_by_test(self, node: ast.If) -> bool | None:
         """Which branch of `if rank is not None: x = x.cuda(rank)` is for an accelerator: the one that moves by what is tested.

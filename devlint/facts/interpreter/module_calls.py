@@ -36,6 +36,7 @@ from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
 from devlint.facts.values import (
     CPU,
+    FROM_HOST,
     HOME,
     NOTHING,
     OUTPUT,
@@ -128,7 +129,7 @@ class ModuleCalls(Moves):
                 return NOTHING
             if value.device and holds_nothing(class_):
                 value = replace(value, device=UNKNOWN)
-        scatters = home.endswith("DataParallel") and not self.is_any_accelerator(value.device)
+        scatters = home.endswith(("DataParallel", FROM_HOST)) and not self.is_any_accelerator(value.device)
         if class_ is None or not self.moves_inputs(class_):
             checked = operands
             if class_ is not None:
@@ -374,6 +375,21 @@ class ModuleCalls(Moves):
         if known is None:
             known = class_.moving[method] = self.puts(class_, method, frozenset())
         return known
+
+    def of_either(self, chosen: Value, one: Value, other: Value) -> Value:
+        """One of two modules: `DataParallel(model)`, or else an object of a class whose `forward` moves its input."""
+        modules = chosen.kind == one.kind == other.kind == "module"
+        if modules and chosen.type_name is None and self.takes_from_host(one) and self.takes_from_host(other):
+            return replace(chosen, type_name=FROM_HOST)
+        return chosen
+
+    def takes_from_host(self, module: Value) -> bool:
+        """Whether a module puts what it is called with on its device itself."""
+        home = module.type_name or ""
+        class_ = self.classes.get(home)
+        if class_ is None:
+            return home.endswith(("DataParallel", FROM_HOST))
+        return class_.method("forward") is not None and self.moves_inputs(class_)
 
     def puts(self, class_: ClassFacts, method: str, callers: frozenset[str]) -> bool:
         """Whether a method, which `callers` call, moves anything. One that is not the first may bring things to the host."""

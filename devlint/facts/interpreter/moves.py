@@ -71,6 +71,8 @@ class Moves(Attributes):
             if dropped.is_shown_other(self, node, operand.node):  # it moves in place
                 receiver, kind = NOTHING, "unknown"
                 operand = replace(operand, value=receiver)
+                if (whole := self.path(operand.node)) is not None:
+                    self.forget(whole)  # with what it holds
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):
             whole = self.path(operand.node)

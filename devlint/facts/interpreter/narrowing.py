@@ -107,6 +107,7 @@ class Narrowing(Subscripts):
             return body  # the other arm is for where there is no such accelerator
         filled = NOTHING in (body, orelse) and fills_in(node)
         chosen = either(body, orelse) if filled else self.choose(body, orelse, condition)
+        chosen = self.of_either(chosen, body, orelse)
         # `x.cuda() if use_cuda else x`; `x.device if torch.is_tensor(x) else "cpu"`
         moved = chosen.is_tensor and (body.moved or orelse.moved)
         place = chosen.kind in ("device", "string") and chosen.device and CPU in (body.device, orelse.device) and told

@@ -349,8 +349,9 @@ class Operations(Machine):
                 attribute = next((v.attribute for v in values if v.attribute), None)
         guessed = GUESS if all(v.type_name == GUESS for v in values) else None
         return Value(
-            "tensor", chosen.device, zero_dim, because=chosen.because, made=made, attribute=attribute, type_name=guessed
-        )
+            "tensor", chosen.device, zero_dim, because=chosen.because, made=made, attribute=attribute, type_name=guessed,
+            split=of_common_sides(values, chosen, zero_dim) if chosen.split is not None else None,
+        )  # fmt: skip
 
     def _dominant(self, values: Sequence[Value]) -> Value:
         """The value whose device the result takes: the accelerator's where a CPU scalar meets one."""
@@ -405,6 +406,19 @@ def of_sides(value: Value, zero_dim: bool | None) -> tuple[str, Value, Value] | 
     if not first.is_tensor or not second.is_tensor:
         return None
     return key, replace(first, kind="tensor", zero_dim=zero_dim), replace(second, kind="tensor", zero_dim=zero_dim)
+
+
+def of_common_sides(values: Sequence[Value], chosen: Value, zero_dim: bool | None) -> tuple[str, Value, Value] | None:
+    """`of_sides` for tensors that one condition tells apart in the same way: `x / x.max()`."""
+    sides = of_sides(chosen, zero_dim)
+    if sides is None:
+        return None
+    for value in values:
+        if value.split is None or value.split[0] != sides[0]:
+            return None
+        if any(mine.device != its.device for mine, its in zip(value.split[1:], sides[1:], strict=True)):
+            return None
+    return sides
 
 
 def is_encoded(value: Value) -> bool:
