@@ -45,6 +45,8 @@ UNPLACED: Final = "nothing says where"
 BATCH: Final = "batch of an argument"
 #: Type name of what a module gives that was moved, and of its items: tensors, where a tensor fits. Not of its fields.
 OUTPUT: Final = "output"
+#: Type name of an argument that looks something up, and of which nothing else shows that it is a tensor.
+LOOKED_UP: Final = "looked up with"
 #: Type name of what a slice for one item gives: `labels[i : i + 1]`.
 ONE: Final = "one item"
 #: Type name of what a condition asks for its device, and of which nothing else is known: most likely a tensor.

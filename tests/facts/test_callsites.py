@@ -639,3 +639,42 @@ SAVE = """
 )
 def test_what_is_computed_from_host_data_alone_is_host_data(checked: Checked, host: str, expected: list[str]) -> None:
     assert codes(checked({"tools.py": SAVE.format(host=host)})) == expected
+
+
+SCHEDULE = """
+    import torch
+    class Schedule:
+        def __init__(self, start, end, steps):
+            self.kept = torch.cumprod(1 - torch.linspace(start, end, steps), dim=0)
+        def noisy(self, x, t):
+            return self.kept[t].to(x.device).view(-1, 1) * x
+"""
+TRAINING = """
+    import torch
+    from tools import Schedule
+    def train(loader, model, device):
+        schedule = Schedule(1e-4, 0.02, 1000)
+        model.to(device)
+        for x in loader:
+            x = x.to(device)
+            t = {steps}
+            model(schedule.noisy(x, t))
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    {
+        "moved": ("torch.randint(0, 1000, (len(x),)).to(device)", ["DEV104"]),
+        "made there": ("torch.randint(0, 1000, (len(x),), device=x.device)", ["DEV104"]),
+        "on the CPU": ("torch.randint(0, 1000, (len(x),))", []),
+        "a number": ("500", []),
+        "a tensor without dimensions": ("torch.tensor(500, device=device)", []),
+        "unknown": ("draw(1000, x)", []),
+    }.values(),
+    ids=["moved", "made there", "on the CPU", "a number", "a tensor without dimensions", "unknown"],
+)
+def test_a_table_of_the_host_is_looked_up_with_what_a_call_gives(
+    checked: Checked, steps: str, expected: list[str]
+) -> None:
+    assert codes(checked({"tools.py": SCHEDULE, "train.py": TRAINING.format(steps=steps)})) == expected

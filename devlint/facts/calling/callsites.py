@@ -35,7 +35,7 @@ from devlint.facts.text.returned import returned
 from devlint.facts.text.roots import roots
 from devlint.facts.text.scan import FunctionScan, Site
 from devlint.facts.text.signs import TO_HOST, moved_after, moves
-from devlint.facts.values import may_be_accelerator
+from devlint.facts.values import LOOKED_UP, may_be_accelerator
 from devlint.model import Origin, Span
 
 DEPTH = 3  # functions that pass an argument on to the next
@@ -120,6 +120,8 @@ class CallSites:
                 return None  # the function reads it with numpy, too
             said = self.asked(*assumed)
             silent = said.answer in ("open", "unknown")
+            if operand.value.type_name == LOOKED_UP and not said.whole:
+                return None  # it may be a number as well
             if said.answer == "host" or (silent and self._is_left_open(assumed[0])):
                 return None
             if not is_module and is_never_given(self, *assumed):
@@ -385,6 +387,7 @@ class CallSites:
         if AGAIN in found:
             found = [said for said in found if said != AGAIN] or [OPEN]
         ranked = ("device", "host", "open")
+        found.sort(key=lambda said: not said.whole)
         said = next((s for answer in ranked for s in found if s.answer == answer), UNKNOWN)
         if not asked and said == UNKNOWN:
             return self._by_name(home, function, name, depth)

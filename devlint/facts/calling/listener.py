@@ -29,13 +29,14 @@ Answer = Literal["host", "batch", "device", "argument", "open", "unknown"]
 class Said(NamedTuple):
     """What one call says of one argument. "argument": it passes on the parameter `name` of `function`; "batch": it passes
     on what a loader gives, unmoved; "open": it passes on an argument of a function that nobody in the project calls, or
-    shows with made-up data how the function is used.
+    shows with made-up data how the function is used. `whole`: of "device", that the tensor has a dimension.
     """
 
     answer: Answer
     function: Function | None = None
     name: str = ""
     where: Origin | None = None
+    whole: bool = False
 
 
 UNKNOWN = Said("unknown")
@@ -106,7 +107,7 @@ class Listener(Flow):
             return Said("argument", *assumed)
         if value.type_name == GUESS:
             return UNKNOWN
-        return Said("device", where=Origin(self.span(node), "", self.source.path))
+        return Said("device", where=Origin(self.span(node), "", self.source.path), whole=value.zero_dim is False)
 
     def passed_on(self, node: ast.expr) -> Said:
         """A parameter that is passed on as it is, whatever it is."""

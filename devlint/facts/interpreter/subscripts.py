@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_arrays, guesses, tables, unplaced
+from devlint.facts.idioms import beside_arrays, guesses, looked_up, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
@@ -104,7 +104,9 @@ class Subscripts(Methods):
             receiver = self.operand(node.value, base)
             if base.zero_dim is True and isinstance(key, ast.Constant) and isinstance(key.value, int):
                 return NOTHING  # a number in torch 0.3, `loss.data[0]`, and refused since
-            if operands:
+            if not operands:
+                looked_up.note(self, node, base, index)
+            else:
                 met = unplaced.beside(self, [receiver, *operands])
                 if self.meet(node, met, "index", "index", "index") is not None:
                     return Value("tensor", UNKNOWN, False)  # torch refuses it; what would follow is no other fault

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ _ROOTS = {
 }
 #: Factories whose first arguments are numbers, or tensors by which they are placed.
 _SPACED = frozenset({"torch.linspace", "torch.logspace"})
+#: What constructors call the ends of a range, which are numbers there: `beta_start`, `max_value`.
+_END = re.compile(r"(?:\A|_)(?:start|end|begin|stop|min|max|low|high)(?:_|\Z)")
 
 
 class TorchFunctions(SizedTensors):
@@ -170,8 +173,9 @@ class TorchFunctions(SizedTensors):
         return value
 
     def starts_at_number(self, arguments: Arguments) -> bool:
-        """Whether the first end of a range is a number, of parameters alone whose defaults are numbers (`beta_start=1e-4`), or
-        of which the number of steps is computed as well: `torch.linspace(-n + 0.5, n - 0.5, 2 * n)`."""
+        """Whether the first end of a range is a number: of parameters alone whose defaults are numbers (`beta_start=1e-4`), of
+        which the number of steps is computed as well (`torch.linspace(-n + 0.5, n - 0.5, 2 * n)`), or that a constructor
+        calls an end."""
         count = arguments.get("steps", 2)
         counted = {part.id for part in walk(count[0]) if isinstance(part, ast.Name)} if count is not None else set()
         parts = list(walk(arguments.nodes[0])) if arguments.nodes and self.function is not None else []
@@ -179,8 +183,11 @@ class TorchFunctions(SizedTensors):
         if not names or any(isinstance(part, (ast.Call, ast.Attribute, ast.Subscript)) for part in parts):
             return False
         defaults = [default_of(self.function.node.args, name) for name in names] if self.function is not None else []
+        constructs = self.name.endswith(".__init__")
         return all(
-            name in counted or (isinstance(default, ast.Constant) and isinstance(default.value, (int, float)))
+            name in counted
+            or (isinstance(default, ast.Constant) and isinstance(default.value, (int, float)))
+            or (constructs and default is None and _END.search(name) is not None)
             for name, default in zip(names, defaults, strict=True)
         )
 

@@ -49,7 +49,7 @@ from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_t
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import WITHOUT_CARD, moved_after, moves
 from devlint.facts.text.trained import is_trained
-from devlint.facts.values import CPU, HOME
+from devlint.facts.values import CPU, HOME, LOOKED_UP
 from devlint.project_files import is_installable
 
 if TYPE_CHECKING:
@@ -202,8 +202,8 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     sparse tensor of that: `torch.sparse_coo_tensor(index, values).to(device)`.
     """
     function = sites.body(event.function)
-    if function is None or event.other.value.device - CPU != HOME:
-        return False  # the code says where the other one is
+    if function is None or event.other.value.device - CPU != HOME or event.other.value.type_name == LOOKED_UP:
+        return False  # the code, or a call, says where the other one is
     names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
     for node in walk(function):
         if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
