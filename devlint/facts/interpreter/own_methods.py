@@ -16,7 +16,7 @@ from devlint.facts.interpreter.summaries import informs
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import is_static, last_name
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import Plain, named_parameters, parameter_of, positional_names
 from devlint.facts.values import CPU, HOME, NOTHING, Value
 from devlint.model import Origin
 
@@ -63,9 +63,14 @@ class OwnMethods(OwnClasses):
                 values = arguments.values if static else [own, *arguments.values]
                 keywords = arguments.named()
                 if arguments.star:
-                    self.forget_self()
-                    return NOTHING
-                if not static:
+                    rest = left_open(node, found[1], 1 - static)
+                    if rest is None or len(arguments.values) != len(node.args):
+                        self.forget_self()
+                        return NOTHING
+                    values = values[: len(values) - sum(isinstance(a, ast.Starred) for a in node.args)]
+                    keywords = {n: v for n, v in keywords.items() if not n.startswith("**")}
+                    keywords.update((n, NOTHING) for n in rest[len(values) :] if n not in keywords)
+                elif not static:
                     ordering.note_helper(self, node, found[1], arguments, own=True)
                 return self.call_function(target, values, keywords, node, on_self=True)
         if self.owner is not None and is_super(function.value):
@@ -263,3 +268,17 @@ def gives_own_object(name: str, method: ast.FunctionDef | ast.AsyncFunctionDef) 
         and bool(returned)
         and all(isinstance(value, ast.Call) and last_name(value.func) in ("cls", name) for value in returned)
     )
+
+
+def left_open(call: ast.Call, method: Plain, own: int) -> list[str] | None:
+    """The parameters of a method, where a call gives the first of them and passes on the rest as they came.
+
+    `self.losses(x, t, *args, **kwargs)`; None for any other call with stars. `own`: 1 where the object itself comes first.
+    """
+    first = [argument for argument in call.args if not isinstance(argument, ast.Starred)]
+    stars = [argument.value for argument in call.args if isinstance(argument, ast.Starred)]
+    stars += [keyword.value for keyword in call.keywords if keyword.arg is None]
+    if call.args[: len(first)] != first or len(stars) > 2 or not all(isinstance(star, ast.Name) for star in stars):
+        return None
+    names = [argument.arg for argument in named_parameters(method.args)]
+    return names if len(first) + own <= len(positional_names(method.args)) else None

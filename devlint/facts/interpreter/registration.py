@@ -90,6 +90,8 @@ class Registration(Expressions):
         if value.kind in ("parameter", "buffer") or (value.is_tensor and owner.has_buffer(name)):
             self.registered(owner, value)
             if source is not None and name in owner.unregistered and reads(source, name):
+                if isinstance(whole, list) and stays_on_other_path(whole, statement, name):
+                    return
                 del owner.unregistered[name]  # the plain tensor is what the parameter is made of
                 owner.attributes.pop(name, None)
             if value.kind not in ("parameter", "buffer"):
@@ -429,6 +431,24 @@ def written_out(node: ast.expr) -> list[ast.expr]:
 def reads(node: ast.expr, name: str) -> bool:
     """Whether an expression reads `self.name`."""
     return any(is_own_attribute(child, name) for child in walk(node) if isinstance(child, ast.expr))
+
+
+def stays_on_other_path(body: list[ast.stmt], statement: ast.stmt | None, name: str) -> bool:
+    """Whether one arm of an `if` of a constructor makes the plain tensor a parameter, and without it nothing more happens to
+    it: `if learned: self.bias = nn.Parameter(self.bias)`.
+    """
+    others = [each for each in body if not (isinstance(each, ast.If) and statement in each.body and not each.orelse)]
+    if len(others) != len(body) - 1:
+        return False
+    return sum(_keeps(node, name) for each in others for node in walk(each)) == 1
+
+
+def _keeps(node: ast.AST, name: str) -> bool:
+    """Whether code stores `self.name`, or gives the name to what registers something by it."""
+    if isinstance(node, ast.Constant):
+        return node.value == name
+    stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del))
+    return stored and isinstance(node, ast.Attribute) and is_own_attribute(node, name)
 
 
 def kind_of(value: Value) -> What | None:

@@ -202,7 +202,8 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     sparse tensor of that: `torch.sparse_coo_tensor(index, values).to(device)`.
     """
     function = sites.body(event.function)
-    if function is None or event.other.value.device - CPU != HOME or event.other.value.type_name == LOOKED_UP:
+    other = event.other.value
+    if function is None or other.device - CPU != HOME or other.moved or other.type_name == LOOKED_UP:
         return False  # the code, or a call, says where the other one is
     names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
     for node in walk(function):
