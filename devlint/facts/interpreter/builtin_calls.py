@@ -60,6 +60,8 @@ class BuiltinCalls(SpecialCalls):
             return NUMBER
         if name in ("iter", "reversed", "sorted"):
             return first
+        if name == "type" and first.kind == "tensor" and len(arguments.values) == 1:
+            return self.namespace("torch.Tensor")  # the class of every tensor, wherever it is
         if name == "next":
             return self.element(first)
         if name == "enumerate":
