@@ -21,6 +21,8 @@ from devlint.facts.text.documented import Says, meaning, of_function, read
         ("Tensor[N, 4]", "tensor"),
         ("torch.Tensor or None", "tensor"),
         ("torch.LongTensor of shape `(batch_size, sequence_length)`", "tensor"),
+        ("a torch.Tensor", "tensor"),
+        ("a torch.Tensor of shape (n, 3)", "tensor"),
         ("list[Tensor]", "several"),
         ("tuple of torch.Tensor", "several"),
         ("dict[str, Tensor]", "several"),

@@ -30,7 +30,7 @@ from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import is_array_annotation, knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self, is_self_attribute, is_static, last_name
+from devlint.facts.text.references import chain, is_self, is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import Returned, as_returned, own_nodes
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
@@ -86,6 +86,10 @@ RUNS_MODEL = frozenset({"generate", "get_image_features", "get_text_features", "
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
+#: What makes tensors that are no input.
+_OF_SIZES = frozenset(
+    {"zeros", "ones", "full", "empty", "arange", "eye", "linspace", "rand", "randn", "randint", "randperm"}
+)
 
 
 #: Factories whose tensors a module that was moved computes with, or looks up: positions, for the most part.
@@ -93,6 +97,15 @@ COUNTED = frozenset({"torch.arange", "torch.linspace", "torch.eye"})
 
 #: Losses whose own rule says what they take: those of elements, and the one that brings its targets along.
 KNOWN_LOSSES = frozenset({CTC_LOSS, *(f"torch.nn.{name}" for name in _OF_ELEMENTS)})
+
+
+def is_new(node: ast.expr) -> bool:
+    """Whether a chain begins with a call of torch that makes a tensor of sizes: `torch.zeros(2, n).float()`."""
+    calls = [part.func for part in chain(node) if isinstance(part, ast.Call)]
+    maker = calls[-1] if calls else None
+    if not isinstance(maker, ast.Attribute) or not isinstance(maker.value, ast.Name):
+        return False
+    return maker.value.id == "torch" and maker.attr in _OF_SIZES
 
 
 def takes_input(name: str) -> bool:
@@ -396,7 +409,7 @@ class ModuleCalls(Moves):
         found = class_.method(method)
         own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
         wanted = _PUTS if not callers else _PUTS - {"cpu"}
-        if own is None or any(child.attr in wanted for child in own.attributes):
+        if own is None or any(child.attr in wanted and not is_new(child.value) for child in own.attributes):
             return True
         given = [call.func for call in own.calls if call.args or call.keywords]
         called = {f.attr for f in given if isinstance(f, ast.Attribute) and is_self_attribute(f)}

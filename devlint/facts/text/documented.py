@@ -26,9 +26,11 @@ _GOOGLE = re.compile(rf"^[ \t]*(?:[-*][ \t]+)?({_NAMES})[ \t]*\(((?:[^()\n]|\([^
 _SPHINX = re.compile(r":type[ \t]+(\w+)[ \t]*:[ \t]*([^\n]+)|:param[ \t]+([\w.\[\], ]+?)[ \t]+(\w+)[ \t]*:")
 _MARKUP = re.compile(r":\w+(?::\w+)*:(?=`)|[`~'\"]")
 _TYPE = r"(?:torch\.(?:cuda\.)?)?(?:(?:Float|Double|Half|Long|Int|Short|Byte|Bool|BFloat16)?Tensor|tensor)"
-_TENSOR = re.compile(rf"(?:Optional\[|\d-?[dD] |[Pp]y[Tt]orch )?{_TYPE}(?![\w.])")
+_TENSOR = re.compile(rf"(?:an? (?=torch|[A-Z]))?(?:Optional\[|\d-?[dD] |[Pp]y[Tt]orch )?{_TYPE}(?![\w.])")
 #: What follows the word where it is a type and not the begin of a sentence.
-_OF_SHAPE = re.compile(rf"{_TYPE}(?:[.,;]?\s*\Z|, | (?:of|with) (?:shape|size)| containing| ?[\[(])")
+_OF_SHAPE = re.compile(
+    rf"(?:an? (?=torch|[A-Z]))?{_TYPE}(?:[.,;]?\s*\Z|, | (?:of|with) (?:shape|size)| containing| ?[\[(])"
+)
 _SEVERAL = re.compile(
     rf"(?:[Ll]ist|[Tt]uple|[Ss]equence|[Ii]terable|[Dd]ict)s?"
     rf"(?: of |\[|\()(?:str(?:ing)?, ?|(?:[Ll]ist|[Tt]uple)(?: of |\[))?{_TYPE}s?(?![\w.])"
