@@ -86,6 +86,7 @@ RUNS_MODEL = frozenset({"generate", "get_image_features", "get_text_features", "
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
 _PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
+_TYPE = re.compile(r"\w*dtype\Z|(?:bfloat|float|u?int|complex)\d+\Z|(?:float|double|half|long|int|short|bool)\Z")
 #: What makes tensors that are no input.
 _OF_SIZES = frozenset(
     {"zeros", "ones", "full", "empty", "arange", "eye", "linspace", "rand", "randn", "randint", "randperm"}
@@ -106,6 +107,15 @@ def is_new(node: ast.expr) -> bool:
     if not isinstance(maker, ast.Attribute) or not isinstance(maker.value, ast.Name):
         return False
     return maker.value.id == "torch" and maker.attr in _OF_SIZES
+
+
+def changes_type(call: ast.Call) -> bool:
+    """Whether a call changes the type of a tensor and nothing else: `x.to(torch.float32)`, `x.to(dtype=self.dtype)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "to":
+        return False
+    types = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "dtype")]
+    others = {keyword.arg for keyword in call.keywords} - {"dtype", "copy", "non_blocking"}
+    return len(types) == 1 and not others and _TYPE.match(last_name(types[0])) is not None
 
 
 def takes_input(name: str) -> bool:
@@ -409,7 +419,9 @@ class ModuleCalls(Moves):
         found = class_.method(method)
         own = self.scan_of(found[0]).functions.get(id(found[1])) if found is not None else None
         wanted = _PUTS if not callers else _PUTS - {"cpu"}
-        if own is None or any(child.attr in wanted and not is_new(child.value) for child in own.attributes):
+        moving = [c for c in own.attributes if c.attr in wanted and not is_new(c.value)] if own is not None else []
+        casts = {id(call.func) for call in own.calls if changes_type(call)} if own is not None and moving else set()
+        if own is None or any(id(child) not in casts for child in moving):
             return True
         given = [call.func for call in own.calls if call.args or call.keywords]
         called = {f.attr for f in given if isinstance(f, ast.Attribute) and is_self_attribute(f)}
