@@ -424,8 +424,9 @@ class ApiImport(ApiName):
 class ApiCall(ApiName):
     """A call of a name of torch, or a reading of it that is no call, which a rule about torch's interface may judge.
 
-    `by_itself`: the name stands alone, as `from torch.a import name` binds it. `arguments` as in `Call`; `star`: `*args`
-    or `**kwargs` may carry more. `discarded`: the call is a whole statement. `deprecated`: a torch minor, None for "not".
+    `by_itself`: the name stands alone, as `from torch.a import name` binds it, which is an `ApiImport` of its own.
+    `arguments` as in `Call`; `star`: `*args` or `**kwargs` may carry more. `discarded`: the call is a whole
+    statement. `deprecated`: a torch minor, None for "not".
     `replacement`: the name to use instead, there from `replacement_since` on; `remedy`: its class ("A" same meaning, "G"
     needs a guard, "U" changes meaning, "D" deprecated name, "N" there is none, "" not in any table). `raises`: the call
     raises without an accelerator of that type. `run_device` as in `DeviceLiteral`.

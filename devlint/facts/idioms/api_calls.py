@@ -147,13 +147,14 @@ def note_api(
     *_, root = chain(function)
     name = root.id if isinstance(root, ast.Name) else ""
     by_itself = root is function
+    imported = by_itself and qualname in machine.lacking
     if (by_itself and name in machine.imports.tried) or name in machine.imports.several:
         under = replace(under, caught=EVERYTHING)  # the program can do without the name, or has it from elsewhere
     backend = qualname.split(".", 2)[1]
     expression, proved = machine.run_device(backend if backend in ACCELERATORS else "cuda")
     machine.emit(
         ApiCall(
-            span, node, (), under, machine.scope(), machine.name, qualname, *api[:4], is_call, by_itself, named, star,
+            span, node, (), under, machine.scope(), machine.name, qualname, *api[:4], is_call, imported, named, star,
             machine.statement_value is node, api.deprecated, api.replacement, api.replacement_since, api.remedy, api.raises,
             expression, proved,
         ),
@@ -164,18 +165,23 @@ def note_api(
 def note_import(machine: Devices, node: ast.ImportFrom) -> None:
     """Emit an `ApiImport` for each name of torch that an import asks for and some torch lacks.
 
-    Not where the program can do without it, or has it from elsewhere.
+    Not where the program can do without it, has it from elsewhere, or is not run: `if TYPE_CHECKING:`.
     """
     module = node.module or ""
     if node.level or not (module == "torch" or module.startswith("torch.")):
         return
+    if any("TYPE_CHECKING" in test for test in machine.guards.tests):
+        return
     for alias in node.names:
         qualname = f"{module}.{alias.name}"
+        if alias.name == "*":
+            continue
         api = describe(qualname)
         local = alias.asname or alias.name
         if api is None or local in machine.imports.tried or local in machine.imports.several:
             continue
         if api.exists is False or api.removed is not None or (api.since is not None and api.since > _OLDEST):
+            machine.lacking.add(qualname)
             machine.emit(
                 ApiImport(
                     machine.span(alias), alias, (), machine.guards, machine.scope(), machine.name, qualname, *api[:4]

@@ -17,6 +17,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import blocks, holds, statements, walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_names
+from devlint.facts.text.signs import is_sign
 from devlint.facts.values import NONE, Value, describe, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
@@ -30,8 +31,14 @@ _STATE = {"load_state_dict": "and its state is put beside them here", "step": "a
 #: What moves a model, or its state.
 _MOVES = frozenset({"to", "cuda", "xpu", "npu", "to_empty", "prepare"})
 _STATE_AT_ONCE = frozenset({"Adagrad"})
+#: What puts a model on a device by its own choice: accelerate, deepspeed, Lightning's Fabric, Ray.
+_PLACING = frozenset({"prepare", "prepare_model", "initialize", "setup", "setup_module"})
+_MOST = 50  # optimizers of one file that are followed from a helper
 _MAY_BE_MODULES = frozenset({"module", "unknown", "tensors"})
-_OPTIMIZER = "optim"  # in the names of what makes an optimizer, and of the optimizer itself
+_NAMED = r"optim(?:izer)?s?(?!_(?:config|cfg|sched|state|params))(?:_\w+)?\Z"
+_OPTIMIZER = re.compile(rf"(?:\b|_){_NAMED}", re.IGNORECASE)
+_MAKES_OPTIMIZER = re.compile(rf"_*(?:create|get|build|make|init|setup|construct)?_*{_NAMED}", re.IGNORECASE)
+_MAKER = re.compile(rf"(?:torch\.)?optim\.[A-Z]|{_MAKES_OPTIMIZER.pattern}", re.IGNORECASE)
 _MODEL = re.compile(r"(?:\b|_)(?:model|net|network)\Z", re.IGNORECASE)
 
 
@@ -98,7 +105,7 @@ def note_restored(machine: CallArguments, node: ast.Call, optimizer: ast.expr) -
     """The state of what a helper made for a model is loaded: `optimizer = create_optimizer(args, model)`."""
     body = _body(machine)
     text = machine.text(optimizer)
-    if body is None or machine.host or _OPTIMIZER not in text.lower():
+    if body is None or machine.host or _OPTIMIZER.search(text) is None or len(machine.optimizers) >= _MOST:
         return
     bound = [
         s
@@ -106,7 +113,9 @@ def note_restored(machine: CallArguments, node: ast.Call, optimizer: ast.expr) -
         if isinstance(s, ast.Assign) and s.lineno < node.lineno and any(machine.text(t) == text for t in s.targets)
     ]
     maker = bound[0].value if len(bound) == 1 else None
-    if not isinstance(maker, ast.Call) or _OPTIMIZER not in last_name(maker.func).lower():
+    if not isinstance(maker, ast.Call) or _MAKES_OPTIMIZER.match(last_name(maker.func)) is None:
+        return
+    if any(map(is_sign, ast.walk(maker))) or moves_something(machine, maker.func) or _is_looked_after(body, text):
         return
     state = Origin(machine.span(node), _STATE["load_state_dict"])
     for given in (*maker.args, *(keyword.value for keyword in maker.keywords)):
@@ -114,8 +123,44 @@ def note_restored(machine: CallArguments, node: ast.Call, optimizer: ast.expr) -
         paths = [path] if path is not None and path != "self" else list(_owners(machine, given))
         for each in paths:
             value = machine.lookup(each)
-            if value is None or value.kind in _MAY_BE_MODULES:
+            if value is not None and value.kind not in _MAY_BE_MODULES:
+                continue
+            if not _replaced(each, body, maker, node, wrapped=True) and not _may_be_placed(body, each, node):
                 _remember(machine, maker, last_name(maker.func), each, Value("optimizer"), state)
+
+
+def moves_something(machine: CallArguments, function: ast.expr) -> bool:
+    """Whether a function moves something, where it can be read."""
+    found = machine.readable(function)
+    calls = (part for part in ast.walk(found) if isinstance(part, ast.Call)) if found is not None else ()
+    return any(isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES for call in calls)
+
+
+def _is_looked_after(body: ast.AST, optimizer: str) -> bool:
+    """Whether some call gets the optimizer and a device, or prepares it: `optimizer_to(optimizer, device)`."""
+    for call in ast.walk(body):
+        if isinstance(call, ast.Call):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            if any(ast.unparse(argument) == optimizer for argument in given):
+                if last_name(call.func) in _PLACING or any(is_sign(n) for a in given for n in ast.walk(a)):
+                    return True
+    return False
+
+
+def _may_be_placed(body: ast.AST, path: str, load: ast.Call) -> bool:
+    """Whether some call before a place may put the module at a path on a device: it gets both, or gives it wrapped."""
+    for statement in statements(body):
+        if not isinstance(statement, (ast.Assign, ast.Expr)) or statement.lineno >= load.lineno:
+            continue
+        bound = [t for t in getattr(statement, "targets", ()) if any(ast.unparse(n) == path for n in _stored(t))]
+        for call in ast.walk(statement) if bound or isinstance(statement, ast.Expr) else ():
+            if not isinstance(call, ast.Call):
+                continue
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+            gets = bool(bound) or any(ast.unparse(argument) == path for argument in given)
+            if gets and (last_name(call.func) in _PLACING or any(is_sign(n) for a in given for n in ast.walk(a))):
+                return True
+    return False
 
 
 def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, arguments: Arguments, own: bool) -> None:
@@ -191,6 +236,18 @@ def note_move(
         )  # fmt: skip
 
 
+def note_moved_within(
+    machine: CallArguments, node: ast.Call, function: ast.AST, operand: Operand, moved: Value
+) -> None:
+    """A function moves the module that a call gives it; not where it handles the state of an optimizer, or makes one."""
+    for part in ast.walk(function):
+        if isinstance(part, ast.Attribute) and part.attr in ("state", "load_state_dict"):
+            return
+        if isinstance(part, ast.Call) and _MAKER.match(ast.unparse(part.func)) is not None:
+            return
+    note_move(machine, node, operand, Value("device", moved.device), within=True)
+
+
 def _key(word: str, path: str) -> str:
     """An entry of the state that stays when one of two branches makes it, as those of plain names do."""
     return word + path.replace(".", "/").replace("[", "(")
@@ -238,16 +295,15 @@ def _owners(machine: CallArguments, node: ast.expr) -> Iterator[str]:
 def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: bool) -> bool:
     """Whether something else is bound to the path between two places. `wrapped`: `m = wrap(m)` counts as well."""
     start, end = getattr(first, "lineno", 0), getattr(last, "lineno", 0)
-    elsewhere = {id(node) for arm in _other_arms(body, first) for node in ast.walk(arm)}
     for child in ast.walk(body):
-        if not isinstance(child, ast.stmt) or not start < child.lineno < end or id(child) in elsewhere:
+        if not isinstance(child, ast.stmt) or not start < child.lineno < end:
             continue
         targets = getattr(child, "targets", None) or [getattr(child, "target", None)]
         for target in targets:
             if isinstance(target, ast.expr) and any(ast.unparse(n) == path for n in _stored(target)):
                 value = getattr(child, "value", None)
                 mentions = value is not None and path in ast.unparse(value)
-                if wrapped or not mentions:
+                if (wrapped or not mentions) and not any(holds(arm, child) for arm in _other_arms(body, first)):
                     return True
     return False
 
@@ -269,8 +325,9 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
         ),
         None,
     )
-    for block in blocks(body):
-        at = next((place for place, statement in enumerate(block) if holds(statement, move)), len(block))
+    around = [block for block in blocks(body) if any(holds(statement, move) for statement in block)]
+    for block in sorted(around, key=lambda block: -block[0].col_offset):  # the innermost first
+        at = next(place for place, statement in enumerate(block) if holds(statement, move))
         for statement in block[at + 1 :]:
             if name in _names(statement):
                 if not isinstance(statement, ast.Assign) or name in _names(statement.value):

@@ -27,6 +27,7 @@ from devlint.facts.project.exports import PLACES
 from devlint.facts.project.instances import Instance, of_token, token
 from devlint.facts.project.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.collect import qualified
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import lacks_arguments
@@ -53,6 +54,18 @@ class Imported(Functions):
     def find(self, qualname: str) -> Found | None:
         reach = self.reach
         return None if reach is None or reach.exhausted else reach.find(self.source.path, qualname)
+
+    def readable(self, function: ast.expr) -> ast.AST | None:
+        """The definition of a function or method of the project that an expression names; None where it is not found."""
+        name = qualified(function, self.imports) or ""
+        own = self.functions.get(name)
+        if own is not None:
+            return own.node
+        if name.startswith("self."):
+            method = self.owner.method(name[5:]) if self.owner is not None else None
+            return method[1] if method is not None else None
+        found = self.find(name) if "." in name and not name.startswith("torch.") else None
+        return found.function.node if found is not None and found.kind == "function" and found.function else None
 
     def by_star(self, name: str) -> str | None:
         names = (f"{star}.{name}" for star in self.imports.stars if not star.startswith("torch"))

@@ -170,6 +170,7 @@ class Machine:
         self.facts = facts
         self.assume = assume_accelerator
         self.events: dict[tuple[object, ...], Event] = {}
+        self.lacking: set[str] = set()  # names of torch that an import asks for by itself, and that some torch lacks
         self.functions: dict[str, Function] = {}
         self.defined: dict[int, str] = {}  # the keys of module-level functions in `functions`, by identity of the node
         self.classes: dict[str, ClassFacts] = {}

@@ -33,7 +33,8 @@ from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import Returned, as_returned, own_nodes
 from devlint.facts.text.scan import Scan
-from devlint.facts.text.signatures import lacks_arguments
+from devlint.facts.text.signatures import Plain, lacks_arguments, named_parameters
+from devlint.facts.text.signs import moves
 from devlint.facts.values import (
     CPU,
     FROM_HOST,
@@ -98,6 +99,16 @@ COUNTED = frozenset({"torch.arange", "torch.linspace", "torch.eye"})
 
 #: Losses whose own rule says what they take: those of elements, and the one that brings its targets along.
 KNOWN_LOSSES = frozenset({CTC_LOSS, *(f"torch.nn.{name}" for name in _OF_ELEMENTS)})
+
+
+def moves_arguments(method: Plain) -> bool:
+    """Whether a method moves each of its arguments itself: `x.cuda(non_blocking=True)`."""
+    receivers = (
+        c.func.value for c in walk(method) if isinstance(c, ast.Call) and moves(c) and hasattr(c.func, "value")
+    )
+    moved = {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
+    names = {argument.arg for argument in named_parameters(method.args)} - {"self"}
+    return bool(names) and names <= moved
 
 
 def is_new(node: ast.expr) -> bool:
@@ -412,7 +423,8 @@ class ModuleCalls(Moves):
         class_ = self.classes.get(home)
         if class_ is None:
             return home.endswith(("DataParallel", FROM_HOST))
-        return class_.method("forward") is not None and self.moves_inputs(class_)
+        found = class_.method("forward")
+        return found is not None and moves_arguments(found[1])
 
     def puts(self, class_: ClassFacts, method: str, callers: frozenset[str]) -> bool:
         """Whether a method, which `callers` call, moves anything. One that is not the first may bring things to the host."""

@@ -14,7 +14,7 @@ from devlint.facts.interpreter.attributes import Attributes
 from devlint.facts.interpreter.operations import is_encoded
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
-from devlint.facts.text.signs import is_model_name, makes_model
+from devlint.facts.text.signs import is_model_name, makes_model, moves
 from devlint.facts.values import (
     ACCELERATORS,
     BATCH,
@@ -71,7 +71,7 @@ class Moves(Attributes):
             if dropped.is_shown_other(self, node, operand.node):  # it moves in place
                 receiver, kind = NOTHING, "unknown"
                 operand = replace(operand, value=receiver)
-                if (whole := self.path(operand.node)) is not None:
+                if moves(node) and (whole := self.path(operand.node)) is not None:
                     self.forget(whole)  # with what it holds
         target, node_of, only = self.move_target(node, operand, name, arguments)
         if names_parts(arguments) and kind not in ("tensor", "module", "parameter", "buffer"):

@@ -519,21 +519,37 @@ def items_given_by(owner: ClassFacts, source: ast.expr) -> list[ast.expr]:
 def is_chosen_from_self(own: FunctionScan, name: str) -> bool:
     """Whether a list of that name gets what a loop goes through in another attribute of `self`, or parts of that.
 
-    `for layer in self.layers: if layer.used: self.used.append(layer[0])`
+    `for layer in self.layers: if layer.used: self.used.append(layer[0])`. Parts of what a plain list holds are registered
+    nowhere, and what else the list gets may be new.
     """
     given = [
-        (root.id, call.lineno)
+        (root_of(argument), argument, call.lineno)
         for call in own.calls
         if isinstance(call.func, ast.Attribute) and call.func.attr == "append" and last_name(call.func.value) == name
         for argument in call.args
-        if isinstance(root := root_of(argument), ast.Name)
     ]
+    names = [(root.id, row) for root, _, row in given if isinstance(root, ast.Name)]
+    takes_parts = any(root is not argument for root, argument, _ in given)
+    turns = [loop.target.id for loop in own.loops if isinstance(loop.target, ast.Name)]
+    if takes_parts and (len(names) < len(given) or any(own.bound.get(n, 0) > turns.count(n) for n, _ in names)):
+        return False
     return any(
         isinstance(loop, ast.For)
         and isinstance(loop.target, ast.Name)
-        and any(loop.target.id == each and loop.lineno <= row <= (loop.end_lineno or row) for each, row in given)
+        and any(loop.target.id == each and loop.lineno <= row <= (loop.end_lineno or row) for each, row in names)
         and any(is_below_self(part) for part in walk(loop.iter) if isinstance(part, ast.expr))
-        for loop in (own.loops if given else ())
+        and not (takes_parts and is_written_list(own, last_name(loop.iter)))
+        for loop in (own.loops if names else ())
+    )
+
+
+def is_written_list(own: FunctionScan, name: str) -> bool:
+    """Whether a function binds `self.name` to a list or dict that it writes down."""
+    return any(
+        isinstance(each, ast.Assign)
+        and isinstance(each.value, (ast.List, ast.Dict, ast.ListComp, ast.DictComp, ast.Tuple))
+        and any(is_own_attribute(target, name) for target in each.targets)
+        for each in own.assigns
     )
 
 

@@ -217,7 +217,7 @@ class Summaries(FunctionRuns):
                     now = summary.moved[name]
                     if self.optimizers and may_be_accelerator(now.device):
                         given = self.operand(argument, self.lookup(path) or now)
-                        ordering.note_move(self, node, given, Value("device", now.device), within=True)
+                        ordering.note_moved_within(self, node, function.node, given, now)
                     self.move_in_place(path, now)
 
     def argument_nodes(self, function: Function, node: ast.Call, on_self: bool) -> list[tuple[str, ast.expr]]:

@@ -33,7 +33,6 @@ from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
 from devlint.facts.objections.on_purpose import is_brought_by_method, is_copied_to_host, is_rehomed, is_tried_again
 from devlint.facts.objections.parts_left import is_part_left
-from devlint.facts.objections.placed_along import is_placed_along
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
@@ -126,7 +125,6 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_read_before(sites, event)
             or is_part_left(sites, event)
             or is_moved_when_read(sites, event)
-            or is_placed_along(sites, event)
             or is_refused(sites, event)
             or any(map(_EXPORTS.match, event.under.tests))
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
