@@ -26,22 +26,29 @@ if TYPE_CHECKING:
 
 def note(machine: Operations, node: ast.Subscript, table: Value, index: Value) -> None:
     """`table[t]`: emit what the calls of the function have to bear out, where `t` is an argument as it was given."""
-    function, key = machine.function, node.slice
-    if not isinstance(key, ast.Name) or function is None or isinstance(function.node, ast.Lambda):
-        return
     if index.kind != "unknown" or table.device != CPU or table.zero_dim is not False or table.attribute is not None:
         return
-    if not machine.assume or machine.host or not machine.knows_torch:
+    other = argument(machine, node.slice)
+    if other is None:
         return
-    argument = parameter_of(function.node.args, key.id)
-    own = machine.scan.functions.get(id(function.node))
-    if argument is None or own is None or own.bound.get(key.id):
-        return
-    origin = Origin(machine.span(argument), f"`{key.id}` is an argument, which may be on an accelerator")
-    machine.assumed.setdefault(origin.span, (function, key.id))
-    other = Operand(
-        machine.span(key), key, key.id, Value("tensor", HOME, False, because=(origin,), type_name=LOOKED_UP)
-    )
     off = machine.operand(node.value, table)
-    meets = Origin(machine.span(node), f"meets `{key.id}` on {describe(HOME)} here")
-    machine.emit_meet(node, "index", "index", off, other, "assume", (*table.because[:2], meets, origin))
+    meets = Origin(machine.span(node), f"meets `{other.text}` on {describe(HOME)} here")
+    because = (*table.because[:2], meets, *other.value.because)
+    machine.emit_meet(node, "index", "index", off, other, "assume", because)
+
+
+def argument(machine: Operations, node: ast.expr) -> Operand | None:
+    """An argument of the function as it was given, for a tensor of whatever device; None for anything else."""
+    function = machine.function
+    if not isinstance(node, ast.Name) or function is None or isinstance(function.node, ast.Lambda):
+        return None
+    if not machine.assume or machine.host or not machine.knows_torch:
+        return None
+    parameter = parameter_of(function.node.args, node.id)
+    own = machine.scan.functions.get(id(function.node))
+    if parameter is None or own is None or own.bound.get(node.id):
+        return None
+    origin = Origin(machine.span(parameter), f"`{node.id}` is an argument, which may be on an accelerator")
+    machine.assumed.setdefault(origin.span, (function, node.id))
+    value = Value("tensor", HOME, False, because=(origin,), type_name=LOOKED_UP)
+    return Operand(machine.span(node), node, node.id, value)

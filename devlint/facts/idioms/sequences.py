@@ -9,7 +9,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Lengths
-from devlint.facts.idioms import lengths_beside_data
+from devlint.facts.idioms import lengths_beside_data, looked_up
 from devlint.facts.values import CPU
 
 if TYPE_CHECKING:
@@ -19,9 +19,20 @@ if TYPE_CHECKING:
 def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -> None:
     """Emit `Lengths` when the lengths are a tensor that is, or may be, on an accelerator."""
     given = arguments.get("lengths", 1)
-    if given is None or not given[1].is_tensor or machine.host:
+    if given is None or machine.host:
         return
     value = given[1]
+    if value.kind == "unknown" or lengths_beside_data.is_lengths(value):
+        operand = looked_up.argument(machine, given[0])
+        if operand is not None:  # whether they are on an accelerator is for the calls to say
+            machine.emit(
+                Lengths(
+                    machine.span(node), node, operand.value.because, machine.guards, machine.scope(), machine.name,
+                    operand, "assume",
+                )
+            )  # fmt: skip
+    if not value.is_tensor:
+        return
     if value.kind == "tensors" and not value.moved:
         return  # a part of what a module gives may be a list of numbers
     level = machine.conflict(CPU, value.device)
