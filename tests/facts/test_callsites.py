@@ -678,3 +678,33 @@ def test_a_table_of_the_host_is_looked_up_with_what_a_call_gives(
     checked: Checked, steps: str, expected: list[str]
 ) -> None:
     assert codes(checked({"tools.py": SCHEDULE, "train.py": TRAINING.format(steps=steps)})) == expected
+
+
+ENCODER = """
+    import torch
+    from torch import nn
+    from torch.nn.utils.rnn import pack_padded_sequence
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.GRU(8, 8)
+        def encode(self, text, sizes):
+            return self.rnn(pack_padded_sequence(text, sizes, enforce_sorted=False))
+"""
+ENCODED = """
+    import torch
+    from tools import Encoder
+    def train(loader, device):
+        encoder = Encoder()
+        encoder.to(device)
+        for text, sizes in loader:
+            encoder.encode(text.to(device), {sizes})
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [("torch.ones(4).to(device)", ["DEV112"]), ("torch.ones(4)", []), ("[3, 2]", []), ("sizes", [])],
+)
+def test_lengths_are_where_a_call_puts_them(checked: Checked, sizes: str, expected: list[str]) -> None:
+    assert codes(checked({"tools.py": ENCODER, "train.py": ENCODED.format(sizes=sizes)})) == expected
