@@ -173,9 +173,9 @@ def note_import(machine: Devices, node: ast.ImportFrom) -> None:
     if any("TYPE_CHECKING" in test for test in machine.guards.tests):
         return
     for alias in node.names:
-        qualname = f"{module}.{alias.name}"
         if alias.name == "*":
             continue
+        qualname = f"{module}.{alias.name}"
         api = describe(qualname)
         local = alias.asname or alias.name
         if api is None or local in machine.imports.tried or local in machine.imports.several:

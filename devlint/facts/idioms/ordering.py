@@ -115,10 +115,10 @@ def note_restored(machine: CallArguments, node: ast.Call, optimizer: ast.expr) -
     maker = bound[0].value if len(bound) == 1 else None
     if not isinstance(maker, ast.Call) or _MAKES_OPTIMIZER.match(last_name(maker.func)) is None:
         return
-    if any(map(is_sign, ast.walk(maker))) or moves_something(machine, maker.func) or _is_looked_after(body, text):
+    if any(map(is_sign, ast.walk(maker))) or _moves_something(machine, maker.func) or _is_looked_after(body, text):
         return
     state = Origin(machine.span(node), _STATE["load_state_dict"])
-    for given in (*maker.args, *(keyword.value for keyword in maker.keywords)):
+    for given in _given(maker):
         path = machine.path(given) if _MODEL.search(machine.text(given)) is not None else None
         paths = [path] if path is not None and path != "self" else list(_owners(machine, given))
         for each in paths:
@@ -129,7 +129,7 @@ def note_restored(machine: CallArguments, node: ast.Call, optimizer: ast.expr) -
                 _remember(machine, maker, last_name(maker.func), each, Value("optimizer"), state)
 
 
-def moves_something(machine: CallArguments, function: ast.expr) -> bool:
+def _moves_something(machine: CallArguments, function: ast.expr) -> bool:
     """Whether a function moves something, where it can be read."""
     found = machine.readable(function)
     calls = (part for part in ast.walk(found) if isinstance(part, ast.Call)) if found is not None else ()
@@ -138,13 +138,8 @@ def moves_something(machine: CallArguments, function: ast.expr) -> bool:
 
 def _is_looked_after(body: ast.AST, optimizer: str) -> bool:
     """Whether some call gets the optimizer and a device, or prepares it: `optimizer_to(optimizer, device)`."""
-    for call in ast.walk(body):
-        if isinstance(call, ast.Call):
-            given = [*call.args, *(keyword.value for keyword in call.keywords)]
-            if any(ast.unparse(argument) == optimizer for argument in given):
-                if last_name(call.func) in _PLACING or any(is_sign(n) for a in given for n in ast.walk(a)):
-                    return True
-    return False
+    calls = (call for call in ast.walk(body) if isinstance(call, ast.Call))
+    return any(_gets(call, optimizer) and _places(call) for call in calls)
 
 
 def _may_be_placed(body: ast.AST, path: str, load: ast.Call) -> bool:
@@ -152,15 +147,28 @@ def _may_be_placed(body: ast.AST, path: str, load: ast.Call) -> bool:
     for statement in statements(body):
         if not isinstance(statement, (ast.Assign, ast.Expr)) or statement.lineno >= load.lineno:
             continue
-        bound = [t for t in getattr(statement, "targets", ()) if any(ast.unparse(n) == path for n in _stored(t))]
-        for call in ast.walk(statement) if bound or isinstance(statement, ast.Expr) else ():
-            if not isinstance(call, ast.Call):
-                continue
-            given = [*call.args, *(keyword.value for keyword in call.keywords)]
-            gets = bool(bound) or any(ast.unparse(argument) == path for argument in given)
-            if gets and (last_name(call.func) in _PLACING or any(is_sign(n) for a in given for n in ast.walk(a))):
-                return True
+        bound = any(ast.unparse(n) == path for t in getattr(statement, "targets", ()) for n in _stored(t))
+        calls = (
+            (c for c in ast.walk(statement) if isinstance(c, ast.Call))
+            if bound or isinstance(statement, ast.Expr)
+            else ()
+        )
+        if any((bound or _gets(call, path)) and _places(call) for call in calls):
+            return True
     return False
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _gets(call: ast.Call, text: str) -> bool:
+    return any(ast.unparse(argument) == text for argument in _given(call))
+
+
+def _places(call: ast.Call) -> bool:
+    """Whether a call is given a device, or places things by its own choice."""
+    return last_name(call.func) in _PLACING or any(is_sign(n) for given in _given(call) for n in ast.walk(given))
 
 
 def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, arguments: Arguments, own: bool) -> None:

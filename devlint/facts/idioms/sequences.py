@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from devlint.facts.events import Lengths
+from devlint.facts.events import Lengths, Operand
 from devlint.facts.idioms import lengths_beside_data, looked_up
-from devlint.facts.values import CPU
+from devlint.facts.values import CPU, Conflict
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments, CallArguments
@@ -25,12 +25,7 @@ def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -
     if value.kind == "unknown" or lengths_beside_data.is_lengths(value):
         operand = looked_up.argument(machine, given[0])
         if operand is not None:  # whether they are on an accelerator is for the calls to say
-            machine.emit(
-                Lengths(
-                    machine.span(node), node, operand.value.because, machine.guards, machine.scope(), machine.name,
-                    operand, "assume",
-                )
-            )  # fmt: skip
+            machine.emit(_event(machine, node, operand, "assume"))
     if not value.is_tensor:
         return
     if value.kind == "tensors" and not value.moved:
@@ -38,11 +33,13 @@ def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -
     level = machine.conflict(CPU, value.device)
     if value.device == CPU or level is None:
         return
-    event = Lengths(
-        machine.span(node), node, value.because, machine.guards, machine.scope(), machine.name,
-        machine.operand(*given), level,
-    )  # fmt: skip
+    event = _event(machine, node, machine.operand(*given), level)
     if lengths_beside_data.is_lengths(value):
         lengths_beside_data.note_call(machine, event)  # whoever calls with lengths knows where they must be
     else:
         machine.emit(event)
+
+
+def _event(machine: CallArguments, node: ast.Call, lengths: Operand, level: Conflict) -> Lengths:
+    because = lengths.value.because
+    return Lengths(machine.span(node), node, because, machine.guards, machine.scope(), machine.name, lengths, level)

@@ -135,9 +135,9 @@ class Methods(ContainerMethods):
         if receiver.kind == "generator":
             return randomness.call_generator(self, node, operand, name, arguments)
         if receiver.kind == "optimizer":
-            if name in ("load_state_dict", "step") and not ordering.note_state(self, node, receiver, name):
-                if name == "load_state_dict":
-                    ordering.note_restored(self, node, target)
+            known = name in ("load_state_dict", "step") and ordering.note_state(self, node, receiver, name)
+            if name == "load_state_dict" and not known:
+                ordering.note_restored(self, node, target)
             if name == "step":
                 self.work(node, "the optimizer's step is queued here", receiver.device)
             return NOTHING

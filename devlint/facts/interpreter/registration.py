@@ -447,8 +447,9 @@ def _keeps(node: ast.AST, name: str) -> bool:
     """Whether code stores `self.name`, or gives the name to what registers something by it."""
     if isinstance(node, ast.Constant):
         return node.value == name
-    stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del))
-    return stored and isinstance(node, ast.Attribute) and is_own_attribute(node, name)
+    return (
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)) and is_own_attribute(node, name)
+    )
 
 
 def kind_of(value: Value) -> What | None:
