@@ -2,7 +2,8 @@
 
 Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry; an extra where the
 dependencies do not name torch), `setup.cfg`, `setup.py` (strings that read like a requirement), `requirements.txt`, conda's
-`environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`. The search ends at the root of the repository.
+`environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`; where none of them says it, a `README` that
+names a torch before 1.0. The search ends at the root of the repository.
 A program in a folder of its own, with a list of requirements that leaves torch open, is not bound by the package around it.
 """
 
@@ -61,6 +62,14 @@ _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)"
 _INCLUDES = 3  # lists that include one another
 #: A row of an environment of conda, where the package has two names and one `=` means equal.
 _CONDA = re.compile(r"^\s*-\s*(?:[\w.-]+::)?(?:py)?torch\s*(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
+#: The versions that a text for readers names beside torch: `PyTorch 0.4.1`, `pytorch=0.3`, `PyTorch (0.3 or 0.4)`.
+_NAMED = re.compile(
+    r"(?i)(?<![\w.])(?:py)?torch(?:[\s:`*_\])(\[=~|,v-]|versions?\b|%20)*(?P<open>>=?|≥|&gt;)?\s*v?(?P<first>\d+\.\d+)[.\d]*"
+    r"(?:\s*(?:-|–|to|/|,|and|or|\|)\s*v?(?P<last>\d+\.\d+)[.\d]*)?"
+    r"(?P<more>\s*(?:\+|%2B|\.?x\b|\(?(?:or|and)\s+(?:later|above|newer|higher|greater|up)))?"
+)
+#: From here on what ran then runs on a later torch for the most part, and a text names what it was tried with.
+_FIRST_STABLE = (1, 0)
 _BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(r"(?<![<>=!~^\w.])(<=|<|~=|={1,3}|\^|~)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)")
 
@@ -104,6 +113,8 @@ class Requirements:
                     found = Required(max(found.lowest or found.beside, found.beside), found.newest, stated=found.stated)
                 if found is not None and is_program(directory):
                     found = found._replace(stated=False)
+            if found is None and (newest := named_in_readme(directory)) is not None:
+                found = Required(None, newest)
             self._known[directory] = found
         return self._known[directory]
 
@@ -129,6 +140,19 @@ def required_in(directory: str) -> Required | None:
             return found._replace(beside=max(filter(None, beside), default=None))
     found = _required([each for path in _variants(directory) for each in _specifiers(path)])
     return found if found.lowest or found.newest else None
+
+
+def named_in_readme(directory: str) -> Version | None:
+    """The newest torch that the README of a directory names, where that is one before 1.0 and later ones are not admitted."""
+    for name in _names(directory):
+        if name.upper().split(".")[0] == "README":
+            named = list(_NAMED.finditer(_text(os.path.join(directory, name))))
+            if any(each["open"] or each["more"] for each in named):
+                return None
+            versions = [(int(a), int(b)) for a, b in ((each["last"] or each["first"]).split(".") for each in named)]
+            if versions:
+                return max(versions) if max(versions) < _FIRST_STABLE else None
+    return None
 
 
 def _required(said: list[str]) -> Required:

@@ -203,6 +203,36 @@ def test_name_that_only_an_older_torch_had_is_no_error_where_the_project_pins_su
     assert "DEV302" not in run(*options).out
 
 
+@pytest.mark.parametrize(
+    ("text", "newest"),
+    [
+        ("- Python 3.6\n- PyTorch 0.4.1\n", (0, 4)),
+        ("`conda install pytorch=0.4.1 -c pytorch`\n", (0, 4)),
+        ("Code in [PyTorch](https://pytorch.org) (pytorch 0.3 or 0.4) for the paper.\n", (0, 4)),
+        ("written for PyTorch 0.2; the branch `v2` is for pytorch==0.4\n", (0, 4)),
+        ("- PyTorch 0.4+\n", None),
+        ("- PyTorch >= 0.4\n", None),
+        ("- torch 0.4 or later\n", None),
+        ("Tried with PyTorch 0.4 and PyTorch 1.7.\n", None),
+        ("Tried with PyTorch 1.7 and torchvision 0.4.\n", None),
+    ],
+)
+def test_torch_before_its_first_stable_release_is_believed_from_a_readme(
+    tmp_path: Path, text: str, newest: tuple[int, int] | None
+) -> None:
+    (tmp_path / "README.md").write_text(text)
+    (tmp_path / "models").mkdir()
+    found = Requirements().of(str(tmp_path / "models"))
+    assert (found.newest if found is not None else None) == newest
+
+
+def test_packaging_files_come_before_a_readme(tmp_path: Path) -> None:
+    (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires =\n    torch>=2.2\n")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "README.md").write_text("PyTorch 0.4\n")
+    assert Requirements().of(str(tmp_path / "old")) == Required((2, 2), None)
+
+
 def test_requirements_say_what_those_say_that_they_include(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "constraints.txt").write_text("torch==2.10.0\n")
