@@ -276,7 +276,7 @@ def _modules(machine: CallArguments, node: ast.expr, call: ast.Call) -> list[str
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     body = _body(machine)
     if not found and names and body is not None:
-        for statement in ast.walk(body):
+        for statement in statements(body):
             if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.For)) or statement.lineno >= call.lineno:
                 continue
             if isinstance(statement, ast.For):
@@ -303,7 +303,7 @@ def _owners(machine: CallArguments, node: ast.expr) -> Iterator[str]:
 def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: bool) -> bool:
     """Whether something else is bound to the path between two places. `wrapped`: `m = wrap(m)` counts as well."""
     start, end = getattr(first, "lineno", 0), getattr(last, "lineno", 0)
-    for child in ast.walk(body):
+    for child in statements(body):
         if not isinstance(child, ast.stmt) or not start < child.lineno < end:
             continue
         targets = getattr(child, "targets", None) or [getattr(child, "target", None)]
@@ -318,8 +318,8 @@ def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: 
 
 def _other_arms(body: ast.AST, node: ast.AST) -> Iterator[ast.stmt]:
     """The statements that run only where a node does not: those of the other arm of each `if` around it."""
-    for child in ast.walk(body):
-        if isinstance(child, ast.If) and child.orelse and any(holds(each, node) for each in child.body):
+    for child in statements(body):
+        if isinstance(child, ast.If) and child.orelse and any(_has(each, node) for each in child.body):
             yield from child.orelse
 
 
@@ -328,14 +328,14 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
     name = next(
         (
             s.targets[0].id
-            for s in ast.walk(body)
+            for s in statements(body)
             if isinstance(s, ast.Assign) and s.value is creation.node and isinstance(s.targets[0], ast.Name)
         ),
         None,
     )
-    around = [block for block in blocks(body) if any(holds(statement, move) for statement in block)]
+    around = [block for block in blocks(body) if any(_has(statement, move) for statement in block)]
     for block in sorted(around, key=lambda block: -block[0].col_offset):  # the innermost first
-        at = next(place for place, statement in enumerate(block) if holds(statement, move))
+        at = next(place for place, statement in enumerate(block) if _has(statement, move))
         for statement in block[at + 1 :]:
             if name in _names(statement):
                 if not isinstance(statement, ast.Assign) or name in _names(statement.value):
@@ -346,8 +346,14 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
 
 def _is_state_moved(body: ast.AST, creation: Creation) -> bool:
     """Whether the code moves the state of the optimizer by itself: its target is asked for `state`."""
-    targets = [s.targets[0] for s in statements(body) if isinstance(s, ast.Assign) and holds(s.value, creation.node)]
+    targets = [s.targets[0] for s in statements(body) if isinstance(s, ast.Assign) and _has(s.value, creation.node)]
     return any(isinstance(t, (ast.Name, ast.Attribute)) and is_state_touched(body, t) for t in targets)
+
+
+def _has(outer: ast.stmt | ast.expr, inner: ast.AST) -> bool:
+    """Whether a node stands below another one; only one on its rows is looked for."""
+    row, end = getattr(inner, "lineno", 0), outer.end_lineno or 0
+    return outer.lineno <= row <= end and holds(outer, inner)
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -362,7 +368,7 @@ def _may_swap(path: str, body: ast.AST, creation: Creation, move: ast.Call) -> b
     """Whether the move can be put before the optimizer: two simple statements of one block, whose names are the same."""
     for block in blocks(body):
         simple = [s for s in block if isinstance(s, (ast.Expr, ast.Assign))]
-        makers = [s for s in simple if holds(s.value, creation.node)]
+        makers = [s for s in simple if _has(s.value, creation.node)]
         movers = [s for s in simple if s.value is move]
         if makers and movers and makers[0].lineno < movers[0].lineno:
             root = path.split(".", 1)[0]

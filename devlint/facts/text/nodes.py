@@ -83,7 +83,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
     """Every list of statements below a node."""
-    for child in walk(node):
+    for child in statements(node):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(child, name, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
