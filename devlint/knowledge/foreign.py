@@ -30,7 +30,7 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         linalg.cross linalg.diagonal linalg.eigvals linalg.eigvalsh linalg.matrix_power linalg.matrix_transpose
         linalg.svdvals linalg.tensordot fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn
         fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn asmatrix concatenate
-        concat linalg.inv linalg.cholesky linalg.outer linalg.multi_dot random.permutation random.choice
+        concat linalg.outer linalg.multi_dot random.permutation random.choice
         """,
     ),
     # Of a CPU tensor these make a tensor again (Tensor.__array_wrap__), of arrays an array.
@@ -46,7 +46,8 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul
         matvec maximum minimum mod multiply negative nextafter not_equal permute_dims positive pow power ptp
         rad2deg radians reciprocal remainder repeat rint round sign signbit sin sinh spacing sqrt square subtract take
-        tan tanh transpose trim_zeros true_divide trunc vecdot vecmat linalg.matmul linalg.pinv linalg.vecdot
+        tan tanh transpose trim_zeros true_divide trunc vecdot vecmat linalg.matmul linalg.pinv linalg.vecdot linalg.inv
+        linalg.cholesky
         """,
     ),
     (

@@ -27,6 +27,8 @@ _DIMENSIONED = frozenset(
         "random.permutation",
     }
 )  # fmt: skip
+#: What makes a tensor again of a tensor [torch/_tensor.py, `Tensor.__array_wrap__`; numpy/_core/fromnumeric.py, `_wrapit`].
+_TENSOR_AGAIN = frozenset({"cumprod", "cumsum", "repeat"})
 #: What takes a shape first: a number or more is one dimension or more.
 _SHAPED = frozenset(
     {"zeros", "ones", "empty", "full", "random.random", "random.random_sample", "random.standard_normal"}
@@ -94,6 +96,8 @@ def is_dimensioned(name: str, arguments: Arguments) -> bool:
         return first is not None and has_dimension(first)
     if name in _OF_DATA:
         return isinstance(node, (ast.List, ast.ListComp, ast.Tuple)) or (first is not None and has_dimension(first))
+    if name in _TENSOR_AGAIN and first is not None and first.is_tensor:
+        return False
     return name in _DIMENSIONED or (name in _SIZED and node is not None)
 
 

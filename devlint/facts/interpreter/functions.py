@@ -18,8 +18,9 @@ from devlint.facts.interpreter.summaries import DEPTH
 from devlint.facts.project.exports import MOVE
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.defined import Function
+from devlint.facts.text.named_methods import named_methods
 from devlint.facts.text.read_only import only_reads
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.values import CHOICE, COMPUTED, CPU, NOTHING, UNKNOWN, Value, merge
 
@@ -46,6 +47,12 @@ class Functions(OwnMethods):
                 path = self.path(argument)
                 if path in self.state.env and value.kind in ("dict", "list", "tensors", "object"):
                     self.bind(path, NOTHING)  # `batch_to_device(batch)` as a statement: it moves what is in it
+        if callee.kind == "unknown" and self.owner is not None and is_self_attribute(node.func):
+            assert isinstance(node.func, ast.Attribute)
+            if named_methods(self.owner, node.func.attr):  # what it is bound to is a method of the class
+                own = self.call_own(node, self.evaluate(node.func.value), node.func, node.func.attr, arguments)
+                if own is not None:
+                    return own
         if callee.kind == "unknown" and (factory := named_functions.given(self, node.func)) is not None:
             callee = self.namespace(factory)
         if callee.kind == "namespace":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import reduce
 
 from devlint.facts.events import Move
 from devlint.facts.frozen import replace
@@ -14,10 +15,11 @@ from devlint.facts.interpreter.objects import SET_BY_NAME
 from devlint.facts.interpreter.own_classes import OwnClasses
 from devlint.facts.interpreter.summaries import informs
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.named_methods import named_methods
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.signatures import Plain, named_parameters, parameter_of, positional_names
-from devlint.facts.values import CPU, HOME, NOTHING, Value
+from devlint.facts.values import CPU, HOME, NOTHING, Value, merge
 from devlint.model import Origin
 
 _REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
@@ -52,27 +54,9 @@ class OwnMethods(OwnClasses):
                 return self.call_register(node, name, arguments)
             if name == "add_state" and self.in_init and self.owner.method(name) is None:
                 return self.call_add_state(arguments)
-            found = self.owner.method(name)
-            if found is not None and name in found[0].properties:
-                self.note_called_device(node, self.operand(function.value, receiver), arguments)
-                return self.call_value(node, self.evaluate(function), arguments)  # what the property gives is called
-            if found is not None:
-                static = is_static(found[1])
-                target = self.method_function(found[0], name, found[1])
-                own = receiver if receiver.elements is not None else self.self_value(self.owner)
-                values = arguments.values if static else [own, *arguments.values]
-                keywords = arguments.named()
-                if arguments.star:
-                    rest = left_open(node, found[1], 1 - static)
-                    if rest is None or len(arguments.values) != len(node.args):
-                        self.forget_self()
-                        return NOTHING
-                    values = values[: len(values) - sum(isinstance(a, ast.Starred) for a in node.args)]
-                    keywords = {n: v for n, v in keywords.items() if not n.startswith("**")}
-                    keywords.update((n, NOTHING) for n in rest[len(values) :] if n not in keywords)
-                elif not static:
-                    ordering.note_helper(self, node, found[1], arguments, own=True)
-                return self.call_function(target, values, keywords, node, on_self=True)
+            given = self.call_own(node, receiver, function, name, arguments)
+            if given is not None:
+                return given
         if self.owner is not None and is_super(function.value):
             given = self.call_of_base(node, name, arguments)
             if given is not None:
@@ -105,6 +89,36 @@ class OwnMethods(OwnClasses):
             if given is not None:
                 return given
         return self.call_method(node, receiver, name, arguments)
+
+    def call_own(
+        self, node: ast.Call, receiver: Value, function: ast.Attribute, name: str, arguments: Arguments
+    ) -> Value | None:
+        """What a method of the class itself gives, called on `self`; None where there is none of that name."""
+        assert self.owner is not None
+        found = self.owner.method(name)
+        if found is None:
+            several = named_methods(self.owner, name)
+            given = [self.call_own(node, receiver, function, each, arguments) for each in several]
+            return reduce(merge, filter(None, given)) if given else None
+        if name in found[0].properties:
+            self.note_called_device(node, self.operand(function.value, receiver), arguments)
+            return self.call_value(node, self.evaluate(function), arguments)  # what the property gives is called
+        static = is_static(found[1])
+        target = self.method_function(found[0], name, found[1])
+        own = receiver if receiver.elements is not None else self.self_value(self.owner)
+        values = arguments.values if static else [own, *arguments.values]
+        keywords = arguments.named()
+        if arguments.star:
+            rest = left_open(node, found[1], 1 - static)
+            if rest is None or len(arguments.values) != len(node.args):
+                self.forget_self()
+                return NOTHING
+            values = values[: len(values) - sum(isinstance(a, ast.Starred) for a in node.args)]
+            keywords = {n: v for n, v in keywords.items() if not n.startswith("**")}
+            keywords.update((n, NOTHING) for n in rest[len(values) :] if n not in keywords)
+        elif not static:
+            ordering.note_helper(self, node, found[1], arguments, own=True)
+        return self.call_function(target, values, keywords, node, on_self=True)
 
     def call_of_base(self, node: ast.Call, name: str, arguments: Arguments) -> Value | None:
         """What a method of a base in this file gives: `super().forward(x)`. What `__init__` does is known of the class."""

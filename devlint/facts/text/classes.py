@@ -65,6 +65,7 @@ class ClassFacts:
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
     moving: dict[str, bool] = field(default_factory=dict)  # by method: whether it puts its inputs somewhere itself
     given_back: dict[str, Returned] = field(default_factory=dict)  # see `returned_of`
+    named_methods: dict[str, tuple[str, ...]] | None = None  # see there
     extended: bool = False  # bases from other files were looked up
     followed: frozenset[str] = frozenset()  # those that were found
 

@@ -1,0 +1,43 @@
+"""Attributes that stand for methods of the same class: `self.loss = self.huber_loss`, in one arm or another."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.nodes import statements
+from devlint.facts.text.references import is_self_attribute
+
+
+def named_methods(owner: ClassFacts, name: str) -> tuple[str, ...]:
+    """The methods of a class that an attribute of `self` stands for; none where something else is bound to it as well."""
+    if owner.named_methods is None:
+        owner.named_methods = _named(owner)
+    return owner.named_methods.get(name, ())
+
+
+def _named(owner: ClassFacts) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None] | None] = {}
+    for class_ in lineage(owner):
+        for statement in statements(class_.node):
+            if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                method = _method(owner, statement.value)
+                for target in targets:
+                    for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                        if isinstance(part, ast.Attribute) and is_self_attribute(part):
+                            known = found.setdefault(part.attr, {})
+                            if method is None or part is not target:
+                                found[part.attr] = None
+                            elif known is not None:
+                                known[method] = None
+    return {name: tuple(methods) for name, methods in found.items() if methods}
+
+
+def _method(owner: ClassFacts, value: ast.expr | None) -> str | None:
+    """The method that `self.method` names, which is called as it is written."""
+    if not isinstance(value, ast.Attribute) or not is_self_attribute(value):
+        return None
+    method = owner.method(value.attr)
+    plain = method is not None and value.attr not in method[0].properties and not method[1].decorator_list
+    return value.attr if plain else None
