@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.placed import goes_back
-from devlint.facts.text.nodes import statements, walk
+from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import bindings_of, chain, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signatures import positional_names

@@ -41,7 +41,8 @@ _OTHERS = frozenset(
 _SAME = frozenset(
     {
         "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "detach", "clone", "float",
-        "half", "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow", "norm",
+        "half", "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow",
+        "norm",
     }
 )  # fmt: skip
 #: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].

@@ -167,9 +167,8 @@ def source(
 def always(body: Sequence[ast.stmt], parameters: Sequence[str]) -> Iterator[ast.stmt]:
     """The statements that run whenever a method is given all that it takes, up to the first that may end it."""
     for statement in body:
-        if isinstance(statement, ast.With):
-            yield from always(statement.body, parameters)
-        elif isinstance(statement, ast.If) and any(asks_none(statement.test, n, ast.IsNot) for n in parameters):
+        given_all = isinstance(statement, ast.If) and any(asks_none(statement.test, n, ast.IsNot) for n in parameters)
+        if isinstance(statement, ast.With) or (given_all and isinstance(statement, ast.If)):
             yield from always(statement.body, parameters)
         else:
             yield statement
