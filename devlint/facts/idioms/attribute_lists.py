@@ -5,7 +5,9 @@
     values = torch.cat(self.values)         # in another
 
 The same holds for an object of the module level: `policy.log_probs.append(x)` in one function, read in another. A list whose
-class brings to the CPU all that it puts in, `self.images.append(image.cpu())`, holds tensors of the CPU, whoever calls it.
+class brings to the CPU all that it puts in, `self.images.append(image.cpu())`, holds tensors of the CPU, whoever calls it. So
+does one that is filled from outside of its class, `self.buffer.log_probs.append(x.cpu())`, where the whole file does so with
+every list under that name.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.references import bindings_of, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import CPU, Value, grown
 
@@ -40,7 +42,7 @@ def filled(machine: Machine, path: str, value: Value) -> Value:
     """What an attribute holds that is an empty list at first, where every call that appends to it was seen."""
     if value.kind != "list" or value.elements != () or machine.in_init:
         return value
-    kept = _kept_on_host(machine, path)
+    kept = _kept_on_host(machine, path) or _filled_from_host(machine).get(path.rpartition(".")[2])
     if kept:
         return grown(kept)
     key = _key(machine, path)
@@ -52,6 +54,63 @@ def filled(machine: Machine, path: str, value: Value) -> Value:
     return (
         grown(parts.values()) if around is not None and _appends(machine, around, root, name) == set(parts) else value
     )
+
+
+def of_object(machine: Machine, node: ast.Attribute) -> Value | None:
+    """What a list holds that an object has, `memory.log_probs`, where the file fills it with what it brings to the CPU."""
+    if machine.in_init or machine.host:
+        return None
+    kept = _filled_from_host(machine).get(node.attr)
+    return grown(kept) if kept else None
+
+
+def _filled_from_host(machine: Machine) -> dict[str, list[Value]]:
+    """What the lists hold that classes of the file make, by the names of attributes, of which everything is brought to the CPU
+    where it is put in."""
+    if machine.lists_of_host is None:
+        machine.lists_of_host = {}
+        sites = machine.scan.calls.get("append", ()) if "cpu" in machine.scan.calls else ()
+        puts = [(site.call.func.value, site.call.args) for site in sites if isinstance(site.call.func, ast.Attribute)]
+        brought: dict[str, list[ast.expr]] = {}
+        for held, given in puts:
+            if isinstance(held, ast.Attribute) and given and _is_brought(given[-1]):
+                brought.setdefault(held.attr, []).append(given[-1])
+        made = _lists_made(machine) if brought else {}
+        for name, nodes in brought.items():
+            if made.get(name) == len(nodes):
+                because = [(machine.origin(node, "brought to the CPU here, and kept"),) for node in nodes]
+                machine.lists_of_host[name] = [Value("tensor", CPU, None, because=each) for each in because]
+    return machine.lists_of_host
+
+
+def _is_brought(node: ast.expr) -> bool:
+    """Whether an expression brings a tensor to the CPU: `x.detach().cpu()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cpu"
+
+
+def _lists_made(machine: Machine) -> dict[str, int]:
+    """How often the file puts something into the lists that its classes make, by the names of attributes; those alone that
+    nothing else is done with but to read them."""
+    made: set[str] = set()
+    found: dict[str, int] = {}
+    others: set[str] = set()
+    for node in walk(machine.scan.tree) if machine.scan.tree is not None else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            held = node.func.value
+            if isinstance(held, ast.Attribute) and node.func.attr in _PUTS:
+                found[held.attr] = found.get(held.attr, 0) + 1
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for part, value in bindings_of(node):
+                if isinstance(_whole(part), ast.Attribute):
+                    is_empty = isinstance(value, ast.List) and not value.elts and part is _whole(part)
+                    (made if is_empty and is_self_attribute(part) else others).add(last_name(_whole(part)))
+            if isinstance(node.value, ast.Attribute):
+                others.add(node.value.attr)  # it has another name, by which more may be put in
+        elif isinstance(node, ast.AugAssign) and isinstance(_whole(node.target), ast.Attribute):
+            others.add(last_name(_whole(node.target)))
+        elif isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Store):
+            return {}  # an item may be elsewhere afterwards
+    return {name: count for name, count in found.items() if name in made - others}
 
 
 def _key(machine: Machine, path: str) -> tuple[str, str] | None:

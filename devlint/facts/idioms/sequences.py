@@ -24,7 +24,8 @@ def note_lengths(machine: CallArguments, node: ast.Call, arguments: Arguments) -
     value = given[1]
     if value.kind == "unknown" or lengths_beside_data.is_lengths(value):
         operand = looked_up.argument(machine, given[0])
-        if operand is not None:  # whether they are on an accelerator is for the calls to say
+        # whether they are on an accelerator is for the calls to say, if none of the file's own did
+        if operand is not None and ("Lengths", machine.span(node)) not in machine.events:
             machine.emit(_event(machine, node, operand, "assume"))
     if not value.is_tensor:
         return

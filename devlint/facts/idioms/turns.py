@@ -49,6 +49,20 @@ def renewed(body: Sequence[ast.stmt], started: Started) -> frozenset[str]:
     return frozenset(found)
 
 
+def added_to(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names to which each turn of a loop adds something: `total += loss`, also in a loop or a `with` inside it."""
+    found: set[str] = set()
+    for statement in body:
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            found.add(statement.target.id)
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
+            read = {part.id for part in walk(statement.value) if isinstance(part, ast.Name)}
+            found |= read.intersection(target.id for target in statement.targets if isinstance(target, ast.Name))
+        elif isinstance(statement, (ast.For, ast.With)):
+            found |= added_to(statement.body)
+    return frozenset(found)
+
+
 def is_record(node: ast.If, started: Started) -> bool:
     """Whether a condition asks whether a value is better than the best one, which its body then replaces by it, and the first
     value surely is: `best = 1e10` before `if loss < best: best, kept = loss, weights`.

@@ -40,6 +40,7 @@ from devlint.facts.values import (
     Value,
     describe,
     extent,
+    may_be_accelerator,
     merge,
     symbol,
 )
@@ -365,6 +366,9 @@ class Assignments(Timing):
                 operands.append(self.operand(node.value, value))
                 symbol_ = f"{OPERATORS.get(type(node.op), '+')}="
                 self.meet(node_expr(node), unplaced.beside(self, operands), "inplace", symbol_, "scalar", 0)
+                if isinstance(target, ast.Name) and current.type_name == GUESS and value.device == current.device:
+                    if value.type_name != GUESS and may_be_accelerator(value.device):
+                        self.state.env[target.id] = replace(current, type_name=None)  # a number no longer
             self.work(node, "an operation is queued here", current.device)
             return
         if value.device == CPU and current.kind == "unknown" and isinstance(target, ast.Attribute):

@@ -9,7 +9,7 @@ from functools import lru_cache, reduce
 from typing import Any
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import attribute_lists, guesses, rows, uncalled
+from devlint.facts.idioms import attribute_lists, filled_by_hooks, guesses, rows, uncalled
 from devlint.facts.idioms.api_calls import note_api
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.interpreter.arguments import Arguments
@@ -24,6 +24,7 @@ from devlint.model import Origin
 _BUILTINS = frozenset(dir(builtins))
 _TRUE = Value("bool", constant=True)
 _FALSE = Value("bool", constant=False)
+_FILLED = ("dict", "list")
 
 
 @lru_cache(1000)
@@ -77,7 +78,7 @@ class Expressions(Operators):
     def name_(self, node: ast.Name) -> Value:
         found = self.state.env.get(node.id) or self.lookup(node.id)
         if found is not None:
-            return found
+            return filled_by_hooks.held(self, node, found) if found.kind in _FILLED and self.hooks else found
         target = self.imports.names.get(node.id)
         if target is not None:
             return self.namespace(target)
@@ -105,12 +106,18 @@ class Expressions(Operators):
             if found is None and self.function is not None:
                 found = self.function.closure.get(path) or self.globals.get(path)
             if found is not None:
+                if found.kind in _FILLED and self.hooks:
+                    found = filled_by_hooks.held(self, node, found)
                 return self.used_attribute(path, attribute_lists.filled(self, path, found))
         if node.attr in self.classes and self.is_nested(node):
             return Value("class", type_name=node.attr)
         if node.value.__class__ is ast.Attribute:
             uncalled.note(self, node)
         base = self.evaluate(node.value)
+        if base.kind in ("unknown", "object"):
+            held = attribute_lists.of_object(self, node)
+            if held is not None:
+                return held
         if base.kind == "namespace":
             qualname = f"{base.type_name}.{node.attr}"
             if qualname.startswith("torch."):

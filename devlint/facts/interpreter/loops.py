@@ -14,7 +14,7 @@ from devlint.facts.interpreter.machine import State, join_states
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.values import CPU, GROWN, NOTHING, UNKNOWN, Value, grown
+from devlint.facts.values import CPU, GROWN, GUESS, NOTHING, UNKNOWN, Value, grown, may_be_accelerator
 
 PASSES = 6  # over a loop's body, at most; two or three are the rule
 
@@ -41,6 +41,7 @@ class Loops(Conditionals):
             self.loop_names = {**outer, **{n: (first, scope, env[n]) for n in names if n in env and env[n].device}}
 
         sums = {name: value for name, value in self.state.env.items() if value.zero_dim is True and value.made}
+        counts = [name for name, value in self.state.env.items() if value.kind == "number"]
         placeholders = self.placeholders(node.body)
         self.loop(node.body, head, turns.index_of(node))
         self.loop_names = outer
@@ -51,6 +52,7 @@ class Loops(Conditionals):
                 # `total = torch.tensor(0.0)` is where its terms are once it has some
                 made = tuple(creation for creation in end.made if creation not in start.made)
                 self.state.env[name] = replace(end, device=end.device - CPU, made=made)
+        self.replace_sums(node.body, counts)
         if node.orelse:
             self.block(node.orelse)
 
@@ -61,13 +63,27 @@ class Loops(Conditionals):
             if test.is_tensor:
                 self.wait_for(test)
 
+        counts = [name for name, value in self.state.env.items() if value.kind == "number"]
         placeholders = self.placeholders(node.body)
         self.loop(node.body, head)
         self.replace_placeholders(placeholders)
+        self.replace_sums(node.body, counts)
         if any(isinstance(n, ast.Attribute) and n.attr == "query" for n in walk(node.test)):
             self.wait()  # `while not event.query()`
         if node.orelse:
             self.block(node.orelse)
+
+    def replace_sums(self, body: Sequence[ast.stmt], counts: Sequence[str]) -> None:
+        """After a loop, which is taken to have a turn: `total = 0.0` is a tensor once `total += loss` has run.
+
+        `counts`: the names that are numbers before it.
+        """
+        env = self.state.env
+        mixed = [name for name in counts if is_mixed(env.get(name))]
+        added = turns.added_to(body) if mixed else frozenset()
+        for name in mixed:
+            if name in added:
+                env[name] = replace(env[name], type_name=None)
 
     def placeholders(self, body: Sequence[ast.stmt]) -> dict[str, Value]:
         """New CPU tensors before a loop whose names every turn of it binds anew: they are for a loop without turns."""
@@ -191,6 +207,13 @@ class Loops(Conditionals):
         if self.continues:
             self.continues[-1].append(self.state.copy())
         self.state.dead = True
+
+
+def is_mixed(value: Value | None) -> bool:
+    """Whether a value is a tensor that may be on an accelerator, or a number by another path."""
+    return (
+        value is not None and value.kind == "tensor" and value.type_name == GUESS and may_be_accelerator(value.device)
+    )
 
 
 def keep_grown(after: State, before: State, end: State) -> None:

@@ -235,6 +235,10 @@ class Machine:
         self.attribute_parts: dict[tuple[str, str], dict[Span, Value]] = {}
         # what lists that are kept on the CPU hold, in the same way
         self.host_lists: dict[tuple[str, str], list[Value]] = {}
+        # what lists hold that the file fills with what it brings to the CPU, by the names of attributes
+        self.lists_of_host: dict[str, list[Value]] | None = None
+        # what hooks put into containers, see `devlint.facts.idioms.filled_by_hooks`
+        self.hook_stores: dict[str, list[tuple[ast.expr, bool, ast.expr]]] | None = None
         # the expressions of lists and tuples that calls open, by identity
         self.containers: set[int] = set()
         # see `devlint.facts.idioms.lists_in_dicts`
@@ -295,6 +299,11 @@ class Machine:
     def plots(self) -> bool:
         """Whether the file imports matplotlib."""
         return any(target.split(".", 1)[0] == "matplotlib" for target in self.imports.names.values())
+
+    @cached_property
+    def hooks(self) -> bool:
+        """Whether the file registers hooks that run with a `forward`."""
+        return not self.scan.calls.keys().isdisjoint(("register_forward_hook", "register_forward_pre_hook"))
 
     @cached_property
     def bindings(self) -> Bindings:

@@ -11,10 +11,12 @@ from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
     batches,
+    given_by_layers,
     guesses,
     hands_itself_on,
     ignored_inputs,
     kept_modules,
+    lengths_given,
     library_modules,
     never_moved,
     no_movers,
@@ -161,6 +163,9 @@ class ModuleCalls(Moves):
         if class_ is not None and forward is not None and class_.method("__call__") is None:
             if lacks_arguments(forward[1], node, 1):
                 return NOTHING
+            if self.packs:
+                lengths = lengths_given.note(self, node, class_, arguments)  # read on the host
+                operands = [operand for operand in operands if id(operand.node) not in lengths]
             if value.device and holds_nothing(class_):
                 value = replace(value, device=UNKNOWN)
         scatters = home.endswith(("DataParallel", FROM_HOST)) and not self.is_any_accelerator(value.device)
@@ -312,6 +317,16 @@ class ModuleCalls(Moves):
         """What is bound to attributes, and to names (`net()`), that hold modules which nothing moves, as far as asked for."""
         return {}
 
+    @cached_property
+    def layered(self) -> dict[int, tuple[bool, ...]]:
+        """What methods of modules give, by their identity, see `given_by_layers`."""
+        return {}
+
+    @cached_property
+    def packing(self) -> dict[str, dict[str, lengths_given.Packed]]:
+        """What the `forward` of modules packs by, by their classes."""
+        return {}
+
     def is_any_accelerator(self, device: Device) -> bool:
         """Whether it is a device that the file chooses among all accelerators: with MPS nothing is scattered."""
         symbols = [place for place in device if isinstance(place, Symbol)]
@@ -349,9 +364,9 @@ class ModuleCalls(Moves):
                 made = self.made_by(node, receiver, found, arguments)
                 if made is not None:
                     return made
-                return as_returned(
-                    class_.returned_by(name), self.guessed(node, arguments)
-                )  # only `forward` gives what is known to be where the module is
+                on_host = class_.returned_by(name)
+                guessed = self.guessed(node, arguments)  # only `forward` gives what is known to be where the module is
+                return as_returned(on_host, guessed) if on_host else given_by_layers.given(self, *found, guessed)
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
             return replace(receiver, device=UNKNOWN)

@@ -74,7 +74,7 @@ class Operations(Machine):
         for one, other in ((a, b), (b, a)):
             if one.device == CPU and CPU_PLACE in other.device and other.device != CPU:
                 # the other is on the CPU too on some path: only what never leaves it is off on the others
-                if not one.made and not (one.kind == "tensors" and one.zero_dim is False):
+                if not one.made and not (one.zero_dim is False and (one.kind == "tensors" or is_of_batch(one))):
                     return None
             if one.device == CPU and one.made and other.made and len(other.device) == 2 and CPU_PLACE in other.device:
                 elsewhere = frozenset(p for p in other.device if p != CPU_PLACE)
@@ -424,6 +424,11 @@ def of_common_sides(values: Sequence[Value], chosen: Value, zero_dim: bool | Non
 def is_encoded(value: Value) -> bool:
     """Whether a value is what a tokenizer has just made, or a part of it: no loader puts that anywhere."""
     return value.device == CPU and bool(value.because) and value.because[0].text == ENCODED
+
+
+def is_of_batch(value: Value) -> bool:
+    """Whether a value is a part of what a loader gives from host memory, or computed from that."""
+    return bool(value.because) and value.because[0].text.startswith(HOST_BATCH)
 
 
 def is_of_host(value: Value) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import beside_arrays, guesses, looked_up, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
@@ -76,11 +77,13 @@ class Subscripts(Methods):
             if is_tensor:
                 parts_of_key = key.elts if isinstance(key, ast.Tuple) else [key]
                 kept = any(isinstance(n, ast.Slice) or is_new_axis(n) for n in parts_of_key)
+                picking = self.picking(key, index)
+                if picking and self.picks(node, replace(base, kind="tensor"), picking):
+                    return Value("tensor", UNKNOWN, False)
                 return replace(base, kind="tensor", zero_dim=False if kept else None)
             if index.kind == "tensor" and index.zero_dim is False and base.zero_dim is False:
                 # nothing but a tensor, or an array, takes several items at once
-                picked = [self.operand(node.value, replace(base, kind="tensor")), self.operand(key, index)]
-                if self.meet(node, picked, "index", "index", "index") is not None:
+                if self.picks(node, replace(base, kind="tensor"), [self.operand(key, index)]):
                     return Value("tensor", UNKNOWN, False)
                 return replace(base, kind="tensor")
             counted = base.moved and isinstance(key, ast.Name) and self.is_count(key)
@@ -91,16 +94,8 @@ class Subscripts(Methods):
                 return base
             return extent(base, str(base.constant))
         if base.is_tensor:
-            parts = (
-                [index]
-                if index.kind != "tuple"
-                else list(index.elements or ())
-                if isinstance(index.elements, tuple)
-                else []
-            )
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
-            pairs = list(zip(nodes, parts, strict=False)) if index.kind == "tuple" else [(key, index)]
-            operands = [self.operand(n, v) for n, v in pairs if is_index(v) and not self.is_item(n, v)]
+            operands = self.picking(key, index)
             receiver = self.operand(node.value, base)
             if base.zero_dim is True and isinstance(key, ast.Constant) and isinstance(key.value, int):
                 return NOTHING  # a number in torch 0.3, `loss.data[0]`, and refused since
@@ -128,6 +123,19 @@ class Subscripts(Methods):
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
         return guesses.part(base)
+
+    def picking(self, key: ast.expr, index: Value) -> list[Operand]:
+        """The tensors in brackets that index by their elements."""
+        if index.kind != "tuple":
+            pairs = [(key, index)]
+        else:
+            parts = index.elements if isinstance(index.elements, tuple) else ()
+            pairs = list(zip(key.elts if isinstance(key, ast.Tuple) else [key], parts, strict=False))
+        return [self.operand(n, v) for n, v in pairs if is_index(v) and not self.is_item(n, v)]
+
+    def picks(self, node: ast.Subscript, base: Value, indices: list[Operand]) -> bool:
+        """Whether torch refuses to pick from a tensor by some indices, of which the fault is noted."""
+        return self.meet(node, [self.operand(node.value, base), *indices], "index", "index", "index") is not None
 
     def is_item(self, node: ast.expr, value: Value) -> bool:
         """Whether an index is one item of a tensor, which may well have no dimension: `found[i]`, `found[i] + 1`, or `i` of

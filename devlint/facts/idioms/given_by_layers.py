@@ -1,0 +1,155 @@
+"""What a method of a module of the file gives that a layer of torch computes: surely a tensor, and no array.
+
+    def embed(self, x):
+        x = self.conv(x).flatten(1)
+        return self.fc(x)               # `self.fc = nn.Linear(64, 10)`
+
+    features.append(model.embed(x))     # where `model` and `x` are
+    np.concatenate(features)
+
+The text of the class decides: every `return` gives what a layer does, what a function of torch makes of that, what a method
+of a tensor does that leaves it where it is, or what a distribution draws that has such parameters.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from devlint import knowledge
+from devlint.facts.idioms import guesses
+from devlint.facts.idioms.placed import stored_in, unconditional
+from devlint.facts.text.classes import lineage
+from devlint.facts.text.references import is_self, is_self_attribute, stored_names
+from devlint.facts.text.returned import own_nodes
+from devlint.facts.values import Value
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.module_calls import ModuleCalls
+    from devlint.facts.text.classes import ClassFacts
+
+#: Modules of torch that give several things, nothing, or what another module does [torch/nn/modules/rnn.py, activation.py,
+#: adaptive.py, container.py].
+_OTHERS = frozenset(
+    {
+        "LSTM", "GRU", "RNN", "RNNBase", "LSTMCell", "MultiheadAttention", "AdaptiveLogSoftmaxWithLoss", "Module",
+        "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Identity", "DataParallel", "Sequential",
+    }
+)  # fmt: skip
+#: Methods of a tensor that give one where it is.
+_SAME = frozenset(
+    {
+        "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "detach", "clone", "float",
+        "half", "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow",
+        "norm",
+    }
+)  # fmt: skip
+#: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].
+_OF_DISTRIBUTION = frozenset({"log_prob", "sample", "rsample", "entropy"})
+_DEPTH = 4  # names, and methods, that stand for what another one gives
+
+Method = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def given(machine: ModuleCalls, class_: ClassFacts, method: Method, guess: Value) -> Value:
+    """What a method is guessed to give: a tensor where its layers do; a tuple where it gives several things, some from them."""
+    if not guesses.is_guess(guess):
+        return guess
+    parts = machine.layered.get(id(method))
+    if parts is None:
+        parts = machine.layered[id(method)] = parts_of(machine, class_, method)
+    if len(parts) == 1:
+        return guesses.surely(guess) if parts[0] else guess
+    if not parts:
+        return guess
+    return Value("tuple", elements=tuple(guesses.surely(guess) if is_one else guess for is_one in parts))
+
+
+def parts_of(machine: ModuleCalls, class_: ClassFacts, method: Method, depth: int = 0) -> tuple[bool, ...]:
+    """Of each thing that a method gives, whether it is what a layer computes; nothing where it gives nothing of that kind."""
+    found: set[tuple[bool, ...]] = set()
+    body = list(unconditional(method.body))
+    for node in own_nodes(method):
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return ()
+        if isinstance(node, ast.Return):
+            if node not in body or node.value is None:
+                return ()  # what its names hold there is not followed
+            above = body[: body.index(node)]
+            several = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            found.add(tuple(is_layers(machine, class_, each, above, depth) for each in several))
+    return found.pop() if len(found) == 1 and any(any(parts) for parts in found) else ()
+
+
+def is_layers(machine: ModuleCalls, class_: ClassFacts, node: ast.expr, above: Sequence[ast.stmt], depth: int) -> bool:
+    """Whether an expression is what a layer computes. `above`: the statements that ran before it."""
+    if depth > _DEPTH:
+        return False
+    if isinstance(node, ast.Name):
+        value, before = bound_to(node.id, above)
+        return value is not None and is_layers(machine, class_, value, before, depth)
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return any(is_layers(machine, class_, side, above, depth) for side in sides)
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    if isinstance(function, ast.Attribute) and is_self_attribute(function):
+        found = class_.method(function.attr)
+        if found is not None:
+            return parts_of(machine, found[0], found[1], depth + 1) == (True,)
+        return is_layer(machine, class_, function.attr)
+    if isinstance(function, ast.Attribute) and function.attr in _OF_DISTRIBUTION:
+        made, before = function.value, above
+        if isinstance(made, ast.Name):
+            bound, before = bound_to(made.id, above)
+            made = bound if bound is not None else made
+        if isinstance(made, ast.Call) and named(machine, made.func).startswith("torch.distributions."):
+            of = [*made.args, *(keyword.value for keyword in made.keywords)]
+            return any(is_layers(machine, class_, each, before, depth) for each in of)
+    qualname = named(machine, function)
+    if not qualname:
+        is_method = isinstance(function, ast.Attribute) and function.attr in _SAME and not is_self(function.value)
+        return is_method and is_layers(machine, class_, function.value, above, depth)  # type: ignore[attr-defined]
+    record = knowledge.function(qualname) if node.args and qualname.startswith("torch.") else None
+    if record is None or record.result != "tensor" or record.device_from != "first_tensor":
+        return False
+    return is_layers(machine, class_, node.args[0], above, depth)
+
+
+def bound_to(name: str, above: Sequence[ast.stmt]) -> tuple[ast.expr | None, Sequence[ast.stmt]]:
+    """What a name was bound to last, with the statements before that; None where a statement may bind it otherwise."""
+    for index in range(len(above) - 1, -1, -1):
+        bound = above[index]
+        if name in stored_names(bound):
+            alone = isinstance(bound, ast.Assign) and len(bound.targets) == 1 and isinstance(bound.targets[0], ast.Name)
+            return bound.value if alone and isinstance(bound, ast.Assign) else None, above[:index]
+    return None, ()
+
+
+def is_layer(machine: ModuleCalls, class_: ClassFacts, name: str) -> bool:
+    """Whether all that a class stores in an attribute are layers of torch, or sequences that end in one."""
+    stored = [value for each in lineage(class_) if not each.abroad for value in stored_in(each, name)]
+    return bool(stored) and all(makes_layer(machine, value) for value in stored)
+
+
+def makes_layer(machine: ModuleCalls, node: ast.expr) -> bool:
+    """Whether an expression makes a layer: `nn.Linear(3, 4)`, `nn.Sequential(nn.ReLU(), nn.Linear(3, 4))`."""
+    if not isinstance(node, ast.Call):
+        return False
+    qualname = named(machine, node.func)
+    if qualname == "torch.nn.Sequential":
+        return bool(node.args) and makes_layer(machine, node.args[-1])
+    known = knowledge.cls(qualname) if qualname.startswith("torch.nn.") else None
+    return known is not None and known.family == "Module" and qualname.rsplit(".", 1)[-1] not in _OTHERS
+
+
+def named(machine: ModuleCalls, node: ast.expr) -> str:
+    """The qualified name that a name of an import, or a part of it, stands for."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    target = machine.imports.names.get(node.id) if isinstance(node, ast.Name) else None
+    return ".".join([target, *reversed(parts)]) if target is not None else ""
