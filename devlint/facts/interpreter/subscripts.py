@@ -6,7 +6,7 @@ import ast
 import re
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_arrays, guesses, looked_up, tables, unplaced
+from devlint.facts.idioms import arrays, beside_arrays, guesses, looked_up, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
@@ -127,7 +127,7 @@ class Subscripts(Methods):
             return Value("module", base.device, because=base.because, moved=base.moved)
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
-        return guesses.part(base)
+        return arrays.part(base, key) or guesses.part(guesses.of_checkpoint(base))
 
     def is_item(self, node: ast.expr, value: Value) -> bool:
         """Whether an index is one item of a tensor, which may well have no dimension: `found[i]`, `found[i] + 1`, or `i` of
