@@ -15,6 +15,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import grown_lists, shared_modules, unregistered_leaves
 from devlint.facts.idioms.given_modules import given_modules
 from devlint.facts.idioms.given_parameters import is_given_parameter
+from devlint.facts.idioms.hidden_in_functions import hidden_in_functions
 from devlint.facts.idioms.put_into_others import is_put_into_another
 from devlint.facts.idioms.stateless_modules import are_stateless
 from devlint.facts.idioms.unseen_modules import unseen_modules
@@ -420,7 +421,10 @@ def _registers(flow: Flow) -> None:
     for class_ in own_classes(flow):
         if not class_.is_module:
             continue
-        found = (*class_.unregistered.items(), *unseen_modules(flow, class_), *given_modules(flow, class_))
+        found = (
+            *class_.unregistered.items(), *unseen_modules(flow, class_), *given_modules(flow, class_),
+            *hidden_in_functions(flow, class_),
+        )  # fmt: skip
         for name, entry in found:
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue

@@ -348,7 +348,7 @@ class Register(Event):
     class_name: str
     attribute: str
     what: Literal["tensor", "tensors", "modules", "parameters"]
-    container: Literal["list", "tuple", "dict", "comprehension", "distribution"] | None
+    container: Literal["list", "tuple", "dict", "comprehension", "distribution", "function"] | None
     value: Operand
     uses: tuple[Origin, ...]
     reassigned: bool

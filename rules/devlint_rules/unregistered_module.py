@@ -4,7 +4,8 @@
 An attribute of an `nn.Module` that is a list, a tuple, a dict or a comprehension of modules or of parameters, also
 when it is filled by `append` or by item assignment after it was made empty, or in a local variable or a method before.
 A container that the constructor is given counts where its annotation says modules (`parts: Sequence[Encoder]`) and
-methods call its items.
+methods call its items. So is a module inside of what `functools` gives (`partial(net)`, `lru_cache()(net)`), where methods
+call that and `__init__` does nothing else with the module.
 Classes whose files are not there count where they are called like networks (`WideResNet`) and methods call the items.
 
 ## Why it matters
@@ -86,6 +87,13 @@ class UnregisteredModule(Rule[Register]):
 
     def judge(self, event: Register, site: Site) -> Finding | None:
         container = "list" if event.container in (None, "comprehension") else event.container
+        if event.container == "function":
+            message = (
+                f"`self.{event.attribute}` wraps a module in a plain function, and registers none: "
+                f"`{event.class_name}` neither moves, trains nor saves it"
+            )
+            fix = Fix("Keep the module itself as an attribute too", Safety.HINT)
+            return Finding(event.span, message, fix, event.because)
         message = (
             f"the {event.what} in the plain {container} `self.{event.attribute}` are not registered: "
             f"`{event.class_name}` neither moves, trains nor saves them"

@@ -79,6 +79,23 @@ def has_dimension(value: Value) -> bool:
     return value.kind == "ndarray" and value.zero_dim is False and value != OF_OBJECTS
 
 
+def takes_several(node: ast.expr, value: Value) -> bool:
+    """Whether an index of a tensor is for several places at once, though it is no tensor: an array, or a list of numbers.
+
+    torch makes a tensor of it, so that such an assignment is `index_put_`, which copies nothing between devices but one value
+    without dimensions [torch/csrc/autograd/python_variable_indexing.cpp, applySlicing and sequenceToVariable;
+    aten/src/ATen/native/TensorAdvancedIndexing.cpp, _index_put_impl_].
+    """
+    if isinstance(node, ast.List):
+        return bool(node.elts) and all(isinstance(n, ast.Constant) and isinstance(n.value, int) for n in node.elts)
+    return has_dimension(value)
+
+
+def part(base: Value, key: ast.expr) -> Value | None:
+    """What a slice takes of an array that surely has a dimension: one that has it still."""
+    return DIMENSIONED if isinstance(key, ast.Slice) and has_dimension(base) else None
+
+
 def is_place(value: Value, indices: int) -> bool:
     """Whether so many integers are for one place of an array, and no row of it."""
     return value == OF_OBJECTS or (value.kind == "ndarray" and value.type_name == f"{indices} dimensions")

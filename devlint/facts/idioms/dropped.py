@@ -77,6 +77,8 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     if given is not None and given.annotation is not None:
         return is_tensor_annotation(given.annotation, machine.imports.names)
     first, last, made = bound_around(statement, [use for use in uses if id(use) in own], around)
+    if made is not None and gives_annotated(machine, scope, made):
+        return True
     if made is not None and makes_other(made):
         return False
     if made is not None and makes_tensor(made):
@@ -88,6 +90,28 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     if INPUT.fullmatch(node.id) is not None:
         signs.add("name")
     return len(signs) > 1 and not batches.is_whole(node.id) and not moves_itself(machine)
+
+
+def gives_annotated(machine: Moves, scope: ast.AST, made: ast.expr) -> bool:
+    """Whether the function binds what the same callee gives elsewhere to a name that it annotates as a tensor.
+
+    `mask: Tensor | None = None` and `mask = store.load(name)`, beside `prompt = store.load(other)`.
+    """
+    if not isinstance(made, ast.Call):
+        return False
+    called = ast.dump(made.func)
+    annotated: set[str] = set()
+    bound: set[str] = set()
+    for node in walk(scope):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if not is_tensor_annotation(node.annotation, machine.imports.names):
+                continue
+            annotated.add(node.target.id)
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(value, ast.Call) and value is not made and ast.dump(value.func) == called:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+            bound |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return bool(annotated & bound)
 
 
 def is_entry(machine: Moves, statement: ast.Call, node: ast.Subscript, uses: Uses) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
+from devlint.facts.idioms.randomness import CHECKPOINT
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.text.signs import is_model_name
 from devlint.facts.values import BATCH, CPU, GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
@@ -153,6 +154,11 @@ def part(value: Value, name: str | None = None) -> Value:
     if not is_guess(value) or name in _NO_TENSORS or is_plain_name(name or ""):
         return NOTHING
     return value
+
+
+def of_checkpoint(value: Value) -> Value:
+    """What an entry is taken of; of a checkpoint that was put on the CPU it is a guess, wherever it was saved."""
+    return replace(value, type_name=GUESS) if value.type_name == CHECKPOINT and value.device == CPU else value
 
 
 def is_plain_name(name: str) -> bool:

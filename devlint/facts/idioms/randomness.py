@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from devlint.knowledge import Function as Record
 
 DEFAULT = "torch.get_default_device()"  # the name of the device that this gives
+_PUT = "every tensor of the checkpoint is put on"
 CHECKPOINT = "checkpoint"  # type name of what `torch.load` gives; its device is that of `map_location`
 _STATE = "random state of "  # type name of a random state, followed by the device type of its generator
 #: Calls that draw indices with a generator on the default device.
@@ -190,8 +191,13 @@ def loaded(machine: CallArguments, place: tuple[ast.expr, Value] | None) -> Valu
         device = machine.device_of_argument(node, value).device
     else:
         return Value("unknown")
-    origin = Origin(machine.span(node), f"every tensor of the checkpoint is put on {describe(device)} here")
+    origin = Origin(machine.span(node), f"{_PUT} {describe(device)} here")
     return Value("unknown", device, type_name=CHECKPOINT, because=(origin,))
+
+
+def is_loaded(value: Value) -> bool:
+    """Whether a value is an entry of a checkpoint that was put where it is, or was computed from one."""
+    return bool(value.because) and value.because[0].text.startswith(_PUT)
 
 
 def by_function(location: ast.Lambda) -> Device:

@@ -8,6 +8,7 @@ from typing import cast
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
     added_losses,
+    arrays,
     batches,
     beside_arrays,
     grown_lists,
@@ -252,11 +253,12 @@ class Assignments(Timing):
                 value = guesses.tensor(value)  # what a part of a table is made of is no number
             pairs = [(n, v) for n, v in zip(nodes, parts, strict=False) if is_index(v) and not self.is_item(n, v)]
             indices = [self.operand(n, v) for n, v in pairs]
+            spread = bool(indices) or any(map(arrays.takes_several, nodes, parts))
             kept_there = base.device == CPU or (base.device == MAYBE_CPU and is_self_attribute(target.value))
             if value.is_tensor and source is not None and base.made and kept_there:
                 other = self.operand(source, value)
                 level = self.conflict(CPU, value.device)
-                kept = not indices and value.zero_dim is not True and not self.is_counter(target)
+                kept = not spread and value.zero_dim is not True and not self.is_counter(target)
                 if level is not None and kept and self.fills_for_device(target, value) and self.stays_behind(value):
                     because = (*base.because[:1], Origin(self.span(target), "filled from an accelerator here"))
                     self.emit_meet(target, "copy", "slice assignment", receiver, other, level, because)
@@ -272,9 +274,10 @@ class Assignments(Timing):
                     # into a CPU tensor the indices are brought along: make_info's ensure_same_device
                     # [aten/src/ATen/native/TensorAdvancedIndexingUtils.h]
                     self.meet(target, unplaced.beside(self, [receiver, *indices]), "index", "index", "index")
-                if source is not None and value.is_tensor and not has_one_element(value):
-                    written = unplaced.beside(self, [receiver, self.operand(source, value)])
-                    self.meet(target, written, "index", "index assignment", "scalar")
+            copied = value.zero_dim is True or has_one_element(value)
+            if spread and source is not None and value.is_tensor and not copied:
+                written = unplaced.beside(self, [receiver, self.operand(source, value)])
+                self.meet(target, written, "index", "index assignment", "scalar")
             return
         beside_arrays.note_store(self, target, base, value, source)
         path = self.path(target)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import batches, rows, turns
+from devlint.facts.idioms import batches, moved_item_by_item, rows, turns
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.conditionals import Conditionals
 from devlint.facts.interpreter.machine import State, join_states
@@ -53,6 +53,9 @@ class Loops(Conditionals):
                 made = tuple(creation for creation in end.made if creation not in start.made)
                 self.state.env[name] = replace(end, device=end.device - CPU, made=made)
         self.replace_sums(node.body, counts)
+        moved = moved_item_by_item.moved_by(self, node)
+        if moved is not None:
+            self.bind(*moved)
         if node.orelse:
             self.block(node.orelse)
 

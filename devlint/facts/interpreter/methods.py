@@ -23,6 +23,7 @@ from devlint.facts.idioms import (
     unknown_devices,
 )
 from devlint.facts.idioms.placeholders import is_void
+from devlint.facts.idioms.randomness import CHECKPOINT
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import sets
 from devlint.facts.interpreter.container_methods import ContainerMethods
@@ -191,6 +192,8 @@ class Methods(ContainerMethods):
             return self.or_default(node, arguments.values[1])
         if guesses.is_guess(receiver):
             return receiver if name in ("get", "pop") else NOTHING
+        if name in ("get", "pop") and receiver.type_name == CHECKPOINT:
+            return guesses.of_checkpoint(receiver)
         return self.guessed(node, arguments) if receiver.kind in ("unknown", "object") else NOTHING
 
     def is_own_method(self, receiver: Value, name: str) -> bool:

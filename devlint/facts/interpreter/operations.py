@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import half_moved, lengths_beside_data, restored
+from devlint.facts.idioms import half_moved, lengths_beside_data, moved_for_one_use, restored
 from devlint.facts.idioms.placeholders import is_placeholder
+from devlint.facts.idioms.randomness import is_loaded
 from devlint.facts.interpreter.machine import Machine
 from devlint.facts.text.classes import KEPT, Unregistered
 from devlint.facts.text.nodes import walk
@@ -59,7 +60,8 @@ class Operations(Machine):
             if not own or not (is_encoded(a) or is_encoded(b)):
                 return None  # a loader and a model that are both arguments: nothing says that the model moved
         if any(
-            one.type_name == GUESS and one.device == CPU and other.device == HOME for one, other in ((a, b), (b, a))
+            (one.type_name == GUESS or is_loaded(one)) and one.device == CPU and other.device == HOME
+            for one, other in ((a, b), (b, a))
         ):
             return None  # one assumption against another
         if a.split is not None and b.split is not None and a.split[0] == b.split[0]:
@@ -158,6 +160,11 @@ class Operations(Machine):
         for a_index, (i, a) in enumerate(known):
             for j, b in known[a_index + 1 :]:
                 level = self.conflict_of(a.value, b.value)
+                if level is None and HOME in (a.value.device, b.value.device):
+                    a_left, b_left = moved_for_one_use.left(self, node, a, b), moved_for_one_use.left(self, node, b, a)
+                    if a_left is not None or b_left is not None:
+                        a, b = a_left or a, b_left or b
+                        level = "assume" if self.conflict(a.value.device, b.value.device) is not None else None
                 if level is None:
                     for new, host in ((a.value, b.value), (b.value, a.value)):
                         if new.made and is_of_host(host):
@@ -181,6 +188,8 @@ class Operations(Machine):
                     continue
                 if level == "assume" and off.value.kind == "module" and off.value.moved:
                     continue  # who put it on the CPU knows what it is given
+                if level == "assume" and moved_for_one_use.is_fetched_beside(self, node, off, other):
+                    continue
                 culprits.append((off, other, level))
         if not culprits:
             return None

@@ -7,7 +7,7 @@ import re
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import beside_arrays, guesses, looked_up, tables, unplaced
+from devlint.facts.idioms import arrays, beside_arrays, guesses, looked_up, tables, unplaced
 from devlint.facts.interpreter.methods import Methods
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.references import last_name
@@ -122,7 +122,7 @@ class Subscripts(Methods):
             return Value("module", base.device, because=base.because, moved=base.moved)
         if base.kind == "dataset" and base.device:
             return Value("tensors", base.device, None, because=base.because)
-        return guesses.part(base)
+        return arrays.part(base, key) or guesses.part(guesses.of_checkpoint(base))
 
     def picking(self, key: ast.expr, index: Value) -> list[Operand]:
         """The tensors in brackets that index by their elements."""

@@ -19,7 +19,7 @@ _LEAVES = re.compile(
     r"regist|dataclass|attrs?\b|\bdefine|final|deprecat|doc|export|order|runtime_checkable|unique|skip|param"
 )
 What = Literal["tensor", "tensors", "modules", "parameters"]
-Container = Literal["list", "tuple", "dict", "comprehension", "distribution"]
+Container = Literal["list", "tuple", "dict", "comprehension", "distribution", "function"]
 
 
 @dataclass(slots=True)
