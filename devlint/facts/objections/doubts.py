@@ -75,10 +75,8 @@ _NO_CARD = re.compile(r"not (?:\w+\.)*(?:use_|with_|has_)?(?:cuda|gpu)(?:_mode|_
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
 _LEGACY = "torch.Tensor"
-_NEVER_BY_DEFAULT = (
-    "Tensor",
-    "from_numpy",
-)  # `torch.FloatTensor`, `torch.from_numpy`: on the CPU, whatever the default
+#: Ends of the names of what makes tensors of the CPU whatever the default: `torch.FloatTensor`, `torch.from_numpy`.
+_NEVER_BY_DEFAULT = ("Tensor", "from_numpy")
 
 
 def refuted(sites: CallSites, event: Event) -> bool:
@@ -447,10 +445,10 @@ def made_abroad(sites: CallSites, value: Value) -> str | None:
         return None
     path = os.path.abspath(origin.path)
     looked = sites.files.look(path)
-    called = (
-        looked.loaded.source.text[origin.span.start : origin.span.end].partition("(")[0] if looked is not None else ""
-    )
-    return path if called.strip() and not called.rstrip().endswith(_NEVER_BY_DEFAULT) else None
+    if looked is None:
+        return None
+    called = looked.loaded.source.text[origin.span.start : origin.span.end].partition("(")[0]
+    return None if called.rstrip().endswith(_NEVER_BY_DEFAULT) else path
 
 
 def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> bool:
