@@ -120,6 +120,59 @@ def test_default_that_another_program_sets_does_not_count(checked: Checked) -> N
     assert codes(checked({"net.py": NET, "other.py": script}, "net.py")) == ["DEV102"]
 
 
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("def build():\n    from models.net import Net\n    return Net()\n", []),
+        ("def build():\n    from models.other import Net\n    return Net()\n", ["DEV102"]),
+    ],
+)
+def test_default_counts_where_a_function_imports_the_file(checked: Checked, config: str, expected: list[str]) -> None:
+    script = (
+        "import torch\ntorch.set_default_tensor_type('torch.cuda.FloatTensor')\nfrom config import build\nbuild()\n"
+    )
+    files = {"models/net.py": NET, "models/other.py": NET, "config.py": config, "train.py": script}
+    assert codes(checked(files, "models/net.py")) == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "script", "expected"),
+    [
+        ("torch.arange(n)", "torch.set_default_tensor_type('torch.cuda.FloatTensor')", []),
+        ("torch.arange(n)", "torch.set_default_device('cuda')", []),
+        ("torch.arange(n)", "torch.manual_seed(0)", ["DEV104"]),
+        ("torch.arange(n, device='cpu')", "torch.set_default_device('cuda')", ["DEV104"]),
+        ("torch.from_numpy(np.arange(n))", "torch.set_default_device('cuda')", ["DEV104"]),
+    ],
+)
+def test_default_counts_for_what_a_helper_in_another_file_makes(
+    checked: Checked, made: str, script: str, expected: list[str]
+) -> None:
+    steps = f"import numpy as np\nimport torch\ndef ids(n):\n    return {made}\n"
+    net = """
+        import torch
+        from torch import nn
+        from steps import ids
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(3, 1)
+            def forward(self, x: torch.Tensor):
+                every = ids(x.shape[0])
+                return every[self.head(x)[:, 0] > 0]
+    """
+    files = {
+        "steps.py": steps,
+        "net.py": net,
+        "train.py": f"import torch\nfrom net import Net\n{script}\nNet().cuda()\n",
+    }
+    assert codes(checked(files, "net.py")) == expected
+    beside = files["train.py"].replace("from net import Net", "import steps").replace("Net().cuda()", "")
+    assert codes(checked({**files, "train.py": beside}, "net.py")) == expected
+    alone = files["train.py"].replace("from net import Net", "").replace("Net().cuda()", "")
+    assert codes(checked({**files, "train.py": alone}, "net.py")) == ["DEV104"]
+
+
 def test_default_that_an_example_of_a_package_sets_does_not_count(checked: Checked) -> None:
     script = "import torch\nfrom pack import net\ntorch.set_default_device('cuda')\n"
     files = {"pyproject.toml": "", "pack/__init__.py": "", "pack/net.py": NET, "examples/run.py": script}

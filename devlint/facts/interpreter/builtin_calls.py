@@ -8,6 +8,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import named_functions, rows
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.special_calls import SpecialCalls, held_by
+from devlint.facts.text.references import is_own_attribute
 from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, grown, may_be_accelerator
 
 _BUILTINS_QUIET = frozenset(
@@ -85,9 +86,11 @@ class BuiltinCalls(SpecialCalls):
         if name == "abs" and first.is_tensor:
             return first
         if name == "setattr" and len(arguments.nodes) == 3 and self.in_init and self.owner is not None:
-            if self.path(arguments.nodes[0]) == "self" and arguments.values[2].kind in ("module", "parameter"):
-                for entry in self.owner.unregistered.values():
-                    entry.wrapped = True  # registered one by one, under computed names
+            if self.path(arguments.nodes[0]) == "self":
+                one_by_one = arguments.values[2].kind in ("module", "parameter")
+                for attribute, entry in self.owner.unregistered.items():
+                    # registered one by one, under computed names
+                    entry.wrapped = entry.wrapped or one_by_one or is_item_of(arguments.nodes[2], attribute)
         if name == "setattr" and arguments.nodes:
             path = self.path(arguments.nodes[0])
             if path is not None and path in self.state.env:
@@ -100,6 +103,11 @@ class BuiltinCalls(SpecialCalls):
         if name not in _BUILTINS_QUIET:
             self.escape(node, arguments)
         return NOTHING
+
+
+def is_item_of(node: ast.expr, name: str) -> bool:
+    """Whether an expression is one item of what `self` keeps by a name: `self.layers[i]`."""
+    return isinstance(node, ast.Subscript) and is_own_attribute(node.value, name)
 
 
 def attribute_named(node: ast.Call) -> ast.Attribute | None:

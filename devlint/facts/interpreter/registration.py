@@ -16,10 +16,12 @@ from devlint.facts.interpreter.expressions import Expressions
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.project.adopted import AdoptedClass
 from devlint.facts.project.exports import MOVE
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import KEPT, ClassFacts, Container, Unregistered, What
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute, is_self, is_self_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.text.taken_apart import is_taken_apart
 from devlint.facts.values import (
     CPU,
@@ -133,7 +135,7 @@ class Registration(Expressions):
             what is not None
             and source is not None
             and (parts := [p for p in written_out(source) if not isinstance(p, (ast.Constant, ast.BinOp))])
-            and all(map(is_below_self, parts))
+            and all(is_below_self(self.read_for(part)) for part in parts)
         ):
             owner.set_attribute(name, self.contained(value, None))  # second names of what moves with the module
             return
@@ -151,6 +153,15 @@ class Registration(Expressions):
         if value.kind in ("list", "dict") and source is not None and statement is not None:
             self.empty_containers[(owner.name, name)] = (statement, target, source, value)
         owner.set_attribute(name, value)
+
+    def read_for(self, node: ast.expr) -> ast.expr:
+        """What a local name that is bound once stands for, or is a part of: `self.layers[:4]` for `stage` after
+        `stage = self.layers[:4]`; any other expression itself."""
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        if own is None or not isinstance(node, ast.Name) or own.bound.get(node.id) != 1:
+            return node
+        given = bindings(own).get(node.id, ()) if node.id not in parameter_names(own.node) else ()
+        return given[0] if given else node
 
     def is_registered_elsewhere(self, node: ast.Call, name: str) -> bool:
         """Whether another call of the class around registers a buffer of that name: this one comes in its place."""

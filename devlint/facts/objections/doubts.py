@@ -48,7 +48,7 @@ from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_t
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import WITHOUT_CARD, moved_after, moves
 from devlint.facts.text.trained import is_trained
-from devlint.facts.values import CPU, HOME, LOOKED_UP
+from devlint.facts.values import CPU, HOME, LOOKED_UP, MADE_ON_CPU, Value
 from devlint.project_files import is_installable
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ _NO_CARD = re.compile(r"not (?:\w+\.)*(?:use_|with_|has_)?(?:cuda|gpu)(?:_mode|_
 _TYPE = "set_default_tensor_type"
 _DEVICE = "set_default_device"
 _LEGACY = "torch.Tensor"
+#: Ends of the names of what makes tensors of the CPU whatever the default: `torch.FloatTensor`, `torch.from_numpy`.
+_NEVER_BY_DEFAULT = ("Tensor", "from_numpy")
 
 
 def refuted(sites: CallSites, event: Event) -> bool:
@@ -139,7 +141,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
         is_new = event.off.value.kind == "module" and event.off.value.ident is not None and not event.off.value.moved
-        if (made or is_new) and default_is_set(sites, legacy=set(made) == {_LEGACY}):
+        abroad = made_abroad(sites, event.off.value)
+        if (made or is_new or abroad) and default_is_set(sites, legacy=set(made) == {_LEGACY}, maker=abroad):
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
@@ -187,7 +190,7 @@ def stays_in_program(sites: CallSites, function: str) -> bool:
 
 def follows_default(function: str) -> bool:
     """Whether a factory makes its tensors on the default device: `torch.FloatTensor` and `torch.from_numpy` do not."""
-    return function == _LEGACY or not function.endswith(("Tensor", "from_numpy"))
+    return function == _LEGACY or not function.endswith(_NEVER_BY_DEFAULT)
 
 
 # -- moved later ------------------------------------------------------------------------------------------------------
@@ -435,18 +438,32 @@ def stays_on_host(sites: CallSites, event: Meet) -> bool:
 # -- another default device -------------------------------------------------------------------------------------------
 
 
-def default_is_set(sites: CallSites, legacy: bool) -> bool:
+def made_abroad(sites: CallSites, value: Value) -> str | None:
+    """The other file whose function made a tensor on the default device; None when that is not known."""
+    origin = value.because[0] if value.because and not value.made else None
+    if origin is None or origin.path is None or origin.text != MADE_ON_CPU:
+        return None
+    path = os.path.abspath(origin.path)
+    looked = sites.files.look(path)
+    if looked is None:
+        return None
+    called = looked.loaded.source.text[origin.span.start : origin.span.end].partition("(")[0]
+    return None if called.rstrip().endswith(_NEVER_BY_DEFAULT) else path
+
+
+def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
     Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
     Or what a file that imports the checked one imports beside it, when it is imported.
+    `maker`: another file, in which the tensor is made; a script may lead to that one as well.
     `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
     """
     for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
         for looked in sites.files.mentioning(word):
             if not sets_default(looked, word) or not is_of_program(sites, looked):
                 continue
-            if leads_to(sites, looked.path, sites.path):
+            if leads_to(sites, looked.path, sites.path, *([maker] if maker is not None else ())):
                 return True
             if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True

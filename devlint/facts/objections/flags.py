@@ -1,7 +1,8 @@
-"""Flags of constructors that nothing in the project turns on: `self.soft = soft`, False in every construction.
+"""Flags that nothing turns on: `show = False` in a function; `self.soft = soft`, False in every construction.
 
-Asked before a finding is reported. The constructions of the class are looked for in the whole project; a flag that one
-constructor hands down to the next is followed. Where a construction cannot be seen through, nothing is concluded.
+Asked before a finding is reported. A name that a function binds once, to False or None, is that wherever it is read. The
+constructions of a class are looked for in the whole project; a flag that one constructor hands down to the next is
+followed. Where a construction cannot be seen through, nothing is concluded.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.constants import LEAVES, Flag, truth
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import children, classes, holds, walk
+from devlint.facts.text.nodes import children, classes, holds, statements, walk
 from devlint.facts.text.references import is_own_attribute, is_private, last_name
 from devlint.facts.text.scan import Site
-from devlint.facts.text.signatures import Plain, default_of, given_at, is_kept_parameter
+from devlint.facts.text.signatures import Plain, default_of, given_at, is_kept_parameter, parameter_of
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
@@ -36,14 +37,17 @@ def is_switched_off(sites: CallSites, event: Event) -> bool:
 
     Also in a method that is only called there.
     """
+    places: list[ast.AST] = [event.node]
+    if isinstance(event, Meet):
+        places += [creation.place for creation in event.off.value.made]
+    body = sites.body(event.function)
+    if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_dead_by_locals(body, places):
+        return True
     class_ = sites.class_of(event.function)
     home = sites.files.look(sites.path)
     method = class_.methods.get(event.function.split(".")[1]) if class_ is not None and "." in event.function else None
     if class_ is None or home is None or method is None:
         return False
-    places: list[ast.AST] = [event.node]
-    if isinstance(event, Meet):
-        places += [creation.place for creation in event.off.value.made]
     if any(is_dead(sites, home, class_, method, place) for place in places):
         return True
     return is_called_in_vain(sites, home, class_, method.name, 0)
@@ -59,6 +63,15 @@ def is_dead(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, p
         return flag(sites, home, class_, method, node, 0)
 
     return any(truth(test, known) is (not wanted) for test, wanted in conditions(method, place))
+
+
+def is_dead_by_locals(function: Plain, places: list[ast.AST]) -> bool:
+    """Whether a condition on what a function binds once keeps a place in it from running."""
+
+    def known(node: ast.expr) -> Flag:
+        return of_local(function, node.id) if isinstance(node, ast.Name) else None
+
+    return any(truth(test, known) is (not wanted) for place in places for test, wanted in conditions(function, place))
 
 
 def is_called_in_vain(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> bool:
@@ -140,9 +153,27 @@ def flag(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, node
         return of_constant(node)
     if isinstance(node, ast.Name) and method.name == "__init__" and is_kept_parameter(method, node.id):
         return of_parameter(sites, home, class_, method, node.id, depth)
+    if isinstance(node, ast.Name):
+        return of_local(method, node.id)
     if isinstance(node, ast.Attribute) and is_own_attribute(node, node.attr):
         return of_attribute(sites, home, class_, node.attr, depth)
     return None
+
+
+def of_local(function: Plain, name: str) -> Flag:
+    """What a name is that a function, with what stands in it, binds once, in an assignment of a constant."""
+    if parameter_of(function.args, name) is not None:
+        return None
+    bound: list[ast.AST] = []
+    for node in walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return None
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+            bound.append(node)
+    if len(bound) != 1:
+        return None
+    value = next((n.value for n in statements(function) if binds_alone(n, bound[0])), None)  # type: ignore[attr-defined]
+    return of_constant(value) if isinstance(value, ast.Constant) else None
 
 
 def of_attribute(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> Flag:

@@ -12,15 +12,15 @@ HOPS = 4  # imports from a script to the checked file
 READ = 80  # files whose imports are read to find the way
 
 
-def leads_to(sites: CallSites, start: str, goal: str) -> bool:
-    """Whether a file imports another one, or something that does."""
+def leads_to(sites: CallSites, start: str, *goals: str) -> bool:
+    """Whether a file imports one of others, or something that does, at its module level or in a function."""
     seen = {start}
     edge = [start]
     for _ in range(HOPS):
         following: list[str] = []
         for path in edge:
-            for found in sorted(imported_files(sites, path)):
-                if found == goal:
+            for found in sorted(imported_files(sites, path, late=True)):
+                if found in goals:
                     return True
                 if found not in seen and len(seen) < READ:
                     seen.add(found)
@@ -29,9 +29,11 @@ def leads_to(sites: CallSites, start: str, goal: str) -> bool:
     return False
 
 
-def imported_files(sites: CallSites, path: str) -> Iterator[str]:
+def imported_files(sites: CallSites, path: str, late: bool = False) -> Iterator[str]:
+    """The files that a file imports at its module level. `late`: those that its functions import as well."""
     offered = sites.files.reach.exports(path)
-    for qualname in (*offered.imports.values(), *offered.stars) if offered is not None else ():
+    inside = offered.late if offered is not None and late else ()
+    for qualname in (*offered.imports.values(), *offered.stars, *inside) if offered is not None else ():
         found = sites.files.reach.file_of(path, qualname)
         if found is not None:
             yield found

@@ -56,9 +56,13 @@ class ExportedClass:
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The names of a file's module level. `placing`: the functions whose text names what makes or moves tensors."""
+    """The names of a file's module level. `placing`: the functions whose text names what makes or moves tensors.
+
+    `late`: what its functions import for themselves.
+    """
 
     imports: Mapping[str, str]
+    late: frozenset[str]
     stars: tuple[str, ...]
     functions: frozenset[str]
     placing: frozenset[str]
@@ -95,6 +99,7 @@ def exports(tree: ast.Module, source: Source, imports: Imports) -> Exports:
             )
     return Exports(
         imports.module_level,
+        frozenset(imports.names.values()).difference(imports.module_level.values()),
         tuple(imports.stars),
         frozenset(functions),
         frozenset(placing),
