@@ -233,7 +233,9 @@ class ModuleCalls(Moves):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
-        on_host = (class_.returned_by("forward") or self.given_by_part(class_)) if class_ is not None else None
+        on_host: Returned | None = None
+        if class_ is not None:
+            on_host = class_.returned_by("forward", self.taken_apart.get(node)) or self.given_by_part(class_)
         if class_ is not None and self.moves_inputs(class_):
             return as_returned(on_host, NOTHING)  # what else it returns may be anywhere
         named = OUTPUT if arguments.every() and not is_assumed(device) else None
@@ -350,7 +352,7 @@ class ModuleCalls(Moves):
                 if made is not None:
                     return made
                 return as_returned(
-                    class_.returned_by(name), self.guessed(node, arguments)
+                    class_.returned_by(name, self.taken_apart.get(node)), self.guessed(node, arguments)
                 )  # only `forward` gives what is known to be where the module is
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
