@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from devlint.facts.idioms import parts_of_batches, wrapped_loaders
+from devlint.facts.idioms import collated, parts_of_batches, wrapped_loaders
 from devlint.facts.idioms.moved_inside import moved_inside
 from devlint.facts.idioms.parts_of_batches import MOVED_HERE
 from devlint.facts.interpreter.operations import HOST_BATCH
@@ -101,9 +101,11 @@ def _part(machine: Machine, iterated: ast.expr, target: ast.expr, body: list[ast
         if twin is None:
             return None
         because = (Origin(machine.span(iterated), f"{HOST_BATCH}, as those of `{twin}` do, whose parts are moved"),)
-        return _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=because))
+        element = _value_of(target, target, Value("tensors", CPU, False, type_name=BATCH, because=because))
+        return collated.part_of_batch(machine, iterated, element)
     origin = Origin(machine.span(iterated), f"its batches come from host memory, as a part of each {MOVED_HERE}")
-    return _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), moved)
+    element = _value_of(target, batch, Value("tensors", CPU, False, type_name=BATCH, because=(origin,)), moved)
+    return collated.part_of_batch(machine, iterated, element)
 
 
 def _moved_twin(machine: Machine, iterated: ast.Name) -> str | None:

@@ -4,6 +4,10 @@
         return self.embedding(graph, state)  # whose `forward(self, graph, state)` reads `graph` alone
 
 Their sizes may be read, and what they hold may be read on the host: `lengths.tolist()`.
+
+What is on the CPU meets nothing either where it is an index alone, `h[rows] = self.cell(x, h[rows])`, is gone through or
+compared with numbers for the host to decide, or is the lengths of sequences, which `pack_padded_sequence` wants there
+[torch/nn/utils/rnn.py].
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from devlint.facts.events import Operand
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.constants import Constants, given_constants, live
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_self_attribute
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of, positional_names
+from devlint.facts.values import CPU, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments
@@ -29,15 +34,32 @@ _ASKED = frozenset({"shape", "ndim", "dtype", "size", "dim", "numel", "item", "t
 _ASKS = frozenset({"len", "isinstance", "int", "float", "bool", "range", "print", "is_tensor"})
 #: What reads every name of a function at once.
 _READS_ALL = frozenset({"locals", "vars", "eval", "exec"})
+#: Where `pack_padded_sequence` takes lengths.
+_LENGTHS = (1, "lengths")
 
 
 class Uses(NamedTuple):
-    """What a method does with its names: those that calls are given as they are, those that it computes with, and any."""
+    """What a method does with its names: those that calls are given as they are, those that it computes with, and any.
+
+    `met`: those that it computes with as no tensor of the CPU can be beside others. `items`: the names of what else it takes
+    out of one: `rows = index[start:end]`, `for row in index`.
+    """
 
     given: dict[str, list[tuple[ast.Call, int | str]]]  # with the position or the keyword
     read: frozenset[str]
     known: frozenset[str]
     reads_all: bool
+    met: frozenset[str]
+    items: dict[str, set[str]]
+
+    def named(self, name: str) -> set[str]:
+        """A name, and those of what is taken out of it."""
+        found = {name}
+        pending = [name]
+        for each in pending:  # which grows
+            pending += self.items.get(each, set()) - found
+            found |= self.items.get(each, set())
+        return found
 
 
 def read_alone(
@@ -53,7 +75,11 @@ def read_alone(
         return operands
     names = {id(node): name for name, node in zip(positional_names(found[1].args)[1:], arguments.nodes, strict=False)}
     names |= {id(node): name for name, (node, _) in arguments.keywords.items()}
-    return [o for o in operands if not is_ignored(classes, class_, method, names.get(id(o.node)), 0)]
+    return [
+        o
+        for o in operands
+        if not is_ignored(classes, class_, method, names.get(id(o.node)), 0, on_cpu=o.value.device == CPU)
+    ]
 
 
 def is_ignored(
@@ -63,38 +89,55 @@ def is_ignored(
     name: str | None,
     depth: int,
     constants: Constants | None = None,
+    on_cpu: bool = False,
 ) -> bool:
     """Whether a method of a module takes an argument, and neither it nor what it hands this to reads it.
 
-    `constants`: what the call makes some of the method's parameters, where they are to be followed.
+    `constants`: what the call makes some of the method's parameters, where they are to be followed. `on_cpu`: it may be read
+    as what is on the CPU can be beside tensors that are elsewhere.
     """
     found = class_.method(method) if name is not None else None
     if name is None or found is None or depth > _DEPTH or parameter_of(found[1].args, name) is None:
         return False
     uses = uses_of(found[1], frozenset(constants.items()) if constants else frozenset())
-    if name in uses.read or uses.reads_all or uses.known.isdisjoint(positional_names(found[1].args)):
+    if uses.reads_all or uses.known.isdisjoint(positional_names(found[1].args)):
         return False  # one that reads nothing at all is there for subclasses
-    for call, place in uses.given.get(name, ()):
+    names = uses.named(name) if on_cpu else {name}
+    if not names.isdisjoint(uses.met if on_cpu else uses.read):
+        return False
+    for call, place in (use for each in sorted(names) for use in uses.given.get(each, ())):
+        if on_cpu and place in _LENGTHS and last_name(call.func) == "pack_padded_sequence":
+            continue
         if not isinstance(call.func, ast.Attribute) or not is_self_attribute(call.func):
             return False
-        inner, called = class_, call.func.attr
+        inner, called = [class_], call.func.attr
         if class_.method(called) is None:
-            value = class_.attribute(called)
-            part = classes.get(value.type_name or "") if value is not None and value.kind == "module" else None
-            if part is None:
+            inner, called = parts_of(classes, class_.attribute(called)), "forward"
+        for each in inner:
+            taken = place
+            target = each.method(called)
+            if isinstance(place, int):
+                positional = positional_names(target[1].args)[1:] if target is not None else []
+                if place >= len(positional):
+                    return False
+                taken = positional[place]
+            handed = None
+            if constants is not None and target is not None:
+                handed = given_constants(target[1], call, constants)
+            if not is_ignored(classes, each, called, str(taken), depth + 1, handed, on_cpu):
                 return False
-            inner, called = part, "forward"
-        taken = place
-        target = inner.method(called)
-        if isinstance(place, int):
-            positional = positional_names(target[1].args)[1:] if target is not None else []
-            if place >= len(positional):
-                return False
-            taken = positional[place]
-        handed = given_constants(target[1], call, constants) if constants is not None and target is not None else None
-        if not is_ignored(classes, inner, called, str(taken), depth + 1, handed):
+        if not inner:
             return False
     return True
+
+
+def parts_of(classes: Mapping[str, ClassFacts], part: Value | None) -> list[ClassFacts]:
+    """The class of a part of a module, or each that it may have; none where one of them is not known."""
+    if part is None or part.kind != "module":
+        return []
+    several = part.elements if isinstance(part.elements, tuple) else (part,)
+    found = [classes.get(each.type_name or "") for each in several]
+    return [each for each in found if each is not None] if None not in found else []
 
 
 @lru_cache(64)
@@ -104,6 +147,8 @@ def uses_of(
     """`constants`: what some parameters are, which rules out parts of the method."""
     given: dict[str, list[tuple[ast.Call, int | str]]] = {}
     apart: set[int] = set()  # names that are read for what is no tensor, or in a call
+    beside: set[int] = set()  # names that are read as a tensor of the CPU can be
+    items: dict[str, set[str]] = {}
     known: set[str] = set()
     reads_all = False
     nodes = list(live(method, dict(constants)) if constants else walk(method))
@@ -113,7 +158,7 @@ def uses_of(
             reads_all = reads_all or called in _READS_ALL
             spread = any(isinstance(argument, ast.Starred) for argument in node.args)
             for place, argument in () if spread else places(node):
-                if isinstance(argument, ast.Name):
+                if isinstance(argument, ast.Name) and id(argument) not in beside:
                     apart.add(id(argument))
                     if called not in _ASKS:
                         given.setdefault(argument.id, []).append((node, place))
@@ -123,8 +168,58 @@ def uses_of(
             apart.update(id(part) for part in (node.left, *node.comparators))
         elif isinstance(node, ast.Name):
             known.add(node.id)
-    read = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in apart)
-    return Uses(given, read, frozenset(known), reads_all)
+        elif isinstance(node, ast.Subscript):
+            indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            for index in indices:
+                bounds = (index.lower, index.upper, index.step) if isinstance(index, ast.Slice) else (index,)
+                beside.update(id(bound) for bound in bounds if isinstance(bound, ast.Name))
+        elif isinstance(node, (ast.Assign, ast.For)):
+            taken = taken_out(node)
+            if taken is not None:
+                whole, item = taken
+                beside |= {id(whole), id(item)}
+                items.setdefault(whole.id, set()).add(item.id)
+        elif isinstance(node, (ast.If, ast.While, ast.Assert)):
+            beside.update(id(name) for name in compared(node.test))
+    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in apart]
+    read = frozenset(node.id for node in names)
+    met = frozenset(node.id for node in names if id(node) not in beside)
+    return Uses(given, read, frozenset(known), reads_all, met, items)
+
+
+def taken_out(node: ast.Assign | ast.For) -> tuple[ast.Name, ast.Name] | None:
+    """A name, and the one for what is taken out of it: `rows = index[a:b]`, `for i, row in enumerate(index)`."""
+    target = node.target if isinstance(node, ast.For) else node.targets[0]
+    whole = node.iter if isinstance(node, ast.For) else node.value
+    if isinstance(node, ast.Assign) and len(node.targets) > 1:
+        return None
+    if isinstance(whole, ast.Call) and isinstance(node, ast.For):
+        counted = isinstance(whole.func, ast.Name) and whole.func.id == "enumerate" and len(whole.args) == 1
+        if not counted or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            return None
+        whole, target = whole.args[0], target.elts[1]
+    elif isinstance(whole, ast.Subscript) and isinstance(node, ast.Assign):
+        whole = whole.value
+    if isinstance(whole, ast.Name) and isinstance(target, ast.Name):
+        return whole, target
+    return None
+
+
+def compared(test: ast.expr) -> Iterator[ast.Name]:
+    """The names that a condition compares, or an item of them, with numbers: `times[-1] > 0`."""
+    for node in walk(test):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [side.value if isinstance(side, ast.Subscript) else side for side in (node.left, *node.comparators)]
+        names = [side for side in sides if isinstance(side, ast.Name)]
+        if len(names) == 1 and all(side is names[0] or is_number(side) for side in sides):
+            yield names[0]
+
+
+def is_number(node: ast.expr) -> bool:
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
 
 
 def places(call: ast.Call) -> Iterator[tuple[int | str, ast.expr]]:

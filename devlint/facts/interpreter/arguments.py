@@ -49,9 +49,6 @@ class Arguments:
 class CallArguments(Iteration):
     """Adds `arguments` (what a call is given), `tensors` (which of that are operands) and `emit_call`."""
 
-    def readable(self, function: ast.expr) -> ast.AST | None:
-        raise NotImplementedError
-
     def arguments(self, node: ast.Call) -> Arguments:
         found, evaluate = Arguments(), self.evaluate
         nodes, values = found.nodes, found.values

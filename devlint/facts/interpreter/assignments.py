@@ -52,6 +52,10 @@ class Assignments(Timing):
     """Adds `assign_target` and the statements that bind."""
 
     def assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Call):
+            if not any(isinstance(part, ast.Starred) for part in target.elts):
+                self.taken_apart[node.value] = len(target.elts)
         value = self.evaluate(node.value)
         if value.kind in ("event", "tuple"):
             self.note_events(node)

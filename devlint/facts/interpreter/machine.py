@@ -281,6 +281,7 @@ class Machine:
         self.knows_torch = imports.mentions_torch
         self.packs = "pack_padded_sequence" in source.text
         self.statement_value: ast.expr | None = None  # the expression that is the whole statement under analysis
+        self.taken_apart: dict[ast.expr, int] = {}  # calls whose results go to several names, with how many
         self.dropped_item: ast.expr | None = None  # what such a statement makes several of, see `idioms.dropped_items`
         self._namespaces: dict[str, Value] = {}
         self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
@@ -472,6 +473,9 @@ class Machine:
         return None
 
     def imported_value(self, qualname: str) -> Value | None:
+        raise NotImplementedError
+
+    def readable(self, function: ast.expr) -> ast.AST | None:
         raise NotImplementedError
 
     def qualify(self, node: ast.expr) -> str | None:

@@ -238,7 +238,9 @@ class ModuleCalls(Moves):
                 out = Value("tensor", device, False, because=because)
                 return Value("tuple", elements=(out, out))
             return Value("tensor", device, False if operands else None, because=because)
-        on_host = (class_.returned_by("forward") or self.given_by_part(class_)) if class_ is not None else None
+        on_host: Returned | None = None
+        if class_ is not None:
+            on_host = class_.returned_by("forward", self.taken_apart.get(node)) or self.given_by_part(class_)
         if class_ is not None and self.moves_inputs(class_):
             return as_returned(on_host, NOTHING)  # what else it returns may be anywhere
         named = OUTPUT if arguments.every() and not is_assumed(device) else None
@@ -364,7 +366,7 @@ class ModuleCalls(Moves):
                 made = self.made_by(node, receiver, found, arguments)
                 if made is not None:
                     return made
-                on_host = class_.returned_by(name)
+                on_host = class_.returned_by(name, self.taken_apart.get(node))
                 guessed = self.guessed(node, arguments)  # only `forward` gives what is known to be where the module is
                 return as_returned(on_host, guessed) if on_host else given_by_layers.given(self, *found, guessed)
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Set
 from functools import lru_cache
 
@@ -33,6 +34,9 @@ from devlint.facts.values import (
     join,
     merge,
 )
+
+#: The path of an item by its place: `found[0]`, `self.found[-1]`.
+_ITEM = re.compile(r"([\w.]+)\[-?\d+\]")
 
 
 class Narrowing(Subscripts):
@@ -238,10 +242,19 @@ class Narrowing(Subscripts):
         return changed
 
     def no_tensors(self, paths: Set[str]) -> dict[str, tuple[Value, Value]]:
-        """Values that a condition tells to be no tensors here: nothing is known of them."""
+        """Values that a condition tells to be no tensors here: nothing is known of them.
+
+        `isinstance(found[0], torch.Tensor)` tells it of all that is in a list, or in what a module gives.
+        """
         changed: dict[str, tuple[Value, Value]] = {}
         for path in paths:
             value = self.lookup(path)
+            if value is None and (item := _ITEM.fullmatch(path)) is not None:
+                path, value = item[1], self.lookup(item[1])
+                if value is not None and value.kind == "list" and any(each.is_tensor for each in value.parts):
+                    self.state.env[path] = told = replace(value, elements=None)
+                    changed[path] = (value, told)
+                    continue
             if value is None and all(map(str.isidentifier, parts := path.split("."))) and len(parts) > 1:
                 # a field of an object: what the object says of it does not hold here
                 value = Value("unknown", type_name=GUESS)

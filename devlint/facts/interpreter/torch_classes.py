@@ -68,7 +68,7 @@ class TorchClasses(TorchFunctions):
                 leaves.note_optimizer(self, node, tensors[1])
             return ordering.note_optimizer(self, node, qualname, arguments, made)
         if kind == "loader":
-            collate = arguments.get("collate_fn")
+            collate = arguments.get("collate_fn", 6)
             dataset = arguments.get("dataset", 0)
             plain = collate is None or collate[1].kind == "none"
             device = CPU if plain else UNKNOWN

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.returned import Returned
+from devlint.facts.text.returned import Forms
 from devlint.facts.values import Device, Value
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class AdoptedClass(ClassFacts):
         """Whether the text of one of its methods moves something."""
         return self.found.exported_class.moves
 
-    def returned_of(self, name: str) -> Returned:
-        return self.found.exported_class.returned.get(name, {})
+    def returned_of(self, name: str) -> Forms:
+        return self.found.exported_class.returned.get(name, ())
 
     @property
     def method_names(self) -> Collection[str]:

@@ -12,7 +12,7 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import collect_class, definitions
 from devlint.facts.text.names import Imports
 from devlint.facts.text.references import stored_names
-from devlint.facts.text.returned import Returned, may_return_host_data
+from devlint.facts.text.returned import Forms, may_return_host_data
 from devlint.source import Source
 
 #: What a function calls that puts a tensor somewhere, whatever it is given.
@@ -51,7 +51,7 @@ class ExportedClass:
     sets: frozenset[str]
     moves: bool
     keeps: bool
-    returned: Mapping[str, Returned]
+    returned: Mapping[str, Forms]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from devlint.facts.text.returned import Returned, returned
+from devlint.facts.text.returned import Forms, Returned, forms, of_parts
 from devlint.facts.values import NOTHING, Value, merge
 from devlint.model import Origin, Span
 
@@ -64,7 +64,7 @@ class ClassFacts:
     properties: set[str] = field(default_factory=set)
     buffers: set[str] = field(default_factory=set)  # names given to `register_buffer`, whatever was registered
     moving: dict[str, bool] = field(default_factory=dict)  # by method: whether it puts its inputs somewhere itself
-    given_back: dict[str, Returned] = field(default_factory=dict)  # see `returned_of`
+    given_back: dict[str, Forms] = field(default_factory=dict)  # see `returned_of`
     named_methods: dict[str, tuple[str, ...]] | None = None  # see there
     extended: bool = False  # bases from other files were looked up
     followed: frozenset[str] = frozenset()  # those that were found
@@ -92,22 +92,25 @@ class ClassFacts:
         return self.family in ("Dataset", "Sampler", "Collator", "Processor")
 
     @property
-    def returned(self) -> Mapping[str, Returned]:
+    def returned(self) -> Mapping[str, Forms]:
         """What its own methods give back that is on the host, by name; those that give nothing of that kind left out."""
         found = {name: self.returned_of(name) for name in self.methods}
         return {name: parts for name, parts in found.items() if parts}
 
-    def returned_of(self, name: str) -> Returned:
+    def returned_of(self, name: str) -> Forms:
         """What one of its own methods gives back that is on the host."""
         if name not in self.given_back:
-            self.given_back[name] = returned(self.methods[name])
+            self.given_back[name] = forms(self.methods[name])
         return self.given_back[name]
 
-    def returned_by(self, name: str) -> Returned | None:
-        """What a method, its own or an inherited one, gives back that is on the host; None where none is known."""
+    def returned_by(self, name: str, count: int | None = None) -> Returned | None:
+        """What a method, its own or an inherited one, gives back that is on the host; None where none is known.
+
+        `count`: the names that the result is taken apart into.
+        """
         if name in self.method_names:
-            return self.returned_of(name)
-        inherited = (base.returned_by(name) for base in self.local_bases)
+            return of_parts(self.returned_of(name), count)
+        inherited = (base.returned_by(name, count) for base in self.local_bases)
         return next((found for found in inherited if found is not None), None)
 
     @property

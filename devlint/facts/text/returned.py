@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
 
 from devlint.facts.text.nodes import children
-from devlint.facts.values import CPU, NONE, NUMBER, Value
+from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, Value
 
-Mark = Literal["number", "array", "list", "host", "none", ""]  # "": a tensor somewhere, or not known
+#: "": a tensor somewhere, or not known; "either": what is no tensor by some `return`, and may be one by another.
+Mark = Literal["number", "array", "list", "host", "none", "either", ""]
 #: By position or key of what is returned; by None where it is one thing. Empty where nothing of it is on the host.
 Returned: TypeAlias = Mapping[int | str | None, Mark]
+#: What the `return`s of a method give, those together whose results have the same positions or keys.
+Forms: TypeAlias = tuple[Returned, ...]
 
 _SHAPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _METHODS: Mapping[str, Mark] = {"item": "number", "numpy": "array", "tolist": "list", "cpu": "host"}
@@ -29,7 +32,16 @@ _BINDING = frozenset(
     }
 )  # fmt: skip
 _NUMBERS = frozenset({"float", "int", "len", "bool"})
-_WORDS = (".item(", ".numpy(", ".tolist(", ".cpu(", "float(", "int(", "len(")
+#: Functions of numpy that give arrays whatever they are given. Others give a tensor for a tensor: `np.sqrt(x)`.
+_ARRAYS = frozenset(
+    {"array", "asarray", "stack", "concatenate", "vstack", "hstack", "zeros", "ones", "arange", "unique", "cumsum"}
+)
+_NUMPY = ("np", "numpy")
+_WORDS = (
+    ".item(", ".numpy(", ".tolist(", ".cpu(", "float(", "int(", "len(",
+    *(f"{package}.{name}(" for package in _NUMPY for name in sorted(_ARRAYS)),
+)  # fmt: skip
+_NO_TENSORS: Final[frozenset[Mark]] = frozenset({"number", "array", "list", "either"})
 
 
 def may_return_host_data(text: str) -> bool:
@@ -38,31 +50,108 @@ def may_return_host_data(text: str) -> bool:
 
 
 def returned(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Returned:
-    """What every `return` of a method gives in the same place."""
+    """What every `return` of a method gives in the same place; nothing where they give different numbers of parts."""
+    return of_parts(forms(method), None)
+
+
+def forms(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Forms:
+    """What the `return`s of a method give, by the positions or keys that they have; none where nothing is on the host."""
     statements: list[ast.Return] = []
     bound: dict[str, list[ast.expr | None]] = {}
+    filled: dict[str, list[tuple[str, ast.expr]]] = {}
+    apart: set[int] = set()  # targets that are taken apart with what they get
     for node in own_nodes(method):
-        if type(node) not in _BINDING:
+        if type(node) not in _BINDING or id(node) in apart:
             continue
         if isinstance(node, ast.Return):
             statements.append(node)
         elif isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return {}
+            return ()
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bound.setdefault(node.targets[0].id, []).append(node.value)
+        elif isinstance(node, ast.Assign) and (entry := entry_of(node)) is not None:
+            filled.setdefault(entry[0], []).append((entry[1], node.value))
+        elif isinstance(node, ast.Assign) and (parts := unpacked(node)):
+            apart.add(id(node.targets[0]))
+            for name, value in parts.items():
+                bound.setdefault(name, []).append(value)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             bound.setdefault(node.target.id, []).append(None)
         elif isinstance(node, (ast.Tuple, ast.List, ast.For, ast.withitem, ast.NamedExpr, ast.arg)):
             for name in stored(node):
                 bound.setdefault(name, []).append(None)
     once = {name: values[0] for name, values in bound.items() if len(values) == 1 and values[0] is not None}
-    found: Returned | None = None
+    tables = {name: entries for name, entries in filled.items() if is_table(method, name, once.get(name), entries)}
+    found: dict[frozenset[int | str | None], dict[int | str | None, Mark]] = {}
     for statement in statements:
-        parts = marks(statement.value, once)
-        if found is not None and found.keys() != parts.keys():
-            return {}
-        found = parts if found is None else {k: m if parts[k] == m else "" for k, m in found.items()}
-    return found if found is not None and any(m not in ("", "none") for m in found.values()) else {}
+        given = marks(statement.value, once, tables)
+        form = found.setdefault(frozenset(given), dict(given))
+        form.update({key: either(form[key], said) for key, said in given.items()})
+    return tuple(found.values()) if any(map(says_something, found.values())) else ()
+
+
+def of_parts(known: Forms, count: int | None) -> Returned:
+    """What a call gives that is taken apart into so many names; `count=None`: in any other way.
+
+    What is returned as it is may have as many parts: `return self.decode(x)` beside `return x, scores`.
+    """
+    if len(known) < 2 or count is None:
+        return known[0] if len(known) == 1 else {}
+    whole = any(None in form for form in known)
+    fitting = [form for form in known if None not in form and len(form) == count and all(map(is_place, form))]
+    if len(fitting) != 1:
+        return {}
+    found = {key: either(mark, "") if whole else mark for key, mark in fitting[0].items()}
+    return found if says_something(found) else {}
+
+
+def says_something(parts: Returned) -> bool:
+    return any(mark not in ("", "none") for mark in parts.values())
+
+
+def is_place(key: int | str | None) -> bool:
+    return isinstance(key, int)
+
+
+def either(a: Mark, b: Mark) -> Mark:
+    """What one of two things is."""
+    if a == b:
+        return a
+    if "none" in (a, b):
+        return b if a == "none" else a
+    return "either" if a in _NO_TENSORS or b in _NO_TENSORS else ""
+
+
+def entry_of(node: ast.Assign) -> tuple[str, str] | None:
+    """The name and the key of `found["loss"] = ...`."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+    return (target.value.id, key) if isinstance(key, str) else None
+
+
+def unpacked(node: ast.Assign) -> dict[str, ast.expr]:
+    """What each name gets of `values, counts = np.unique(x, return_counts=True)`."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Call):
+        return {}
+    names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+    if len(names) != len(target.elts):
+        return {}
+    return {name: ast.Subscript(node.value, ast.Constant(i), ast.Load()) for i, name in enumerate(names)}
+
+
+def is_table(method: ast.AST, name: str, value: ast.expr | None, entries: Sequence[tuple[str, ast.expr]]) -> bool:
+    """Whether a name is bound to an empty dict, and nothing is done with it but to fill it by constant keys and return it."""
+    called = value.func if isinstance(value, ast.Call) and not value.args and not value.keywords else None
+    empty = isinstance(value, ast.Dict) and not value.keys
+    if not empty and not (isinstance(called, ast.Name) and called.id == "dict"):
+        return False
+    nodes = list(own_nodes(method))
+    read = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    given = [n for n in nodes if isinstance(n, ast.Return) and isinstance(n.value, ast.Name) and n.value.id == name]
+    return len(read) == len(entries) + len(given)
 
 
 def own_nodes(method: ast.AST) -> Iterator[ast.AST]:
@@ -87,7 +176,17 @@ def stored(node: ast.AST) -> Iterator[str]:
             yield target.id
 
 
-def marks(node: ast.expr | None, once: Mapping[str, ast.expr | None]) -> Returned:
+def marks(
+    node: ast.expr | None,
+    once: Mapping[str, ast.expr | None],
+    tables: Mapping[str, Sequence[tuple[str, ast.expr]]],
+) -> Returned:
+    """What the parts of what is returned are. `tables`: the entries of dicts that are filled one by one."""
+    if isinstance(node, ast.Name) and node.id in tables:
+        found: dict[int | str | None, Mark] = {}
+        for key, value in tables[node.id]:
+            found[key] = either(found.get(key, "none"), mark(value, once))
+        return found
     if isinstance(node, ast.Name):
         node = once.get(node.id) or node
     if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
@@ -113,6 +212,8 @@ def mark(node: ast.expr | None, once: Mapping[str, ast.expr | None], depth: int 
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         if node.func.attr in _METHODS:
             return _METHODS[node.func.attr]
+    if isinstance(node, ast.Call) and makes_array(node.func):
+        return "array"
     inner = part_of(node)
     if inner is not None:
         of_whole = mark(inner, once, depth + 1)
@@ -123,6 +224,13 @@ def mark(node: ast.expr | None, once: Mapping[str, ast.expr | None], depth: int 
         sides = {mark(node.left, once, depth + 1), mark(node.right, once, depth + 1)}
         return "number" if sides == {"number"} else ""
     return ""
+
+
+def makes_array(function: ast.expr) -> bool:
+    """Whether what is called gives an array, whatever it is given: `np.array`."""
+    if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+        return False
+    return function.value.id in _NUMPY and function.attr in _ARRAYS
 
 
 def part_of(node: ast.expr) -> ast.expr | None:
@@ -151,4 +259,5 @@ def host_value(mark: Mark, other: Value) -> Value:
         return Value("tensors", CPU, because=other.because)
     if mark == "":
         return other
-    return {"number": NUMBER, "array": Value("ndarray"), "list": Value("list"), "none": NONE}[mark]
+    kinds = {"number": NUMBER, "array": Value("ndarray"), "list": Value("list"), "none": NONE, "either": NOTHING}
+    return kinds[mark]
