@@ -25,7 +25,7 @@ _NUMPY = re.compile(rf"^[ \t]*({_NAMES})([ \t]*):[ \t]+(?=\S)([^\n]+)$", re.MULT
 _GOOGLE = re.compile(rf"^[ \t]*(?:[-*][ \t]+)?({_NAMES})[ \t]*\(((?:[^()\n]|\([^()\n]*\))+)\)", re.MULTILINE)
 _SPHINX = re.compile(r":type[ \t]+(\w+)[ \t]*:[ \t]*([^\n]+)|:param[ \t]+([\w.\[\], ]+?)[ \t]+(\w+)[ \t]*:")
 _MARKUP = re.compile(r":\w+(?::\w+)*:(?=`)|[`~'\"]")
-_TYPE = r"(?:[Tt]orch |torch\.(?:cuda\.)?)?(?:(?:Float|Double|Half|Long|Int|Short|Byte|Bool|BFloat16)?Tensor|tensor)"
+_TYPE = r"(?:torch\.(?:cuda\.)?)?(?:(?:Float|Double|Half|Long|Int|Short|Byte|Bool|BFloat16)?Tensor|tensor)"
 _TENSOR = re.compile(rf"(?:an? (?=torch|[A-Z]))?(?:Optional\[|\d-?[dD] |[Pp]y[Tt]orch )?{_TYPE}(?![\w.])")
 #: What follows the word where it is a type and not the begin of a sentence.
 _OF_SHAPE = re.compile(
