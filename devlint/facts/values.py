@@ -286,6 +286,9 @@ def either(a: Value, b: Value) -> Value:
         ):
             if any(e.kind == "tensor" and e.made for e in known.elements):
                 return replace(known, elements=tuple(either(e, NOTHING) for e in known.elements), split=None)
+        if known.kind == "dict" and isinstance(known.elements, dict) and other == NOTHING:
+            if any(e.kind == "tensor" and e.made for e in known.elements.values()):
+                return replace(known, elements={k: either(e, NOTHING) for k, e in known.elements.items()}, split=None)
     return merge(a, b)
 
 

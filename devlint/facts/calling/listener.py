@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from devlint.facts.interpreter.factories import is_made_up
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.defined import Function
@@ -18,10 +19,6 @@ from devlint.facts.values import BATCH, CPU, GUESS, NUMBER, Value, is_surely_acc
 from devlint.model import Origin
 
 _HOST_KINDS = frozenset({"ndarray", "number", "bool", "string"})
-#: Factories of made-up data: at module level their results show how something is used, not what it gets in use.
-_MADE_UP = frozenset(
-    f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
-)
 
 Answer = Literal["host", "batch", "device", "argument", "open", "unknown"]
 
@@ -29,7 +26,8 @@ Answer = Literal["host", "batch", "device", "argument", "open", "unknown"]
 class Said(NamedTuple):
     """What one call says of one argument. "argument": it passes on the parameter `name` of `function`; "batch": it passes
     on what a loader gives, unmoved; "open": it passes on an argument of a function that nobody in the project calls, or
-    shows with made-up data how the function is used. `whole`: of "device", that the tensor has a dimension.
+    shows with made-up data how the function is used, at module level or in a test of the file's own. `whole`: of "device",
+    that the tensor has a dimension.
     """
 
     answer: Answer
@@ -95,10 +93,9 @@ class Listener(Flow):
     def placed(self, node: ast.expr, value: Value) -> Said:
         """What a tensor says whose device is known, or assumed."""
         if value.device == CPU:
-            made_up = bool(value.made) and all(c.function in _MADE_UP for c in value.made) and self.function is None
             if value.type_name == BATCH:
                 return LOADED_BATCH
-            return OPEN if made_up else HOST
+            return OPEN if (self.function is None or self.is_trial) and is_made_up((value,)) else HOST
         if CPU_PLACE in value.device or not may_be_accelerator(value.device):
             return UNKNOWN
         places = self.assumed_modules if value.kind == "module" else self.assumed

@@ -28,7 +28,7 @@ from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.references import chain, is_self_attribute, last_name, stored_names
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.shown_tensors import (
     called,
@@ -241,7 +241,7 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
     """The parameter that a value is computed from, or else `self`; None where it is neither, or something is of the host."""
     parameters, bound = parameter_names(own.node), bindings(own)
     *_, start = chain(node)
-    if isinstance(start, ast.Name) and any(is_made_new(v) and not holds(v, node) for v in bound.get(start.id, ())):
+    if isinstance(start, ast.Name) and any(is_made_new(v) and not holds(v, node) for v in given_to(own, start.id)):
         return None  # it is new itself, on some path at least
     found: str | None = None
     seen: set[str] = set()
@@ -267,6 +267,15 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
                 found = name if found in (None, "self") and said is None else found
             pending += bound.get(name, ())
     return found
+
+
+def given_to(own: FunctionScan, name: str) -> Iterator[ast.expr]:
+    """What the assignments of a function give a name, or take apart for it: not what they write into parts of it."""
+    for each in own.assigns:
+        if isinstance(each, ast.Assign) and any(name in stored_names(target) for target in each.targets):
+            yield each.value
+        elif not isinstance(each, ast.Assign) and name in stored_names(each.target):
+            yield each.iter
 
 
 def is_made_new(node: ast.expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Create, Creation, Operand
@@ -29,6 +30,18 @@ FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torc
 COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
+#: Factories of made-up data: at module level their results show how something is used, not what it gets in use.
+MADE_UP = frozenset(
+    f"torch.{name}" for name in ("rand", "randn", "randint", "zeros", "ones", "empty", "full", "arange")
+)
+
+
+def is_made_up(values: Iterable[Value]) -> bool:
+    """Whether there are tensors among some values, and each of them is made-up data on the CPU."""
+    tensors = [value for value in values if value.is_tensor and value.device]
+    return bool(tensors) and all(
+        value.device == CPU and bool(value.made) and all(c.function in MADE_UP for c in value.made) for value in tensors
+    )
 
 
 class Factories(HostReads):

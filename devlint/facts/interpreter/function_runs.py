@@ -20,6 +20,7 @@ from devlint.facts.text.defined import Function
 from devlint.facts.text.handlers import EVERYTHING
 from devlint.facts.text.late_bindings import ModuleLevel
 from devlint.facts.text.nodes import holds, walk
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.values import (
     CPU,
     HOME,
@@ -44,6 +45,8 @@ _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
 _OF_VERSIONS = re.compile(
     r"(?=.*(?:torch|requir|skip)).*(?:version|[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']|torch_?\d)", re.DOTALL
 )
+#: Functions of `random` that give one number.
+_DRAWS = frozenset({"randrange", "randint", "random", "uniform", "gauss"})
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
 _CAPABILITY = re.compile(r"(?i)\w*capability\w*|\bsm_?\d\d\b|nccl|triton|cusparse\w*")
 
@@ -319,13 +322,23 @@ def by_path(value: Value, elsewhere: Device) -> list[Value]:
 
 
 def is_literal(creation: Creation) -> bool:
-    """Whether a tensor is made of what its code shows (sizes and constants), not converted from host data."""
+    """Whether a tensor is made of what its code shows (sizes, constants, a number it draws), not converted from host data."""
     if creation.function not in FROM_DATA and not creation.function.endswith("Tensor"):
         return True
     first = creation.node.args[0] if creation.node.args else None
     while isinstance(first, (ast.List, ast.Tuple)):
         first = first.elts[0] if first.elts else ast.Constant(0)
-    return isinstance(first, (ast.Constant, ast.UnaryOp))
+    return isinstance(first, (ast.Constant, ast.UnaryOp)) or is_number_drawn(first)
+
+
+def is_number_drawn(node: ast.expr | None) -> bool:
+    """Whether an expression draws one number, as who explores does: `random.randrange(n)`, `env.action_space.sample()`."""
+    if not isinstance(node, ast.Call):
+        return False
+    names = [last_name(part) for part in chain(node.func)]
+    if names[1:2] == ["action_space"]:
+        return names[0] == "sample"
+    return names[-1:] == ["random"] and names[0] in _DRAWS and len(names) == 2
 
 
 def is_host_name(name: str) -> bool:

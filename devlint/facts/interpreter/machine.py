@@ -186,6 +186,7 @@ class Machine:
         self.handed_on: dict[int, tuple[str, Value]] = {}  # see `returned_by_helpers`, by the index in `returns`
         self.modules_given: dict[str, Value] = {}  # the modules that the function is called with, by parameter
         self.given_tensor: dict[str, bool] = {}  # the parameters of which the call shows whether they are tensors
+        self.trying = False  # the file tries out what it defines, with data of its own
         self.given_host = False  # whether all that the function is called with is on the host, tensors among it
         self.moved_before: dict[str, Value] = {}  # what has become of these where an earlier `return` leaves it
         self.ended_moved: dict[str, Value] = {}  # the same of the last function that was run, at its end

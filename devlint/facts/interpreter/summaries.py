@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, handed, ordering, spread
 from devlint.facts.idioms.placeholders import handed_over
+from devlint.facts.interpreter.factories import is_made_up
 from devlint.facts.interpreter.function_runs import FunctionRuns
 from devlint.facts.interpreter.machine import Machine, State, root
 from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import KEPT
 from devlint.facts.text.defined import Function, Summary
+from devlint.facts.text.nodes import asks_name, holds
 from devlint.facts.text.signatures import lacks_arguments, named_parameters, positional_names
 from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Place, Symbol, Value, may_be_accelerator, merge
 
@@ -22,6 +24,8 @@ DEPTH = 4  # calls of the file's own functions followed into each other
 _SETTINGS = re.compile(
     r"^(self\.)?(args?|opts?|options?|cfg|config|conf|hparams|hps|flags|params|settings)\b|device$", re.IGNORECASE
 )
+#: Names of functions that try out what their file defines.
+_TRIES = re.compile(r"_?(?:self_?)?(?:test|demo|sanity)", re.IGNORECASE)
 SIGNATURES = 8  # different arguments for which one function is run
 
 
@@ -64,14 +68,20 @@ class Summaries(FunctionRuns):
                 if node is None or not self.assume:
                     return NOTHING
                 return guesses.result(node.func, arguments, lambda: self.origin(node, COMPUTED))
-            if any(informs(v) for v in bound.values()) and not self.under_construction(function):
+            tries = self.tries_out(node)
+            informing = any(map(informs, bound.values())) and not (tries and is_made_up(bound.values()))
+            if informing and not self.under_construction(function):
                 evidence = self.evidence_of(function)
                 wanted = evidence.tensors | evidence.several
                 for name in wanted:
                     self.note_given(function, name, bound.get(name, NOTHING))
                 if all(name in bound and (bound[name].device or not tensor_like(bound[name])) for name in wanted):
                     function.called += 1  # nothing is left to assume
-            result = self.follow(function, key, bound, attributes, node, on_self)
+            trying, self.trying = self.trying, tries
+            try:
+                result = self.follow(function, key, bound, attributes, node, on_self)
+            finally:
+                self.trying = trying
             self.move_data(function, bound)
             return self.made_anew(after_kept(result, bound.values()), function, node)
         if summary.waits:
@@ -83,6 +93,24 @@ class Summaries(FunctionRuns):
         self.move_data(function, bound)
         result = after_kept(self.without_symbols(summary.result, function, node, on_self), bound.values())
         return self.made_anew(handed.received(self, result, function, node, bound), function, node)
+
+    def tries_out(self, node: ast.Call | None) -> bool:
+        """Whether a call is part of how a file tries out what it defines, where others call it too: in a test of its own,
+        below `if __name__ == "__main__"`, or in what is called there."""
+        if self.trying or node is None:
+            return self.trying
+        if self.function is not None:
+            return self.is_trial
+        body = self.scan.tree.body if self.scan.tree is not None else ()
+        return any(isinstance(each, ast.If) and asks_name(each) and holds(each, node) for each in body)
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether the function under analysis is one that tries out what its file defines, by its name."""
+        function = self.function
+        if function is None or function.owner is not None or _TRIES.match(self.name) is None:
+            return False
+        return not named_parameters(function.node.args)
 
     def move_data(self, function: Function, bound: dict[str, Value]) -> None:
         """The tensors that a function is given, and moves the data of, may be anywhere by every name."""

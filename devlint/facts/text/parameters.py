@@ -131,6 +131,8 @@ class Evidence:
                 if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
                 if getattr(call.func, "attr", "") != "numpy" or not knows_other_tensors(names)
             }
+        # those whose data are replaced: `weight.data = torch.relu(weight.data)`
+        self.replaced = {s.value.id for s in own.stores if s.attr == "data" and isinstance(s.value, ast.Name)}
         placed: set[str] = set()  # parameters whose device is read, and those whose shape is: together tensors alone
         sized: set[str] = set()
         for child in own.attributes:
@@ -151,11 +153,9 @@ class Evidence:
                 elif base.id in annotated and attribute in _OF_MODULES_ALONE:
                     self.annotated_modules.add(base.id)
             elif attribute in TENSOR_ONLY:
-                self._used(tensor_root(base), open_)
+                self._used(tensor_root(self._of_data(base)), open_)
         for name in placed & sized:
             self._used(name, open_)
-        # those whose data are replaced: `weight.data = torch.relu(weight.data)`
-        self.replaced = {s.value.id for s in own.stores if s.attr == "data" and isinstance(s.value, ast.Name)}
         for call in own.calls:
             self._call(call, open_, names, forward)
         for item in own.subscripts if forward and open_ else ():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
 
 from devlint.facts.text.nodes import asks_name, walk
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_names
 
 _DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
@@ -78,14 +79,34 @@ def moves(call: ast.Call) -> bool:
 def moved_after(tree: ast.AST, place: ast.AST, to_arguments: bool = True) -> set[str]:
     """The names whose values a tree moves to an accelerator in the rows after a place.
 
-    `to_arguments`: also to where an argument of the function is. That moves nothing where this is on the host.
+    `to_arguments`: also to where an argument of the function, or an item of one, is. That moves nothing where this is on the
+    host.
     """
     row = getattr(place, "end_lineno", None) or 0
     given = set() if to_arguments else {*parameter_names(tree)} - {"self", "cls"}
+    given |= items_of(tree, given) if given else set()
     later = [n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row and not is_to_argument(n, given)]
     receivers = [getattr(call.func, "value", None) for call in later if moves(call)]
     receivers += [call.args[0] for call in later if call.args and _MOVER.search(last_name(call.func)) is not None]
     return {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
+
+
+def items_of(tree: ast.AST, names: Collection[str]) -> set[str]:
+    """The names that a function binds to items of some names, and to nothing else: `anchors = outputs["anchors"][i]`."""
+    times = Counter(n.id for n in walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    items = (n for n in walk(tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Subscript))
+    return {
+        target.id
+        for node in items
+        for target in node.targets
+        if isinstance(target, ast.Name) and times[target.id] == 1 and is_item(node.value, names)
+    }
+
+
+def is_item(node: ast.expr, names: Collection[str]) -> bool:
+    """Whether an expression is an item of some name, or an item of one."""
+    *outer, start = chain(node)
+    return all(isinstance(part, ast.Subscript) for part in outer) and isinstance(start, ast.Name) and start.id in names
 
 
 def is_to_argument(call: ast.Call, given: Collection[str]) -> bool:
