@@ -46,24 +46,15 @@ class Packed(NamedTuple):
     method: str  # its qualified name
 
 
-def note(machine: ModuleCalls, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> set[int]:
-    """Emit `Lengths` for what the `forward` of a module packs by, where this call puts it on an accelerator.
-
-    The arguments that it packs by, by identity.
-    """
+def note(machine: ModuleCalls, node: ast.Call, class_: ClassFacts, arguments: Arguments) -> None:
+    """Emit `Lengths` for what the `forward` of a module packs by, where this call puts it on an accelerator."""
     found = class_.method("forward")
-    if found is None or arguments.star:
-        return set()
+    if found is None or arguments.star or machine.host or machine.muted:
+        return
     known = machine.packing.get(class_.name)
     if known is None:
         known = machine.packing[class_.name] = packed_by(machine, class_, "forward", 0)
-    if not known:
-        return set()
-    names = positional_names(found[1].args)[1:]
-    written = {**dict(zip(names, arguments.nodes, strict=False)), **{n: a for n, (a, _) in arguments.keywords.items()}}
-    lengths = {id(argument) for name, argument in written.items() if name in known}
-    if machine.host or machine.muted:
-        return lengths
+    names = positional_names(found[1].args)[1:] if known else []
     for name, value in arguments.by_name(names).items():
         packed = known.get(name)
         if packed is None or not value.is_tensor or value.is_assumed or value.zero_dim is True:
@@ -81,7 +72,6 @@ def note(machine: ModuleCalls, node: ast.Call, class_: ClassFacts, arguments: Ar
                     operand, level,
                 )
             )  # fmt: skip
-    return lengths
 
 
 def packed_by(machine: ModuleCalls, class_: ClassFacts, name: str, depth: int) -> dict[str, Packed]:

@@ -164,8 +164,7 @@ class ModuleCalls(Moves):
             if lacks_arguments(forward[1], node, 1):
                 return NOTHING
             if self.packs:
-                lengths = lengths_given.note(self, node, class_, arguments)  # read on the host
-                operands = [operand for operand in operands if id(operand.node) not in lengths]
+                lengths_given.note(self, node, class_, arguments)
             if value.device and holds_nothing(class_):
                 value = replace(value, device=UNKNOWN)
         scatters = home.endswith(("DataParallel", FROM_HOST)) and not self.is_any_accelerator(value.device)
