@@ -580,3 +580,69 @@ def test_import_from_the_root_of_a_project_that_is_a_package_itself(checked: Cal
     files = {"parts/__init__.py": "", "parts/store.py": store, "models/__init__.py": "", "models/net.py": net}
     rooted = {f"whole/{path}": text for path, text in {**files, "__init__.py": "", "setup.py": ""}.items()}
     assert [each.code for each in checked(rooted, "whole/models/net.py").diagnostics] == []
+
+
+def test_collator_of_another_file_tells_which_parts_of_a_batch_are_arrays(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "tools.py": """
+                import numpy as np
+                import torch
+                def collate(items):
+                    found = {}
+                    found["x"] = torch.stack([x for x, _ in items])
+                    found["times"] = np.array([time for _, time in items])
+                    return found
+            """,
+            "main.py": """
+                import torch
+                import tools
+                from torch.utils.data import DataLoader
+                def run(rows, device: torch.device):
+                    loader = DataLoader(rows, collate_fn=tools.collate)
+                    for batch in loader:
+                        x = batch["x"].to(device)
+                        reveal_device(batch["x"])
+                        reveal_device(batch["times"])
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["tensors on the CPU", "ndarray on an unknown device"]
+
+
+def test_forward_of_another_file_gives_arrays_where_returns_of_that_length_do(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "nets.py": """
+                import numpy as np
+                import torch
+                class Net(torch.nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.layer = torch.nn.Linear(3, 3)
+                    def forward(self, x, path=False):
+                        h = self.layer(x)
+                        if path:
+                            return h, np.array([0.0, 1.0]), h
+                        return h, h
+            """,
+            "main.py": """
+                import torch
+                from nets import Net
+                def run(x: torch.Tensor):
+                    net = Net().to("cuda:1")
+                    h, times, last = net(x.to("cuda:1"), path=True)
+                    reveal_device(times)
+                    reveal_device(last)
+                    h, last = net(x.to("cuda:1"))
+                    reveal_device(last)
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == [
+        "ndarray on an unknown device",
+        "tensors on `cuda:1`",
+        "tensors on `cuda:1`",
+    ]
