@@ -97,9 +97,15 @@ class OwnMethods(OwnClasses):
         assert self.owner is not None
         found = self.owner.method(name)
         if found is None:
-            several = named_methods(self.owner, name)
-            given = [self.call_own(node, receiver, function, each, arguments) for each in several]
-            return reduce(merge, filter(None, given)) if given else None
+            results = []
+            for each in named_methods(self.owner, name):
+                method = self.owner.method(each)
+                target = self.method_function(method[0], each, method[1]) if method is not None else None
+                called = target.called if target is not None else 0
+                results.append(self.call_own(node, receiver, function, each, arguments))
+                if target is not None:
+                    target.called = called  # which of several is called is not known: it is also run by itself
+            return reduce(merge, filter(None, results)) if results else None
         if name in found[0].properties:
             self.note_called_device(node, self.operand(function.value, receiver), arguments)
             return self.call_value(node, self.evaluate(function), arguments)  # what the property gives is called

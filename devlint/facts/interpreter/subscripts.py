@@ -65,6 +65,9 @@ class Subscripts(Methods):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 return base.elements.get(key.value) or base.elements.get("*", NOTHING)
             return self.values_of(self.path(node.value), base)
+        if isinstance(key, ast.Constant) and isinstance(key.value, int) and base.zero_dim is not False:
+            if (base.is_tensor and base.zero_dim) or is_data_of_loss(node.value):
+                return NOTHING  # a number in torch 0.3, `loss.data[0]`, and refused since
         if base.kind == "tensors":
             if isinstance(key, ast.Constant) and isinstance(key.value, int) and gives_tensors(node.value):
                 return replace(base, kind="tensor")
@@ -97,8 +100,6 @@ class Subscripts(Methods):
             nodes = key.elts if isinstance(key, ast.Tuple) else [key]
             operands = self.picking(key, index)
             receiver = self.operand(node.value, base)
-            if base.zero_dim is True and isinstance(key, ast.Constant) and isinstance(key.value, int):
-                return NOTHING  # a number in torch 0.3, `loss.data[0]`, and refused since
             if not operands:
                 looked_up.note(self, node, base, index)
             else:
@@ -177,6 +178,11 @@ class Subscripts(Methods):
             if part is not None:
                 self.evaluate(part)
         return NOTHING
+
+
+def is_data_of_loss(node: ast.expr) -> bool:
+    """Whether an expression is the data of what is called a loss: `loss.data`."""
+    return isinstance(node, ast.Attribute) and node.attr == "data" and "loss" in last_name(node.value).lower()
 
 
 def counts(loop: ast.For, name: str) -> bool:
