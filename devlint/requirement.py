@@ -62,14 +62,19 @@ _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)"
 _INCLUDES = 3  # lists that include one another
 #: A row of an environment of conda, where the package has two names and one `=` means equal.
 _CONDA = re.compile(r"^\s*-\s*(?:[\w.-]+::)?(?:py)?torch\s*(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
-#: The versions that a text for readers names beside torch: `PyTorch 0.4.1`, `pytorch=0.3`, `PyTorch (0.3 or 0.4)`.
-_NAMED = re.compile(
-    r"(?i)(?<![\w.])(?:py)?torch(?:[\s:`*_\])(\[=~|,v-]|versions?\b|%20)*(?P<open>>=?|≥|&gt;)?\s*v?(?P<first>\d+\.\d+)[.\d]*"
-    r"(?:\s*(?:-|–|to|/|,|and|or|\|)\s*v?(?P<last>\d+\.\d+)[.\d]*)?"
-    r"(?P<more>\s*(?:\+|%2B|\.?x\b|\(?(?:or|and)\s+(?:later|above|newer|higher|greater|up)))?"
+#: A torch before 1.0, 0.1 to 0.4, that a text for readers names: `PyTorch 0.4.1`, `pytorch=0.3`, `PyTorch (0.3 or 0.4)`.
+_OLD = re.compile(
+    r"(?i)(?<![\w.])(?:py)?torch(?: version)?[ :=`*_()\[\]v]{1,6}0\.(?P<first>[1-4])(?![\d%])(?:\.\d)?"
+    r"(?!\d|\.\d|[ \t]*(?:[%*+x]|[a-z]{1,2}\b(?<!or)))"  # a share, or a number of seconds
+    r"(?:(?: or |/|, ?)0\.(?P<last>[1-4])(?![\d%])(?:\.\d)?)?"
 )
-#: From here on what ran then runs on a later torch for the most part, and a text names what it was tried with.
-_FIRST_STABLE = (1, 0)
+#: What says that others are admitted, in a row that names one of them; and a later torch anywhere.
+_OTHERS = re.compile(
+    r"(?i)>|≥|\+|%2B|at least|minimum|later|above|newer|higher|greater|better|dropped|or up|no longer|~|→|[0-9]\.x"
+)
+_STABLE = re.compile(
+    r"(?i)torch(?: version)?[ :=`*_()\[\]v-]{0,6}(?:0\.\d[.\d]*(?:[ ,/&-]|and|or|to){1,6}){0,3}(?<![\d.])[1-9]\d?(?:\.\d|\b)"
+)
 _BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d+)(?:\.(\d+))?")
 _UPPER = re.compile(r"(?<![<>=!~^\w.])(<=|<|~=|={1,3}|\^|~)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)")
 
@@ -146,12 +151,12 @@ def named_in_readme(directory: str) -> Version | None:
     """The newest torch that the README of a directory names, where that is one before 1.0 and later ones are not admitted."""
     for name in _names(directory):
         if name.upper().split(".")[0] == "README":
-            named = list(_NAMED.finditer(_text(os.path.join(directory, name))))
-            if any(each["open"] or each["more"] for each in named):
+            text = _text(os.path.join(directory, name))
+            rows = [row for row in text.splitlines() if _OLD.search(row)]
+            if not rows or _STABLE.search(text) or any(map(_OTHERS.search, rows)):
                 return None
-            versions = [(int(a), int(b)) for a, b in ((each["last"] or each["first"]).split(".") for each in named)]
-            if versions:
-                return max(versions) if max(versions) < _FIRST_STABLE else None
+            named = [each["last"] or each["first"] for row in rows for each in _OLD.finditer(row)]
+            return 0, max(map(int, named))
     return None
 
 

@@ -215,6 +215,11 @@ def test_name_that_only_an_older_torch_had_is_no_error_where_the_project_pins_su
         ("- torch 0.4 or later\n", None),
         ("Tried with PyTorch 0.4 and PyTorch 1.7.\n", None),
         ("Tried with PyTorch 1.7 and torchvision 0.4.\n", None),
+        ("at least PyTorch 0.4.1\n", None),
+        ("PyTorch 0.4, 0.5 and 1.0\n", None),
+        ("| PyTorch | 0.85 | 0.91 |\n", None),
+        ("pytorch - 0.12 s/it\n", None),
+        ("PyTorch 2 required. The old code used PyTorch 0.4.\n", None),
     ],
 )
 def test_torch_before_its_first_stable_release_is_believed_from_a_readme(

@@ -24,11 +24,11 @@ _DIMENSIONED = frozenset(
         "concat", "stack", "vstack", "hstack", "dstack", "row_stack", "cumsum", "cumprod", "diag", "diagonal", "diff",
         "ediff1d", "flatnonzero", "histogram_bin_edges", "intersect1d", "outer", "ravel", "repeat",
         "setdiff1d", "sort", "union1d", "unique", "fromiter", "fromstring", "frombuffer", "fromfile",
-        "random.permutation",
+        "random.permutation", "linalg.inv", "linalg.cholesky",
     }
 )  # fmt: skip
 #: What makes a tensor again of a tensor [torch/_tensor.py, `Tensor.__array_wrap__`; numpy/_core/fromnumeric.py, `_wrapit`].
-_TENSOR_AGAIN = frozenset({"cumprod", "cumsum", "repeat"})
+_TENSOR_AGAIN = frozenset({"cumprod", "cumsum", "repeat", "linalg.inv", "linalg.cholesky"})
 #: What takes a shape first: a number or more is one dimension or more.
 _SHAPED = frozenset(
     {"zeros", "ones", "empty", "full", "random.random", "random.random_sample", "random.standard_normal"}

@@ -56,12 +56,19 @@ def filled(machine: Machine, path: str, value: Value) -> Value:
     )
 
 
-def of_object(machine: Machine, node: ast.Attribute) -> Value | None:
-    """What a list holds that an object has, `memory.log_probs`, where the file fills it with what it brings to the CPU."""
-    if machine.in_init or machine.host:
+def of_object(machine: Machine, node: ast.Attribute, class_: ClassFacts) -> Value | None:
+    """What a list holds that an object of the file has, `self.memory.log_probs`, and the file fills with what it brings to the
+    CPU."""
+    if machine.in_init or machine.host or not any(binds(each, node.attr) for each in lineage(class_)):
         return None
     kept = _filled_from_host(machine).get(node.attr)
     return grown(kept) if kept else None
+
+
+def binds(class_: ClassFacts, name: str) -> bool:
+    """Whether a class binds an attribute of `self`."""
+    stores = (n for n in walk(class_.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return any(n.attr == name and is_self_attribute(n) for n in stores)
 
 
 def _filled_from_host(machine: Machine) -> dict[str, list[Value]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.frozen import replace
 from devlint.facts.text.references import last_name
 from devlint.facts.text.returned import Returned, as_returned, returned
+from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import Value
 
 if TYPE_CHECKING:
@@ -44,14 +45,24 @@ def collated(machine: Machine, iterated: ast.expr) -> Returned:
     """What the parts of the batches of a loader are, where the file makes it with a function that can be read."""
     path = machine.path(iterated)
     loader = machine.lookup(path) if path is not None else None
-    if loader is None or loader.kind != "loader" or not loader.because or loader.because[0].path is not None:
+    if loader is None or loader.kind != "loader" or len(loader.because) != 1 or loader.because[0].path is not None:
         return {}
     for call in machine.watched:
         if isinstance(call, ast.Call) and machine.span(call) == loader.because[0].span:
             given = [k.value for k in call.keywords if k.arg == "collate_fn"] or call.args[_PLACE : _PLACE + 1]
-            function = machine.readable(given[0]) if given and last_name(given[0]) else None
+            function = machine.readable(given[0]) if given and is_of_file(machine, given[0]) else None
             return given_by(function) if isinstance(function, ast.FunctionDef) else {}
     return {}
+
+
+def is_of_file(machine: Machine, node: ast.expr) -> bool:
+    """Whether a name is not one that the function under analysis binds itself."""
+    if not isinstance(node, ast.Name) or machine.function is None:
+        return bool(last_name(node))
+    function = machine.function.node
+    own = machine.scan.functions.get(id(function))
+    taken = isinstance(function, ast.Lambda) or parameter_of(function.args, node.id) is not None
+    return own is not None and not own.bound.get(node.id, 0) and not taken
 
 
 @lru_cache(16)

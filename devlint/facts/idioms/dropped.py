@@ -92,12 +92,16 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     return len(signs) > 1 and not batches.is_whole(node.id) and not moves_itself(machine)
 
 
+#: What gives things of any kind.
+_GIVES_ANY = frozenset({"get", "next", "pop", "popitem", "getattr", "fetch", "resolve"})
+
+
 def gives_annotated(machine: Moves, scope: ast.AST, made: ast.expr) -> bool:
     """Whether the function binds what the same callee gives elsewhere to a name that it annotates as a tensor.
 
     `mask: Tensor | None = None` and `mask = store.load(name)`, beside `prompt = store.load(other)`.
     """
-    if not isinstance(made, ast.Call):
+    if not isinstance(made, ast.Call) or last_name(made.func) in _GIVES_ANY:
         return False
     called = ast.dump(made.func)
     annotated: set[str] = set()

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.placed import goes_back
-from devlint.facts.text.nodes import statements
+from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import bindings_of, chain, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signatures import positional_names
@@ -37,6 +37,8 @@ REGISTER = ("register_forward_hook", "register_forward_pre_hook")
 _SAME = frozenset(
     {"data", "detach", "clone", "contiguous", "float", "squeeze", "flatten", "view", "reshape", "permute", "transpose"}
 )
+#: What reads a container, or what it holds, and leaves both as they are.
+_READS = frozenset({"len", "list", "tuple", "sorted", "print", "enumerate", "zip", "cat", "stack", "concat"})
 _Hook = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -95,6 +97,8 @@ def stores(machine: Machine) -> dict[str, list[tuple[ast.expr, bool, ast.expr]]]
         given = set(
             positional_names(hook.args)[-2:] if call.func.attr == REGISTER[0] else positional_names(hook.args)[-1:]
         )
+        rebound = {n.id for n in walk(hook) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        given -= rebound  # what the hook has made of it is not followed
         for filled, put in fills(hook):
             name = path_of(filled)
             if not name:
@@ -108,11 +112,19 @@ def stores(machine: Machine) -> dict[str, list[tuple[ast.expr, bool, ast.expr]]]
     if not found or machine.scan.tree is None:
         return {}
     made: set[str] = set()
+    for node in walk(machine.scan.tree):
+        if isinstance(node, ast.Call):  # what takes a container may fill it, or move what it holds
+            handed = {path_of(each) for each in (*node.args, *(keyword.value for keyword in node.keywords))}
+            spoiled |= handed.intersection(found) if last_name(node.func) not in _READS else set()
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Return)) and node.value is not None:
+            spoiled |= {path_of(node.value)} & found.keys()  # another name for it
+        elif isinstance(node, ast.Attribute) and f"self.{node.attr}" in found and not is_self_attribute(node):
+            spoiled.add(f"self.{node.attr}")
     for node in statements(machine.scan.tree):
         for target, value in bindings_of(node):
             name = path_of(target)
             if name in found:
-                (made if is_empty(value) else spoiled).add(name)
+                (made if is_empty(value) and name not in made else spoiled).add(name)
         for filled, _ in fills_of(node):
             name = path_of(filled)
             if name in found and id(filled) not in seen[name]:

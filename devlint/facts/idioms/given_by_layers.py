@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _OTHERS = frozenset(
     {
         "LSTM", "GRU", "RNN", "RNNBase", "LSTMCell", "MultiheadAttention", "AdaptiveLogSoftmaxWithLoss", "Module",
-        "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Identity", "DataParallel", "Sequential",
+        "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Identity", "DataParallel",
+        "DistributedDataParallel", "Sequential",
     }
 )  # fmt: skip
 #: Methods of a tensor that give one where it is.
@@ -47,7 +48,9 @@ _SAME = frozenset(
 )  # fmt: skip
 #: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].
 _OF_DISTRIBUTION = frozenset({"log_prob", "sample", "rsample", "entropy"})
-_DEPTH = 4  # names, and methods, that stand for what another one gives
+#: What puts a tensor elsewhere.
+_MOVES = frozenset({"cpu", "cuda", "xpu", "to", "numpy"})
+_DEPTH = 12  # names that stand for what another one holds
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -56,9 +59,7 @@ def given(machine: ModuleCalls, class_: ClassFacts, method: Method, guess: Value
     """What a method is guessed to give: a tensor where its layers do; a tuple where it gives several things, some from them."""
     if not guesses.is_guess(guess):
         return guess
-    parts = machine.layered.get(id(method))
-    if parts is None:
-        parts = machine.layered[id(method)] = parts_of(machine, class_, method)
+    parts = parts_of(machine, class_, method)
     if len(parts) == 1:
         return guesses.surely(guess) if parts[0] else guess
     if not parts:
@@ -66,19 +67,31 @@ def given(machine: ModuleCalls, class_: ClassFacts, method: Method, guess: Value
     return Value("tuple", elements=tuple(guesses.surely(guess) if is_one else guess for is_one in parts))
 
 
-def parts_of(machine: ModuleCalls, class_: ClassFacts, method: Method, depth: int = 0) -> tuple[bool, ...]:
+def parts_of(machine: ModuleCalls, class_: ClassFacts, method: Method) -> tuple[bool, ...]:
     """Of each thing that a method gives, whether it is what a layer computes; nothing where it gives nothing of that kind."""
+    parts = machine.layered.get(id(method))
+    if parts is None:
+        machine.layered[id(method)] = ()  # a method that calls itself
+        parts = machine.layered[id(method)] = _parts_of(machine, class_, method)
+    return parts
+
+
+def _parts_of(machine: ModuleCalls, class_: ClassFacts, method: Method) -> tuple[bool, ...]:
     found: set[tuple[bool, ...]] = set()
     body = list(unconditional(method.body))
+    if method.decorator_list:
+        return ()
     for node in own_nodes(method):
         if isinstance(node, (ast.Yield, ast.YieldFrom)):
             return ()
+        if isinstance(node, ast.Attribute) and (node.attr in _MOVES or isinstance(node.ctx, ast.Store)):
+            return ()  # part of it may be elsewhere
         if isinstance(node, ast.Return):
             if node not in body or node.value is None:
                 return ()  # what its names hold there is not followed
             above = body[: body.index(node)]
             several = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            found.add(tuple(is_layers(machine, class_, each, above, depth) for each in several))
+            found.add(tuple(is_layers(machine, class_, each, above, 0) for each in several))
     return found.pop() if len(found) == 1 and any(any(parts) for parts in found) else ()
 
 
@@ -88,7 +101,7 @@ def is_layers(machine: ModuleCalls, class_: ClassFacts, node: ast.expr, above: S
         return False
     if isinstance(node, ast.Name):
         value, before = bound_to(node.id, above)
-        return value is not None and is_layers(machine, class_, value, before, depth)
+        return value is not None and is_layers(machine, class_, value, before, depth + 1)
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
         return any(is_layers(machine, class_, side, above, depth) for side in sides)
@@ -98,7 +111,7 @@ def is_layers(machine: ModuleCalls, class_: ClassFacts, node: ast.expr, above: S
     if isinstance(function, ast.Attribute) and is_self_attribute(function):
         found = class_.method(function.attr)
         if found is not None:
-            return parts_of(machine, found[0], found[1], depth + 1) == (True,)
+            return parts_of(machine, found[0], found[1]) == (True,)
         return is_layer(machine, class_, function.attr)
     if isinstance(function, ast.Attribute) and function.attr in _OF_DISTRIBUTION:
         made, before = function.value, above

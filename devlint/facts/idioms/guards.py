@@ -37,6 +37,7 @@ _ASKS = re.compile(r"\bis_(?:torch_)?(\w+)_available$")
 #: The classes of tensors of the CPU by dtype: no tensor elsewhere is an instance [torch/csrc/tensor/python_tensor.cpp].
 _LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor\Z")
 #: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
+_CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"})
 _NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
 #: The class of all modules: what is no instance of it has no parameters, and nothing moves it.
 _MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"})
@@ -127,7 +128,8 @@ def read(
             elif all(n is not None and _LEGACY.match(n) is not None for n in named):
                 condition.on_cpu |= {path}
             elif not any(n is None or n.startswith("torch.") or "Tensor" in n for n in named):
-                condition.no_tensor |= {path}
+                if not path.endswith("]") or named.isdisjoint(_CONTAINERS):  # an item that may hold tensors in turn
+                    condition.no_tensor |= {path}
             return condition
         if name is not None and test.args and name.rpartition(".")[2] in _NO_TENSOR:
             condition.no_tensor |= {source(test.args[0])}

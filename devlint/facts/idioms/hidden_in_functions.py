@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.idioms.given_modules import Items, is_module, is_registered_by_callers
+from devlint.facts.idioms.uses import holds_nothing
 from devlint.facts.text.classes import ClassFacts, Unregistered
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute
@@ -71,9 +72,10 @@ def is_made_module(flow: Flow, node: ast.expr) -> bool:
         return False
     class_ = flow.class_named(node.func)
     if class_ is not None:
-        return class_.is_module
+        return class_.is_module and not holds_nothing(class_)
     known = knowledge.cls(flow.qualify(node.func) or "")
-    return known is not None and known.family == "Module" and known.takes_device
+    affine = any(keyword.arg in ("affine", "elementwise_affine") for keyword in node.keywords)
+    return known is not None and known.family == "Module" and known.takes_device and not affine
 
 
 def is_called(class_: ClassFacts, name: str) -> bool:

@@ -199,6 +199,8 @@ def taken_out(node: ast.Assign | ast.For) -> tuple[ast.Name, ast.Name] | None:
             return None
         whole, target = whole.args[0], target.elts[1]
     elif isinstance(whole, ast.Subscript) and isinstance(node, ast.Assign):
+        if not isinstance(whole.slice, (ast.Slice, ast.Constant, ast.UnaryOp)):
+            return None  # by what may be elsewhere
         whole = whole.value
     if isinstance(whole, ast.Name) and isinstance(target, ast.Name):
         return whole, target
@@ -207,7 +209,12 @@ def taken_out(node: ast.Assign | ast.For) -> tuple[ast.Name, ast.Name] | None:
 
 def compared(test: ast.expr) -> Iterator[ast.Name]:
     """The names that a condition compares, or an item of them, with numbers: `times[-1] > 0`."""
-    for node in walk(test):
+    pending = [test]
+    for node in pending:  # which grows
+        if isinstance(node, ast.BoolOp):
+            pending += node.values
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            pending.append(node.operand)
         if not isinstance(node, ast.Compare):
             continue
         sides = [side.value if isinstance(side, ast.Subscript) else side for side in (node.left, *node.comparators)]

@@ -77,16 +77,18 @@ def note(machine: ModuleCalls, node: ast.Call, class_: ClassFacts, arguments: Ar
 def packed_by(machine: ModuleCalls, class_: ClassFacts, name: str, depth: int) -> dict[str, Packed]:
     """The calls that pack by a parameter of a method whenever it runs, by the parameter."""
     found = class_.method(name)
-    if found is None or found[0].abroad or depth > _DEPTH:
+    if found is None or found[0].abroad or found[1].decorator_list or depth > _DEPTH:
         return {}
     owner, method = found
     parameters = positional_names(method.args)[1:]
     result: dict[str, Packed] = {}
-    body = list(always(method.body, parameters))
-    for index, statement in enumerate(body):
+    optional = set(parameters[len(parameters) - len(method.args.defaults) :]) if method.args.defaults else set()
+    surely = list(always(method.body, parameters))
+    body = [statement for statement, _ in surely]
+    for index, (statement, asked) in enumerate(surely):
         for call in calls_in(statement):
             wanted: dict[str, tuple[ast.expr | None, Packed | None]] = {}
-            if last_name(call.func) == PACK:
+            if last_name(call.func) == PACK and (machine.qualify(call.func) or "").startswith("torch."):
                 wanted[""] = argument(call, "lengths", 1), None
             elif isinstance(call.func, ast.Attribute) and is_self_attribute(call.func):
                 part = part_of(machine, class_, call.func.attr)
@@ -97,7 +99,7 @@ def packed_by(machine: ModuleCalls, class_: ClassFacts, name: str, depth: int) -
                     wanted[taken] = argument(call, taken, names.index(taken)), packed
             for lengths, packed_below in wanted.values():
                 parameter = source(machine, lengths, body[:index], parameters)
-                if lengths is not None and parameter is not None:
+                if lengths is not None and parameter is not None and not (asked - {parameter}) & optional:
                     packed_here = Packed(call, lengths, f"{owner.name}.{method.name}")
                     result.setdefault(parameter, packed_below or packed_here)
     return result
@@ -154,14 +156,17 @@ def source(
     return node.id if node.id in parameters else None
 
 
-def always(body: Sequence[ast.stmt], parameters: Sequence[str]) -> Iterator[ast.stmt]:
-    """The statements that run whenever a method is given all that it takes, up to the first that may end it."""
+def always(
+    body: Sequence[ast.stmt], parameters: Sequence[str], asked: frozenset[str] = frozenset()
+) -> Iterator[tuple[ast.stmt, frozenset[str]]]:
+    """The statements that run whenever a method is given some of what it takes, with the parameters that it asks for above
+    them, up to the first that may end it."""
     for statement in body:
-        given_all = isinstance(statement, ast.If) and any(asks_none(statement.test, n, ast.IsNot) for n in parameters)
-        if isinstance(statement, ast.With) or (given_all and isinstance(statement, ast.If)):
-            yield from always(statement.body, parameters)
+        names = [n for n in parameters if isinstance(statement, ast.If) and asks_none(statement.test, n, ast.IsNot)]
+        if isinstance(statement, ast.With) or (names and isinstance(statement, ast.If)):
+            yield from always(statement.body, parameters, asked | set(names))
         else:
-            yield statement
+            yield statement, asked
             if not isinstance(statement, _SIMPLE) and any(isinstance(n, ast.Return) for n in statements(statement)):
                 return
 

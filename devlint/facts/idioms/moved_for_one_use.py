@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
     from devlint.facts.values import Device
 
+#: What says where a tensor is.
+_PLACE = frozenset({"device", "is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device"})
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)
 _PERHAPS = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
 
@@ -65,7 +67,13 @@ def copies(machine: Machine, node: ast.expr, name: ast.expr) -> Iterator[ast.Cal
 
 @lru_cache(64)
 def moves_in(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> tuple[ast.Call, ...]:
-    return tuple(moves(function.body, name))
+    """The moves of `moves`; none where the function asks where the variable is."""
+    found = tuple(moves(function.body, name))
+    asked = found and any(
+        isinstance(each, ast.Attribute) and each.attr in _PLACE and getattr(each.value, "id", "") == name
+        for each in walk(function)
+    )
+    return () if asked else found
 
 
 def moves(body: list[ast.stmt], name: str) -> Iterator[ast.Call]:

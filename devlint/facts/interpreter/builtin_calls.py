@@ -90,7 +90,9 @@ class BuiltinCalls(SpecialCalls):
                 one_by_one = arguments.values[2].kind in ("module", "parameter")
                 for attribute, entry in self.owner.unregistered.items():
                     # registered one by one, under computed names
-                    entry.wrapped = entry.wrapped or one_by_one or is_item_of(arguments.nodes[2], attribute)
+                    of_list = entry.what == "modules" and is_item_of(arguments.nodes[2], attribute)
+                    computed = not isinstance(arguments.nodes[1], ast.Constant)
+                    entry.wrapped = entry.wrapped or one_by_one or (of_list and computed)
         if name == "setattr" and arguments.nodes:
             path = self.path(arguments.nodes[0])
             if path is not None and path in self.state.env:
@@ -107,7 +109,9 @@ class BuiltinCalls(SpecialCalls):
 
 def is_item_of(node: ast.expr, name: str) -> bool:
     """Whether an expression is one item of what `self` keeps by a name: `self.layers[i]`."""
-    return isinstance(node, ast.Subscript) and is_own_attribute(node.value, name)
+    return (
+        isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice) and is_own_attribute(node.value, name)
+    )
 
 
 def attribute_named(node: ast.Call) -> ast.Attribute | None:

@@ -114,8 +114,8 @@ class Expressions(Operators):
         if node.value.__class__ is ast.Attribute:
             uncalled.note(self, node)
         base = self.evaluate(node.value)
-        if base.kind in ("unknown", "object"):
-            held = attribute_lists.of_object(self, node)
+        if base.kind == "object" and base.type_name in self.classes:
+            held = attribute_lists.of_object(self, node, self.classes[base.type_name])
             if held is not None:
                 return held
         if base.kind == "namespace":

@@ -24,6 +24,8 @@ DEPTH = 4  # calls of the file's own functions followed into each other
 _SETTINGS = re.compile(
     r"^(self\.)?(args?|opts?|options?|cfg|config|conf|hparams|hps|flags|params|settings)\b|device$", re.IGNORECASE
 )
+#: A file that places nothing by itself runs where it is tried out.
+_PLACES = re.compile(r"\b(?:device|cuda|xpu|mps|npu)\b")
 #: Names of functions that try out what their file defines.
 _TRIES = re.compile(r"_?(?:self_?)?(?:test|demo|sanity)", re.IGNORECASE)
 SIGNATURES = 8  # different arguments for which one function is run
@@ -97,7 +99,7 @@ class Summaries(FunctionRuns):
     def tries_out(self, node: ast.Call | None) -> bool:
         """Whether a call is part of how a file tries out what it defines, where others call it too: in a test of its own,
         below `if __name__ == "__main__"`, or in what is called there."""
-        if self.trying or node is None:
+        if self.trying or node is None or _PLACES.search(self.source.text) is None:
             return self.trying
         if self.function is not None:
             return self.is_trial

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -160,13 +161,15 @@ def flag(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, node
     return None
 
 
+@lru_cache(256)
 def of_local(function: Plain, name: str) -> Flag:
     """What a name is that a function, with what stands in it, binds once, in an assignment of a constant."""
-    if parameter_of(function.args, name) is not None:
+    stars = {each.arg for each in (function.args.vararg, function.args.kwarg) if each is not None}
+    if parameter_of(function.args, name) is not None or name in stars:
         return None
     bound: list[ast.AST] = []
     for node in walk(function):
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+        if binds_otherwise(node, name):
             return None
         if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
             bound.append(node)
@@ -174,6 +177,23 @@ def of_local(function: Plain, name: str) -> Flag:
         return None
     value = next((n.value for n in statements(function) if binds_alone(n, bound[0])), None)  # type: ignore[attr-defined]
     return of_constant(value) if isinstance(value, ast.Constant) else None
+
+
+def binds_otherwise(node: ast.AST, name: str) -> bool:
+    """Whether something other than an assignment may bind a name: an import, a handler, a pattern, a definition."""
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return name in node.names
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return any(name in (each.asname, each.name.split(".")[0]) for each in node.names)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "exec"
+    pattern = isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name == name
+    defined = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler))
+    return (
+        pattern
+        or (isinstance(node, ast.MatchMapping) and node.rest == name)
+        or (defined and getattr(node, "name", None) == name)
+    )
 
 
 def of_attribute(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> Flag:

@@ -7,6 +7,7 @@ import ast
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import is_self_attribute
+from devlint.facts.values import CHOICES
 
 
 def named_methods(owner: ClassFacts, name: str) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def _named(owner: ClassFacts) -> dict[str, tuple[str, ...]]:
                                 found[part.attr] = None
                             elif known is not None:
                                 known[method] = None
-    return {name: tuple(methods) for name, methods in found.items() if methods}
+    return {name: tuple(methods) for name, methods in found.items() if methods and len(methods) <= CHOICES}
 
 
 def _method(owner: ClassFacts, value: ast.expr | None) -> str | None:

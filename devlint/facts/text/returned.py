@@ -10,7 +10,7 @@ from devlint.facts.text.nodes import children
 from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, Value
 
 #: "": a tensor somewhere, or not known; "either": what is no tensor by some `return`, and may be one by another.
-Mark = Literal["number", "array", "list", "host", "none", "either", ""]
+Mark = Literal["constant", "number", "array", "list", "host", "none", "either", ""]
 #: By position or key of what is returned; by None where it is one thing. Empty where nothing of it is on the host.
 Returned: TypeAlias = Mapping[int | str | None, Mark]
 #: What the `return`s of a method give, those together whose results have the same positions or keys.
@@ -28,20 +28,20 @@ _SAME = frozenset(
 _BINDING = frozenset(
     {
         ast.Return, ast.Yield, ast.YieldFrom, ast.Assign, ast.AugAssign, ast.Tuple, ast.List, ast.For, ast.withitem,
-        ast.NamedExpr, ast.arg,
+        ast.NamedExpr, ast.arg, ast.AnnAssign,
     }
 )  # fmt: skip
 _NUMBERS = frozenset({"float", "int", "len", "bool"})
 #: Functions of numpy that give arrays whatever they are given. Others give a tensor for a tensor: `np.sqrt(x)`.
 _ARRAYS = frozenset(
-    {"array", "asarray", "stack", "concatenate", "vstack", "hstack", "zeros", "ones", "arange", "unique", "cumsum"}
+    {"array", "asarray", "stack", "concatenate", "vstack", "hstack", "zeros", "ones", "arange", "unique"}
 )
 _NUMPY = ("np", "numpy")
 _WORDS = (
     ".item(", ".numpy(", ".tolist(", ".cpu(", "float(", "int(", "len(",
     *(f"{package}.{name}(" for package in _NUMPY for name in sorted(_ARRAYS)),
 )  # fmt: skip
-_NO_TENSORS: Final[frozenset[Mark]] = frozenset({"number", "array", "list", "either"})
+_NO_TENSORS: Final[frozenset[Mark]] = frozenset({"constant", "number", "array", "list", "either"})
 
 
 def may_return_host_data(text: str) -> bool:
@@ -75,6 +75,8 @@ def forms(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Forms:
             apart.add(id(node.targets[0]))
             for name, value in parts.items():
                 bound.setdefault(name, []).append(value)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            bound.setdefault(node.target.id, []).append(node.value)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             bound.setdefault(node.target.id, []).append(None)
         elif isinstance(node, (ast.Tuple, ast.List, ast.For, ast.withitem, ast.NamedExpr, ast.arg)):
@@ -119,6 +121,8 @@ def either(a: Mark, b: Mark) -> Mark:
         return a
     if "none" in (a, b):
         return b if a == "none" else a
+    if "constant" in (a, b):  # `return 0.0` beside `return loss`, for a call that asks for none
+        return b if a == "constant" else a
     return "either" if a in _NO_TENSORS or b in _NO_TENSORS else ""
 
 
@@ -188,7 +192,8 @@ def marks(
             found[key] = either(found.get(key, "none"), mark(value, once))
         return found
     if isinstance(node, ast.Name):
-        node = once.get(node.id) or node
+        held = once.get(node.id)
+        node = node if held is None or isinstance(held, ast.Dict) else held  # entries of a dict may be set again
     if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
         return {i: mark(e, once) for i, e in enumerate(node.elts)}
     if isinstance(node, ast.Dict) and all(isinstance(k, ast.Constant) and isinstance(k.value, str) for k in node.keys):
@@ -208,7 +213,7 @@ def mark(node: ast.expr | None, once: Mapping[str, ast.expr | None], depth: int 
         value = once.get(node.id)
         return mark(value, once, depth + 1) if value is not None else ""
     if isinstance(node, ast.Constant):
-        return "number" if isinstance(node.value, (int, float)) else ""
+        return "constant" if isinstance(node.value, (int, float)) else ""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
         if node.func.attr in _METHODS:
             return _METHODS[node.func.attr]
@@ -222,7 +227,7 @@ def mark(node: ast.expr | None, once: Mapping[str, ast.expr | None], depth: int 
         return "number"
     if isinstance(node, ast.BinOp):
         sides = {mark(node.left, once, depth + 1), mark(node.right, once, depth + 1)}
-        return "number" if sides == {"number"} else ""
+        return "number" if sides <= {"number", "constant"} else ""
     return ""
 
 
@@ -259,5 +264,12 @@ def host_value(mark: Mark, other: Value) -> Value:
         return Value("tensors", CPU, because=other.because)
     if mark == "":
         return other
-    kinds = {"number": NUMBER, "array": Value("ndarray"), "list": Value("list"), "none": NONE, "either": NOTHING}
+    kinds = {
+        "constant": NUMBER,
+        "number": NUMBER,
+        "array": Value("ndarray"),
+        "list": Value("list"),
+        "none": NONE,
+        "either": NOTHING,
+    }
     return kinds[mark]
