@@ -279,10 +279,8 @@ class Assignments(Timing):
                     # [aten/src/ATen/native/TensorAdvancedIndexingUtils.h]
                     self.meet(target, unplaced.beside(self, [receiver, *indices]), "index", "index", "index")
             copied = value.zero_dim is True or has_one_element(value)
-            if not indices and value.kind == "tensor" and value.zero_dim is None:
-                copied = not isinstance(
-                    source, ast.Call
-                )  # a product may have no dimension, what a module gives has one
+            if not indices and value.zero_dim is None and not isinstance(source, ast.Call):
+                copied = True  # a product may have no dimension; what a module gives has one
             if spread and source is not None and value.is_tensor and not copied:
                 written = unplaced.beside(self, [receiver, self.operand(source, value)])
                 self.meet(target, written, "index", "index assignment", "scalar")
