@@ -1,8 +1,8 @@
-"""Arguments of which a function moves a copy for one use, and that meet what is computed there as they are.
+"""Arguments of which a function moves a copy, and that meet what is computed from it as they are.
 
-    def loss(self, x: Tensor) -> Tensor:
-        out = self.net(x.to(self.device))  # so `x` need not be there
-        return F.mse_loss(out, x)          # and here it is where the caller has it
+    def error(model, x: Tensor, device):
+        out = model(x.to(device)).cpu()  # so `x` is on the CPU, for all that the function knows
+        return out - x
 
 The function never binds the name anew, and moves the copy whenever it runs.
 """
@@ -15,11 +15,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Operand
-from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.values import ACCELERATORS, CPU, HOME, is_assumed, may_be_accelerator, on
-from devlint.model import Origin
+from devlint.facts.values import ACCELERATORS, CPU, HOME, may_be_accelerator, on
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -29,18 +27,6 @@ if TYPE_CHECKING:
 _PLACE = frozenset({"device", "is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device"})
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return)
 _PERHAPS = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
-
-
-def left(machine: Machine, node: ast.expr, kept: Operand, other: Operand) -> Operand | None:
-    """An argument, where the caller has it, beside what is on the device that a copy of it was moved to; None for others."""
-    there = other.value.device
-    if kept.value.device != HOME or not may_be_accelerator(there) or is_assumed(there):
-        return None
-    for call in copies(machine, node, kept.node):
-        if target(machine, call) == there:
-            origin = Origin(machine.span(call), f"a copy of `{kept.text}` is moved here, for this use alone")
-            return replace(kept, value=replace(kept.value, device=CPU, because=(origin,)))
-    return None
 
 
 def is_fetched_beside(machine: Machine, node: ast.expr, off: Operand, other: Operand) -> bool:

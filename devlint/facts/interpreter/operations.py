@@ -160,11 +160,6 @@ class Operations(Machine):
         for a_index, (i, a) in enumerate(known):
             for j, b in known[a_index + 1 :]:
                 level = self.conflict_of(a.value, b.value)
-                if level is None and HOME in (a.value.device, b.value.device):
-                    a_left, b_left = moved_for_one_use.left(self, node, a, b), moved_for_one_use.left(self, node, b, a)
-                    if a_left is not None or b_left is not None:
-                        a, b = a_left or a, b_left or b
-                        level = "assume" if self.conflict(a.value.device, b.value.device) is not None else None
                 if level is None:
                     for new, host in ((a.value, b.value), (b.value, a.value)):
                         if new.made and is_of_host(host):
