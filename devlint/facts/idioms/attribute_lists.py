@@ -59,10 +59,8 @@ def filled(machine: Machine, path: str, value: Value) -> Value:
 def of_object(machine: Machine, node: ast.Attribute, class_: ClassFacts) -> Value | None:
     """What a list holds that an object of the file has, `self.memory.log_probs`, and the file fills with what it brings to the
     CPU."""
-    if machine.in_init or machine.host or not any(binds(each, node.attr) for each in lineage(class_)):
-        return None
-    kept = _filled_from_host(machine).get(node.attr)
-    return grown(kept) if kept else None
+    kept = _filled_from_host(machine).get(node.attr) if not machine.in_init and not machine.host else None
+    return grown(kept) if kept and any(binds(each, node.attr) for each in lineage(class_)) else None
 
 
 def binds(class_: ClassFacts, name: str) -> bool:

@@ -21,6 +21,7 @@ from devlint import knowledge
 from devlint.facts.idioms import guesses
 from devlint.facts.idioms.placed import stored_in, unconditional
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.collect import qualified
 from devlint.facts.text.references import is_self, is_self_attribute, stored_names
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.values import Value
@@ -118,14 +119,16 @@ def is_layers(machine: ModuleCalls, class_: ClassFacts, node: ast.expr, above: S
         if isinstance(made, ast.Name):
             bound, before = bound_to(made.id, above)
             made = bound if bound is not None else made
-        if isinstance(made, ast.Call) and named(machine, made.func).startswith("torch.distributions."):
+        if isinstance(made, ast.Call) and (qualified(made.func, machine.imports) or "").startswith(
+            "torch.distributions."
+        ):
             of = [*made.args, *(keyword.value for keyword in made.keywords)]
             return any(is_layers(machine, class_, each, before, depth) for each in of)
-    qualname = named(machine, function)
-    if not qualname:
+    qualname = qualified(function, machine.imports) or ""
+    if not qualname.startswith("torch."):
         is_method = isinstance(function, ast.Attribute) and function.attr in _SAME and not is_self(function.value)
         return is_method and is_layers(machine, class_, function.value, above, depth)  # type: ignore[attr-defined]
-    record = knowledge.function(qualname) if node.args and qualname.startswith("torch.") else None
+    record = knowledge.function(qualname) if node.args else None
     if record is None or record.result != "tensor" or record.device_from != "first_tensor":
         return False
     return is_layers(machine, class_, node.args[0], above, depth)
@@ -151,18 +154,8 @@ def makes_layer(machine: ModuleCalls, node: ast.expr) -> bool:
     """Whether an expression makes a layer: `nn.Linear(3, 4)`, `nn.Sequential(nn.ReLU(), nn.Linear(3, 4))`."""
     if not isinstance(node, ast.Call):
         return False
-    qualname = named(machine, node.func)
+    qualname = qualified(node.func, machine.imports) or ""
     if qualname == "torch.nn.Sequential":
         return bool(node.args) and makes_layer(machine, node.args[-1])
     known = knowledge.cls(qualname) if qualname.startswith("torch.nn.") else None
     return known is not None and known.family == "Module" and qualname.rsplit(".", 1)[-1] not in _OTHERS
-
-
-def named(machine: ModuleCalls, node: ast.expr) -> str:
-    """The qualified name that a name of an import, or a part of it, stands for."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    target = machine.imports.names.get(node.id) if isinstance(node, ast.Name) else None
-    return ".".join([target, *reversed(parts)]) if target is not None else ""

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.events import Lengths
+from devlint.facts.text.collect import qualified
 from devlint.facts.text.nodes import children, statements
 from devlint.facts.text.references import asks_none, given, is_self_attribute, last_name, stored_names
 from devlint.facts.text.signatures import positional_names
@@ -88,7 +89,7 @@ def packed_by(machine: ModuleCalls, class_: ClassFacts, name: str, depth: int) -
     for index, (statement, asked) in enumerate(surely):
         for call in calls_in(statement):
             wanted: dict[str, tuple[ast.expr | None, Packed | None]] = {}
-            if last_name(call.func) == PACK and (machine.qualify(call.func) or "").startswith("torch."):
+            if last_name(call.func) == PACK and (qualified(call.func, machine.imports) or "").startswith("torch."):
                 wanted[""] = argument(call, "lengths", 1), None
             elif isinstance(call.func, ast.Attribute) and is_self_attribute(call.func):
                 part = part_of(machine, class_, call.func.attr)
