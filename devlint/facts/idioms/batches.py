@@ -299,6 +299,17 @@ def is_left_behind(first: Operand | None, further: Operand) -> bool:
     return plain and (value.because[0].text.endswith(MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
 
 
+def stays_on_purpose(first: Operand | None, operands: list[Operand]) -> bool:
+    """Whether the first input of a model that cannot be read stayed where a loader gave it, and a later one was moved.
+
+    `model(times, x.to(device))`: who moves the others by hand leaves to the host what the model reads there.
+    """
+    if first is None or first.value.moved or not first.value.because:
+        return False
+    left = first.value.because[0].text.endswith(MOVED_HERE)
+    return left and any(operand.value.moved for operand in operands if operand is not first)
+
+
 def _is_gathered(machine: Machine, name: str) -> bool:
     """Whether the file fills a list of that name itself: `pairs.append([spikes, label])`."""
     receivers = (getattr(site.call.func, "value", None) for site in machine.scan.calls.get("append", ()))

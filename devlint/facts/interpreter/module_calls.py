@@ -187,6 +187,8 @@ class ModuleCalls(Moves):
                 if class_ is not None or not home.startswith("torch.nn.") or home == "torch.nn.Module":
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
                     lead = leading(arguments, checked, value)
+                    if class_ is None and batches.stays_on_purpose(lead, operands):
+                        checked = []
                     inputs = {id(n) for k, (n, _) in arguments.keywords.items() if takes_input(k)}
                     placed = value.device != HOME or (lead is not None and lead.value.moved)
                     for operand in checked:
