@@ -42,7 +42,7 @@ from devlint.facts.objections.unread_inputs import is_unread
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import asks_name, blocks, holds, statements, walk
+from devlint.facts.text.nodes import asks_name, blocks, encloses, every, holds, statements, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_taken_apart, returns_host_data
 from devlint.facts.text.signatures import parameter_of
@@ -207,17 +207,19 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     if function is None or other.device - CPU != HOME or other.moved or other.type_name == LOOKED_UP:
         return False  # the code, or a call, says where the other one is
     names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
-    for node in walk(function):
-        if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
+    for node in every(function):
+        if not isinstance(node, (ast.Assign, ast.AugAssign)) or not encloses(node, event.node):
+            continue
+        if holds(node.value, event.node):
             names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
     names -= {"", "self"}
     sparse = list(sparse_tensors_of(function, event.node, names)) if names and "sparse" in sites.text else []
-    for node in walk(function) if sparse else ():
+    for node in every(function) if sparse else ():
         if isinstance(node, ast.Assign) and node.value in sparse:
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     if not names.isdisjoint(moved_after(function, event.node, to_arguments=False)):
         return True
-    calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
+    calls = (node for node in every(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(
         moves(call)
         and (is_combined(call, event.node) or (isinstance(call.func, ast.Attribute) and call.func.value in sparse))
@@ -228,7 +230,7 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
 def sparse_tensors_of(function: ast.AST, place: ast.AST, names: set[str]) -> Iterator[ast.Call]:
     """The calls that make sparse tensors, after a place, of tensors that a function has bound to names there."""
     last = getattr(place, "end_lineno", None) or 0
-    for node in walk(function):
+    for node in every(function):
         if isinstance(node, ast.Call) and node.lineno > last and _MAKES_SPARSE.match(ast.unparse(node.func)):
             parts = {part.id for part in node.args[:3] if isinstance(part, ast.Name)} & names
             if parts and not any(is_bound_between(function, part, last, node.lineno) for part in parts):
@@ -376,7 +378,7 @@ def is_quantized(sites: CallSites, function: str) -> bool:
     body = sites.body(function)
     return body is not None and any(
         isinstance(node, ast.Attribute) and node.attr == "quantized" and last_name(node.value) == "ops"
-        for node in walk(body)
+        for node in every(body)
     )
 
 
