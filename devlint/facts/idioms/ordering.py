@@ -325,8 +325,9 @@ def _bindings(body: ast.AST) -> dict[str, list[ast.stmt]]:
     """The statements of some code that bind something, by its text."""
     found: dict[str, list[ast.stmt]] = {}
     for child in statements(body):
-        targets = getattr(child, "targets", None) or [getattr(child, "target", None)]
-        for target in targets if isinstance(child, ast.stmt) else ():
+        if not isinstance(child, ast.stmt):
+            continue
+        for target in getattr(child, "targets", None) or [getattr(child, "target", None)]:
             for each in _stored(target) if isinstance(target, ast.expr) else ():
                 found.setdefault(ast.unparse(each), []).append(child)
     return found

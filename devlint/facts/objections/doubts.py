@@ -138,6 +138,8 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Meet) and event.how in ("size", "copy", "beside") and stays_on_host(sites, event):
         return True
+    if isinstance(event, Meet) and event.how == "paths" and is_fetched_by_callers(sites, event):
+        return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
         is_new = event.off.value.kind == "module" and event.off.value.ident is not None and not event.off.value.moved
@@ -435,6 +437,12 @@ def stays_on_host(sites: CallSites, event: Meet) -> bool:
     if event.how == "beside" and is_taken_apart(sites, function, index):
         return True
     return is_shown(sites, function) or is_moved(sites, function, index)
+
+
+def is_fetched_by_callers(sites: CallSites, event: Meet) -> bool:
+    """Whether all calls of a function bring what it gives to the host, or move it: `env.step(agent.act(state).item())`."""
+    function = sites.function(event.function)
+    return function is not None and (is_shown(sites, function) or is_moved(sites, function, None))
 
 
 # -- another default device -------------------------------------------------------------------------------------------

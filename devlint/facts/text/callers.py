@@ -167,7 +167,10 @@ class Callers:
     def related(self, node: ast.ClassDef | None, owner: ClassFacts) -> bool:
         """Whether a class is another one, or one of them derives from the other."""
         other = self.classes.get(node.name) if node is not None else None
-        return other is not None and (owner in lineage(other) or other in lineage(owner))
+        if other is None:
+            return False
+        # by their nodes: each interpreter of a file has facts of its own of the same class
+        return owner.node in [each.node for each in lineage(other)] or other.node in [e.node for e in lineage(owner)]
 
     # -- the host -----------------------------------------------------------------------------------------------------
 
