@@ -111,6 +111,8 @@ class Operators(Narrowing):
             self.meet(node, tensors, "operator", symbol_, "exact" if symbol_ == "@" else "scalar")
         else:
             other = right if left.is_tensor else left
+            if symbol_ == "+" and other.kind == "list" and tensors[0].value.kind == "tensors":
+                return NOTHING  # a list whose items were moved, and others
             other_node = right_node if left.is_tensor else left_node
             if symbol_ == "@" and other.kind == "unknown":
                 given = self.argument_tensor(other_node)
