@@ -155,6 +155,12 @@ class WhoCalls:
             if base is not None and base.kind == "class"
         )
 
+    def objects(self, looked: Looked, home: Looked, class_name: str) -> set[str]:
+        """The last names that a file gives to objects of a class of another file, or of its own."""
+        if looked.path == home.path:
+            return home.flow.callers.instances(class_name)
+        return self._instances(looked, home.path, class_name)
+
     def _instances(self, looked: Looked, path: str, class_name: str) -> set[str]:
         """The last names that objects of a class of another file are bound to in a file, looked for once."""
         key = (looked.path, path, class_name)

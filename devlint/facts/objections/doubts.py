@@ -36,6 +36,7 @@ from devlint.facts.objections.parts_left import is_part_left
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
+from devlint.facts.objections.replaced_methods import rests_on_replaced
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.unread_inputs import is_unread
@@ -132,6 +133,10 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):
             return True
+    if isinstance(event, Meet) and rests_on_replaced(sites, event, [event.off, event.other]):
+        return True
+    if isinstance(event, Use) and rests_on_replaced(sites, event, [event.operand]):
+        return True
     if isinstance(event, Meet) and is_entry_moved_before(sites, event):
         return True
     if isinstance(event, Meet) and (is_copied_to_host(sites, event) or is_rehomed(sites, event)):
