@@ -259,8 +259,8 @@ class TorchFunctions(SizedTensors):
                     return Value(kind, UNKNOWN, zero_dim)  # a scalar beside what may be a tensor anywhere
             combined = self.combine(deciding, zero_dim)
             if len(deciding) == 2 and record.qualname.rsplit(".", 1)[-1] in ("matmul", "inner"):
-                first, second = deciding
-                if tables.may_have_no_dimension(first.node, first.value, second.node, second.value):
+                one, other = deciding
+                if tables.may_have_no_dimension(one.node, one.value, other.node, other.value):
                     return replace(combined, zero_dim=None, split=None)
             if len(deciding) == 1 and is_along_another(record, arguments):
                 combined = with_dimensions(combined, deciding[0].value)

@@ -40,7 +40,7 @@ from devlint.facts.objections.replaced_methods import rests_on_replaced
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.unread_inputs import is_unread
-from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
+from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to, scripts_over
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import asks_name, blocks, encloses, every, holds, statements, walk
@@ -469,23 +469,47 @@ def made_abroad(sites: CallSites, value: Value) -> str | None:
 def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
+    Not where another script, which sets none, leads to it as well.
     Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
     Or what a file that imports the checked one imports beside it, when it is imported.
     `maker`: another file, in which the tensor is made; a script may lead to that one as well.
     `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
     """
-    for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
-        for looked in sites.files.mentioning(word):
-            if not sets_default(looked, word) or not is_of_program(sites, looked):
+    words = (_TYPE,) if legacy else (_TYPE, _DEVICE)
+    setting = {
+        word: [looked for looked in sites.files.mentioning(word) if sets_default(looked, word)] for word in words
+    }
+    scripts = {looked.path for found in setting.values() for looked in found}
+    for word, found in setting.items():
+        for looked in found:
+            if not is_of_program(sites, looked):
                 continue
             if leads_to(sites, looked.path, sites.path, *([maker] if maker is not None else ())):
-                return True
+                if not is_run_by_others(sites, scripts, maker):
+                    return True
             if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True
             if is_imported_beside(sites, looked, word):
                 return True
         if any(sets_default(looked, word) for looked in beside(sites)):
             return True
+    return False
+
+
+def is_run_by_others(sites: CallSites, setting: set[str], maker: str | None) -> bool:
+    """Whether a script that handles devices, and is no test, runs the checked file, or `maker`, without a default being set.
+
+    `setting`: the files of the project that set one.
+    """
+    goals = (sites.path,) if maker is None else (sites.path, maker)
+    for path in {path: None for goal in goals for path in scripts_over(sites, goal)}:
+        parts = os.path.relpath(path, sites.files.root).split(os.sep)
+        if any(part.startswith("test") or part == "conftest.py" for part in parts) or path in setting:
+            continue
+        looked = sites.files.look(path)
+        if looked is None or not looked.flow.callers.handles_devices or leads_to(sites, path, *setting):
+            continue
+        return True
     return False
 
 

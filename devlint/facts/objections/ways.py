@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.nodes import asks_name
+
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
 
@@ -27,6 +29,23 @@ def leads_to(sites: CallSites, start: str, *goals: str) -> bool:
                     following.append(found)
         edge = following
     return False
+
+
+def scripts_over(sites: CallSites, goal: str) -> Iterator[str]:
+    """The programs that lead to a file, itself included: files that nothing imports, or that ask whether they are run."""
+    seen, edge = {goal}, [goal]
+    for _ in range(HOPS + 1):
+        following: list[str] = []
+        for path in edge:
+            importing = [each for each in sites.files.importing(path) if path in imported_files(sites, each, late=True)]
+            looked = sites.files.look(path)
+            if looked is not None and any(map(asks_name, looked.loaded.tree.body)):
+                yield path
+            elif not importing and path != goal:
+                yield path
+            following += [each for each in importing if each not in seen]
+            seen.update(importing)
+        edge = following if len(seen) < READ else []
 
 
 def imported_files(sites: CallSites, path: str, late: bool = False) -> Iterator[str]:

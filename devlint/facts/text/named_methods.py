@@ -32,8 +32,9 @@ def _named(owner: ClassFacts) -> dict[str, tuple[str, ...]]:
                                 found[part.attr] = None
                             elif known is not None:
                                 known[method] = None
-    known = {name: tuple(methods) for name, methods in found.items() if methods and len(methods) <= CHOICES}
-    return {name: methods for name, methods in known.items() if name not in _bound_otherwise(owner, set(known))}
+    methods = {name: tuple(each) for name, each in found.items() if each and len(each) <= CHOICES}
+    otherwise = _bound_otherwise(owner, set(methods))
+    return {name: each for name, each in methods.items() if name not in otherwise}
 
 
 def _bound_otherwise(owner: ClassFacts, names: set[str]) -> set[str]:

@@ -106,7 +106,7 @@ def of_every(known: Forms) -> Returned:
     for form in known if len(known) > 1 else ():
         for key, said in form.items():
             if key is not None:
-                found[key] = either(found[key] if key in found else said, "" if whole else said)
+                found[key] = either(found.get(key, said), "" if whole else said)
     return found if len(known) > 1 else known[0] if known else {}
 
 
