@@ -47,15 +47,15 @@ def rests_on_replaced(sites: CallSites, event: Meet | Use, operands: list[Operan
     for part in (part for operand in operands for part in walk(operand.node)):
         used |= {called[id(part)]} if id(part) in called else set()
         used |= given.get(part.id, set()) if isinstance(part, ast.Name) else set()
+    if not used:
+        return False
     return any(
-        is_replaced_in(sites, looked, home, class_.name, name)
-        for name in used
-        for looked in sites.files.mentioning(name)
+        are_replaced_in(sites, looked, home, class_.name, used) for looked in sites.files.mentioning(class_.name)
     )
 
 
-def is_replaced_in(sites: CallSites, looked: Looked, home: Looked, class_name: str, name: str) -> bool:
-    """Whether a file binds an attribute of what it calls objects of a class, or of the class itself."""
-    bound = {last_name(store.value) for store in looked.loaded.scan.stores if store.attr == name}
+def are_replaced_in(sites: CallSites, looked: Looked, home: Looked, class_name: str, names: set[str]) -> bool:
+    """Whether a file binds one of some attributes of what it calls objects of a class, or of the class itself."""
+    bound = {last_name(store.value) for store in looked.loaded.scan.stores if store.attr in names}
     bound -= {"self", ""}
     return bool(bound) and not bound.isdisjoint(sites.callers.objects(looked, home, class_name) | {class_name})

@@ -39,9 +39,8 @@ def scripts_over(sites: CallSites, goal: str) -> Iterator[str]:
         for path in edge:
             importing = [each for each in sites.files.importing(path) if path in imported_files(sites, each, late=True)]
             looked = sites.files.look(path)
-            if looked is not None and any(map(asks_name, looked.loaded.tree.body)):
-                yield path
-            elif not importing and path != goal:
+            asks = looked is not None and any(map(asks_name, looked.loaded.tree.body))
+            if asks or (not importing and path != goal):
                 yield path
             following += [each for each in importing if each not in seen]
             seen.update(importing)
