@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import asks_name
+from devlint.facts.text.signs import runs_something
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
@@ -32,15 +33,16 @@ def leads_to(sites: CallSites, start: str, *goals: str) -> bool:
 
 
 def scripts_over(sites: CallSites, goal: str) -> Iterator[str]:
-    """The programs that lead to a file, itself included: files that nothing imports, or that ask whether they are run."""
+    """The programs that lead to a file, itself included: they ask whether they are run, or nothing imports them and they run
+    something."""
     seen, edge = {goal}, [goal]
     for _ in range(HOPS + 1):
         following: list[str] = []
         for path in edge:
             importing = [each for each in sites.files.importing(path) if path in imported_files(sites, each, late=True)]
             looked = sites.files.look(path)
-            asks = looked is not None and any(map(asks_name, looked.loaded.tree.body))
-            if asks or (not importing and path != goal):
+            body = looked.loaded.tree.body if looked is not None else []
+            if any(map(asks_name, body)) or (not importing and path != goal and runs_something(body)):
                 yield path
             following += [each for each in importing if each not in seen]
             seen.update(importing)
