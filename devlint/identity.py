@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -76,17 +77,27 @@ def names_around(module: ast.Module, row: int) -> list[str]:
     while block:
         inner = None
         for node in block:
-            for child in ast.iter_child_nodes(node):
-                if getattr(child, "end_lineno", row) < row:  # most of a long file
-                    continue
-                if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and _holds(child, row):
-                    inner = child
+            for part in (part for _, part in ast.iter_fields(node) if isinstance(part, list)):
+                for child in _from(part, row):
+                    if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case) and _holds(child, row):
+                        inner = child
         if inner is None:
             break
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.append(inner.name)
         block = [inner]
     return names
+
+
+def _from(part: list[ast.AST], row: int) -> list[ast.AST]:
+    """What of a list of nodes may be on a row: of a list of statements, those on it, or the first one below it."""
+    if not part or not isinstance(part[0], ast.stmt):
+        return part
+    start = bisect_left(part, row, key=lambda each: each.end_lineno)  # type: ignore[attr-defined]
+    end = start + 1
+    while end < len(part) and part[end].lineno <= row:  # type: ignore[attr-defined]
+        end += 1
+    return part[start:end]
 
 
 def _holds(node: ast.AST, row: int) -> bool:

@@ -316,13 +316,52 @@ def nearest(qualname: str, n: int = 3) -> list[str]:
     import difflib
 
     namespace, _, name = qualname.rpartition(".")
-    names = _names(namespace)
-    owner = cls(namespace) if names is None else None
-    pool = sorted(names or (owner.methods | owner.attributes if owner else ()))
-    similar = [f"{namespace}.{c}" for c in difflib.get_close_matches(name, pool, n=n, cutoff=0.7)]
-    same = sorted(
-        (f for table in ("functions", "classes") for f in _data()[table] if f.rpartition(".")[2] == name),
-        key=lambda f: (f.count("."), f),
-    )
+    pool = _likely(name, _letters_of(namespace))
+    similar = [f"{namespace}.{c}" for c in difflib.get_close_matches(name, pool, n=n, cutoff=_CUTOFF)]
+    same = _of_last_name().get(name, ())
     below = [f for f in same if f.startswith(f"{namespace}.") and f != qualname]
     return list(dict.fromkeys((*below, *similar, *(f for f in same if f != qualname))))[:n]
+
+
+_CUTOFF = 0.7  # of `difflib.SequenceMatcher.ratio`
+
+
+def _likely(name: str, pool: Mapping[str, int]) -> list[str]:
+    """The names of a pool that have enough letters in common with a name, wherever they stand, to look like it."""
+    letters = _letters(name)
+    return [
+        other
+        for other, known in pool.items()
+        if 2 * (letters & known).bit_count() >= _CUTOFF * (len(name) + len(other)) - 1e-9
+    ]
+
+
+def _letters(name: str) -> int:
+    """A bit for each letter of a name, another one where it has the letter again."""
+    times: dict[int, int] = {}
+    found = 0
+    for letter in name:
+        place = ord(letter) % 128
+        found |= 1 << (place + 128 * times.get(place, 0))
+        times[place] = times.get(place, 0) + 1
+    return found
+
+
+@cache
+def _letters_of(namespace: str) -> dict[str, int]:
+    """The names of a module or a class, with their letters."""
+    names = _names(namespace)
+    owner = cls(namespace) if names is None else None
+    return {each: _letters(each) for each in names or (owner.methods | owner.attributes if owner else ())}
+
+
+@cache
+def _of_last_name() -> dict[str, list[str]]:
+    """The functions and classes that have a name in some module, those of the outer modules first."""
+    found: dict[str, list[str]] = {}
+    for table in ("functions", "classes"):
+        for qualname in _data()[table]:
+            found.setdefault(qualname.rpartition(".")[2], []).append(qualname)
+    for each in found.values():
+        each.sort(key=lambda f: (f.count("."), f))
+    return found

@@ -83,6 +83,8 @@ def hangs_on_version(event: ApiName, facts: Facts) -> bool:
 def hangs_on_import(event: ApiName, facts: Facts) -> bool:
     """Whether the place stands under a flag that is set where an import succeeds: `HAS_X = False` in an `except`."""
     names = {name for test in event.under.tests for name in re.findall(r"[A-Za-z_]\w*", test)}
+    if not names:
+        return False
     for handler in re.finditer(
         r"^([ \t]*)except\b[^\n]*:[^\n]*\n((?:\1[ \t]+[^\n]*\n|[ \t]*\n)*)", facts.text, re.MULTILINE
     ):

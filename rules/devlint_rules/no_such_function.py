@@ -35,6 +35,7 @@ not, nor anything in a project whose requirements admit no torch from 2.2 on.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from devlint.api import ApiCall, ApiName, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._api import asks_version, fails_earlier, hangs_on_import, hangs_on_version, is_called, is_written_out
@@ -99,10 +100,26 @@ def _is_text(site: Site) -> bool:
 
 def _is_device_module(qualname: str, facts: Facts) -> bool:
     """Whether the file uses a name as torch's module for a kind of device, which a vendor's plug-in brings: `torch.supa`."""
+    if qualname.rpartition(".")[2] not in _device_modules(facts.text):
+        return False
     return len(set(re.findall(rf"\b{re.escape(qualname)}\.({_OF_DEVICE_MODULES})\b", facts.text))) > 1
 
 
 def _is_added(name: str, facts: Facts) -> bool:
     """Whether the file itself gives torch this name, or asks whether it has it."""
+    if name not in _words_added(facts.text):
+        return False
     pattern = rf"\.{name}\s*=(?!=)|(setattr|hasattr|getattr)\([^\n]*[\"']{name}[\"']"
     return re.search(pattern, facts.text) is not None
+
+
+@lru_cache(4)
+def _device_modules(text: str) -> frozenset[str]:
+    """The last names of what a file uses like a module for a kind of device, found in one pass for all its names."""
+    return frozenset(m[1] for m in re.finditer(rf"(\w+)(?=\.(?:{_OF_DEVICE_MODULES})\b)", text))
+
+
+@lru_cache(4)
+def _words_added(text: str) -> frozenset[str]:
+    """The names that a file binds as attributes, or has in strings."""
+    return frozenset(m[1] or m[2] for m in re.finditer(r"\.(\w+)\s*=(?!=)|[\"'](\w+)(?=[\"'])", text))

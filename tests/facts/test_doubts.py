@@ -58,6 +58,25 @@ def test_default_that_is_set_beside_the_file_counts(checked: Checked, setter: st
     assert codes(checked(alone, "models/net.py")) == ["DEV102"]
 
 
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ("from models.net import Net\nNet().to('cuda')\n", ["DEV102"]),
+        ("from models.net import Net\nNet()\n", []),  # nothing puts it on a device there
+        ("import torch\nfrom models.net import Net\ntorch.set_default_device('cuda')\nNet().to('cuda')\n", []),
+        ("print('cuda')\n", []),
+    ],
+)
+def test_default_that_one_of_two_scripts_sets_counts_where_the_other_needs_none(
+    checked: Checked, other: str, expected: list[str]
+) -> None:
+    demo = "import torch\nfrom models.net import Net\ntorch.set_default_device('cuda')\nNet()\n"
+    files = {"models/__init__.py": "", "models/net.py": NET, "demo.py": demo, "train.py": other}
+    assert codes(checked(files, "models/net.py")) == expected
+    as_test = {**files, "train.py": "", "tests/test_net.py": other}
+    assert codes(checked(as_test, "models/net.py")) == []
+
+
 def test_size_of_what_a_library_of_the_host_read(checked: Checked) -> None:
     code = """
         import torch

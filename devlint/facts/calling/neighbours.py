@@ -87,6 +87,15 @@ class Neighbours:
         module = os.path.splitext(self.way)[0].replace(os.sep, ".").removesuffix(".__init__")
         return bool(self.mentioned_in(IMPORT + module))
 
+    def importing(self, path: str) -> list[str]:
+        """The other files of the project that import a file, as far as their text shows."""
+        files = self._searched()
+        if files is None:
+            return []
+        way = os.path.splitext(os.path.relpath(path, files.root))[0].replace(os.sep, ".").removesuffix(".__init__")
+        paths = (os.path.normpath(os.path.join(files.root, each)) for each in self._mentions(files, IMPORT + way))
+        return [each for each in paths if each != path]
+
     def reads_all(self, word: str) -> bool:
         """Whether all files of the project that mention a name are among those that `mentioning` gives."""
         files = self._searched()

@@ -8,7 +8,7 @@ from functools import partial
 
 from devlint.facts.calling.neighbours import CANDIDATES, Looked, Neighbours
 from devlint.facts.project.project import is_imported
-from devlint.facts.text.callers import Callers
+from devlint.facts.text.callers import Callers, itself
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
 from devlint.facts.text.indirect import indirect_calls
@@ -24,6 +24,7 @@ class WhoCalls:
 
     def __init__(self, files: Neighbours) -> None:
         self._files = files
+        self._made: dict[tuple[str, str, str], set[str]] = {}  # see `_instances`
 
     def sites(self, home: Looked, function: Function) -> Iterator[tuple[Looked, Site]]:
         """The calls of a function, in its own file and in the others."""
@@ -154,12 +155,24 @@ class WhoCalls:
             if base is not None and base.kind == "class"
         )
 
+    def objects(self, looked: Looked, home: Looked, class_name: str) -> set[str]:
+        """The last names that a file gives to objects of a class of another file, or of its own."""
+        if looked.path == home.path:
+            return home.flow.callers.instances(class_name)
+        return self._instances(looked, home.path, class_name)
+
     def _instances(self, looked: Looked, path: str, class_name: str) -> set[str]:
-        """The last names that objects of a class of another file are bound to in a file."""
+        """The last names that objects of a class of another file are bound to in a file, looked for once."""
+        key = (looked.path, path, class_name)
+        if key not in self._made:
+            self._made[key] = self._bound_in(looked, path, class_name)
+        return self._made[key]
+
+    def _bound_in(self, looked: Looked, path: str, class_name: str) -> set[str]:
         made = {id(site.call) for site in self.calls_of(looked, path, class_name)}
         found: set[str] = set()
         for node in walk(looked.loaded.tree):
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and id(node.value) in made:
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and id(itself(node.value)) in made:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 found |= set(map(last_name, targets))
             elif isinstance(node, ast.arg) and node.annotation is not None:

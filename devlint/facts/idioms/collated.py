@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.text.references import last_name
-from devlint.facts.text.returned import Returned, as_returned, returned
+from devlint.facts.text.returned import Returned, as_returned, forms, of_every
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import Value
 
@@ -35,7 +35,7 @@ def part_of_batch(machine: Machine, iterated: ast.expr, value: Value) -> Value:
     if value.is_tensor:
         return as_returned(known, value)
     parts = value.elements if value.kind == "tuple" and isinstance(value.elements, tuple) else ()
-    if len(parts) != len(known) or not all(isinstance(key, int) for key in known):
+    if len(parts) > len(known) or not all(isinstance(key, int) for key in known):
         return value
     said = (as_returned({None: known[i]}, part) for i, part in enumerate(parts))
     return replace(value, elements=tuple(said))
@@ -67,4 +67,4 @@ def is_of_file(machine: Machine, node: ast.expr) -> bool:
 
 @lru_cache(16)
 def given_by(collator: ast.FunctionDef) -> Returned:
-    return returned(collator)
+    return of_every(forms(collator))

@@ -26,12 +26,15 @@ from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import bindings_of, chain, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signatures import positional_names
+from devlint.facts.text.signs import moves
 from devlint.facts.values import CPU, UNKNOWN, Device, Value, grown, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
+    from devlint.facts.text.scan import Site
 
+MOVES = ("to", "cuda", "xpu", "npu")
 REGISTER = ("register_forward_hook", "register_forward_pre_hook")
 #: What leaves a tensor where it is, and one with dimensions.
 _SAME = frozenset(
@@ -94,6 +97,7 @@ def stores(machine: Machine) -> dict[str, list[tuple[ast.expr, bool, ast.expr]]]
         hook = hook_of(machine, call.args[0]) if call.args else None
         if hook is None or not isinstance(call.func, ast.Attribute):
             continue
+        is_gone = is_removed_before_move(machine, site, call.func.value)
         given = set(
             positional_names(hook.args)[-2:] if call.func.attr == REGISTER[0] else positional_names(hook.args)[-1:]
         )
@@ -105,7 +109,7 @@ def stores(machine: Machine) -> dict[str, list[tuple[ast.expr, bool, ast.expr]]]
                 continue
             seen.setdefault(name, set()).add(id(filled))
             on_host = kept_on_host(put, given)
-            if on_host is None:
+            if on_host is None or (is_gone and not on_host):
                 spoiled.add(name)
             else:
                 found.setdefault(name, []).append((put, on_host, call.func.value))
@@ -130,6 +134,32 @@ def stores(machine: Machine) -> dict[str, list[tuple[ast.expr, bool, ast.expr]]]
             if name in found and id(filled) not in seen[name]:
                 spoiled.add(name)
     return {name: puts for name, puts in found.items() if name in made and name not in spoiled}
+
+
+def is_removed_before_move(machine: Machine, site: Site, module: ast.expr) -> bool:
+    """Whether the code that registers a hook removes one, and moves the module below that: what it kept stays where it was.
+
+    `handle.remove()`, which lists have with an argument alone. `module`: what the hook is registered at, or a part of what is
+    moved; any module that is moved in place counts, since the hook may be one of a part that has a name of its own.
+    """
+    removed = [
+        each.call.lineno
+        for each in machine.scan.calls.get("remove", ())
+        if each.caller is site.caller and not each.call.args and each.call.lineno > site.call.lineno
+    ]
+    if not removed:
+        return False
+    *_, root = chain(module)
+    around = site.caller.node if site.caller is not None else machine.scan.tree
+    in_place = {id(n.value) for n in statements(around) if isinstance(n, ast.Expr)} if around is not None else set()
+    for each in (each for name in MOVES for each in machine.scan.calls.get(name, ())):
+        if each.caller is not site.caller or each.call.lineno <= min(removed) or not moves(each.call):
+            continue
+        *_, start = chain(each.call)
+        same = isinstance(start, ast.Name) and isinstance(root, ast.Name) and start.id == root.id and start.id != "self"
+        if same or id(each.call) in in_place:
+            return True
+    return False
 
 
 def hook_of(machine: Machine, node: ast.expr) -> _Hook | None:

@@ -19,6 +19,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.idioms.filled_by_hooks import is_removed_before_move
 from devlint.facts.idioms.placed import goes_back, stored_in
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import chain, is_self_attribute, last_name
@@ -64,6 +65,9 @@ def hooks_of(machine: Machine, class_: ClassFacts) -> list[ast.FunctionDef | ast
     names: set[str] = set()
     for site in (site for name in _REGISTER for site in machine.scan.calls.get(name, ())):
         if not site.call.args or site.caller is None or site.caller.owner is not class_.node:
+            continue
+        module = site.call.func.value if isinstance(site.call.func, ast.Attribute) else site.call.func
+        if is_removed_before_move(machine, site, module):
             continue
         if is_self_attribute(site.call.args[0]) and not any(map(goes_back, site.caller.calls)):
             names.add(last_name(site.call.args[0]))

@@ -12,7 +12,7 @@ No turn may leave anything where it is: the assignment stands in the loop's own 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
@@ -34,6 +34,11 @@ def moved_by(machine: Machine, node: ast.For | ast.AsyncFor) -> tuple[str, Value
         if value.kind in ("tensor", "tensors") and value.moved and value.device:
             return name, replace(value, kind="tensors", split=None)
     return None
+
+
+def is_another(container: Value, given: Sequence[Value]) -> bool:
+    """Whether what a container gets as further items is not surely where it has the others."""
+    return not given or not (given[-1].is_tensor and given[-1].device == container.device)
 
 
 def moves(node: ast.For | ast.AsyncFor) -> Iterator[tuple[str, ast.Call]]:

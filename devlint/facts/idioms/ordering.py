@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
@@ -195,8 +198,13 @@ def note_helper(machine: CallArguments, node: ast.Call, helper: ast.AST, argumen
 
 def is_state_touched(body: ast.AST, optimizer: ast.expr) -> bool:
     """Whether some code reads the state of an optimizer, to move it for the most part: `optimizer.state.values()`."""
-    text = ast.unparse(optimizer)
-    return any(isinstance(n, ast.Attribute) and n.attr == "state" and ast.unparse(n.value) == text for n in walk(body))
+    return ast.unparse(optimizer) in _asked_for_state(body)
+
+
+@lru_cache(64)
+def _asked_for_state(body: ast.AST) -> frozenset[str]:
+    """What some code reads `state` of."""
+    return frozenset(ast.unparse(n.value) for n in walk(body) if isinstance(n, ast.Attribute) and n.attr == "state")
 
 
 def note_move(
@@ -303,17 +311,49 @@ def _owners(machine: CallArguments, node: ast.expr) -> Iterator[str]:
 def _replaced(path: str, body: ast.AST, first: ast.AST, last: ast.AST, wrapped: bool) -> bool:
     """Whether something else is bound to the path between two places. `wrapped`: `m = wrap(m)` counts as well."""
     start, end = getattr(first, "lineno", 0), getattr(last, "lineno", 0)
-    for child in statements(body):
-        if not isinstance(child, ast.stmt) or not start < child.lineno < end:
-            continue
-        targets = getattr(child, "targets", None) or [getattr(child, "target", None)]
-        for target in targets:
-            if isinstance(target, ast.expr) and any(ast.unparse(n) == path for n in _stored(target)):
-                value = getattr(child, "value", None)
-                mentions = value is not None and path in ast.unparse(value)
-                if (wrapped or not mentions) and not any(holds(arm, child) for arm in _other_arms(body, first)):
-                    return True
+    for child in _bindings(body).get(path, ()):
+        if start < child.lineno < end:
+            value = getattr(child, "value", None)
+            mentions = value is not None and path in ast.unparse(value)
+            if (wrapped or not mentions) and not any(holds(arm, child) for arm in _other_arms(body, first)):
+                return True
     return False
+
+
+@lru_cache(64)
+def _bindings(body: ast.AST) -> dict[str, list[ast.stmt]]:
+    """The statements of some code that bind something, by its text."""
+    found: dict[str, list[ast.stmt]] = {}
+    for child in statements(body):
+        if not isinstance(child, ast.stmt):
+            continue
+        for target in getattr(child, "targets", None) or [getattr(child, "target", None)]:
+            for each in _stored(target) if isinstance(target, ast.expr) else ():
+                found.setdefault(ast.unparse(each), []).append(child)
+    return found
+
+
+@lru_cache(64)
+def _blocks(body: ast.AST) -> tuple[list[ast.stmt], ...]:
+    """Every list of statements of some code."""
+    return tuple(blocks(body))
+
+
+def _place_in(block: list[ast.stmt], node: ast.AST) -> int | None:
+    """Which statement of a block a node stands in; None where it is in none."""
+    row = getattr(node, "lineno", 0)
+    place = bisect_right(block, row, key=lambda statement: statement.lineno) - 1
+    while place >= 0 and row <= (block[place].end_lineno or 0):  # several may stand on one row
+        if holds(block[place], node):
+            return place
+        place -= 1
+    return None
+
+
+@lru_cache(64)
+def _assigned(body: ast.AST) -> dict[int, ast.Assign]:
+    """The assignments of some code, by the identity of what they give."""
+    return {id(s.value): s for s in statements(body) if isinstance(s, ast.Assign)}
 
 
 def _other_arms(body: ast.AST, node: ast.AST) -> Iterator[ast.stmt]:
@@ -325,18 +365,13 @@ def _other_arms(body: ast.AST, node: ast.AST) -> Iterator[ast.stmt]:
 
 def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
     """Whether the first that happens to the optimizer's name after a move is that another one gets it."""
-    name = next(
-        (
-            s.targets[0].id
-            for s in statements(body)
-            if isinstance(s, ast.Assign) and s.value is creation.node and isinstance(s.targets[0], ast.Name)
-        ),
-        None,
-    )
-    around = [block for block in blocks(body) if any(_has(statement, move) for statement in block)]
-    for block in sorted(around, key=lambda block: -block[0].col_offset):  # the innermost first
-        at = next(place for place, statement in enumerate(block) if _has(statement, move))
-        for statement in block[at + 1 :]:
+    made = _assigned(body).get(id(creation.node))
+    if made is None or not isinstance(made.targets[0], ast.Name):
+        return False
+    name = made.targets[0].id
+    around = [(block, at) for block in _blocks(body) if (at := _place_in(block, move)) is not None]
+    for block, at in sorted(around, key=lambda found: -found[0][0].col_offset):  # the innermost first
+        for statement in islice(block, at + 1, None):
             if name in _names(statement):
                 if not isinstance(statement, ast.Assign) or name in _names(statement.value):
                     return False
@@ -346,7 +381,8 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
 
 def _is_state_moved(body: ast.AST, creation: Creation) -> bool:
     """Whether the code moves the state of the optimizer by itself: its target is asked for `state`."""
-    targets = [s.targets[0] for s in statements(body) if isinstance(s, ast.Assign) and _has(s.value, creation.node)]
+    around = (_simple_at(block, creation.node) for block in _blocks(body))
+    targets = [statement.targets[0] for statement in around if isinstance(statement, ast.Assign)]
     return any(isinstance(t, (ast.Name, ast.Attribute)) and is_state_touched(body, t) for t in targets)
 
 
@@ -356,8 +392,16 @@ def _has(outer: ast.stmt | ast.expr, inner: ast.AST) -> bool:
     return outer.lineno <= row <= end and holds(outer, inner)
 
 
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+def _simple_at(block: list[ast.stmt], node: ast.AST) -> ast.Expr | ast.Assign | None:
+    """The statement of a block that a node stands in, if it is an expression or an assignment."""
+    place = _place_in(block, node)
+    found = block[place] if place is not None else None
+    return found if isinstance(found, (ast.Expr, ast.Assign)) and holds(found.value, node) else None
+
+
+@lru_cache(4096)
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in walk(node) if isinstance(n, ast.Name))
 
 
 def _stored(target: ast.expr) -> list[ast.expr]:
@@ -366,14 +410,12 @@ def _stored(target: ast.expr) -> list[ast.expr]:
 
 def _may_swap(path: str, body: ast.AST, creation: Creation, move: ast.Call) -> bool:
     """Whether the move can be put before the optimizer: two simple statements of one block, whose names are the same."""
-    for block in blocks(body):
-        simple = [s for s in block if isinstance(s, (ast.Expr, ast.Assign))]
-        makers = [s for s in simple if _has(s.value, creation.node)]
-        movers = [s for s in simple if s.value is move]
-        if makers and movers and makers[0].lineno < movers[0].lineno:
+    for block in _blocks(body):
+        maker, mover = _simple_at(block, creation.node), _simple_at(block, move)
+        if maker is not None and mover is not None and mover.value is move and maker.lineno < mover.lineno:
             root = path.split(".", 1)[0]
             used = {n.id for n in ast.walk(move) if isinstance(n, ast.Name)} - {root}
-            if isinstance(movers[0], ast.Assign) and ast.unparse(movers[0].targets[0]) != path:
+            if isinstance(mover, ast.Assign) and ast.unparse(mover.targets[0]) != path:
                 return False
             if _replaced(path, body, creation.node, move, wrapped=True):
                 return False

@@ -33,6 +33,24 @@ def dimensions(value: Value) -> int:
     return 0 if any(isinstance(size, ast.Starred) for size in sizes) else len(sizes)
 
 
+#: What makes tensors of one dimension.
+_VECTORS = frozenset(
+    {"torch.arange", "torch.linspace", "torch.logspace", "torch.randperm", "torch.hann_window", "torch.hamming_window"}
+)
+
+
+def may_have_no_dimension(left: ast.expr, a: Value, right: ast.expr, b: Value) -> bool:
+    """Whether a matrix product may be one of two vectors, by the calls that made both, or since both are one thing.
+
+    That gives a value without dimensions [https://docs.pytorch.org/docs/stable/generated/torch.matmul.html].
+    """
+    return ast.unparse(left) == ast.unparse(right) or (is_vector(a) and is_vector(b))
+
+
+def is_vector(value: Value) -> bool:
+    return bool(value.made) and (dimensions(value) == 1 or all(each.function in _VECTORS for each in value.made))
+
+
 def has_rows(machine: Machine, node: ast.expr, value: Value, indices: int) -> bool:
     """Whether a name or an attribute holds a tensor as it was made, with more dimensions than some integers take away."""
     return dimensions(value) > indices and holds_as_made(machine, node, value.made[0].node)

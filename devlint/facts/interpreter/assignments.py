@@ -368,6 +368,9 @@ class Assignments(Timing):
         value = self.evaluate(node.value)
         target = node.target
         current = self.evaluate(target) if not isinstance(target, ast.Name) else self.name_(target)
+        if current.kind == "tensors" and value.kind == "list":
+            self.assign_target(target, NOTHING, None)  # a list whose items were moved gets others
+            return
         if current.is_tensor:
             operands = [self.operand(target, current)]
             value = added_losses.added(self, node.value, value, current)

@@ -15,6 +15,7 @@ from devlint.facts.idioms import (
     distributions,
     guesses,
     immovable,
+    moved_item_by_item,
     ordering,
     randomness,
     safe_files,
@@ -68,6 +69,8 @@ _PLOTS = frozenset(
         "loglog", "plot_surface", "plot_wireframe", "scatter3D", "plot3D",
     }
 )  # fmt: skip
+#: Methods by which a container gets more items.
+_GROWS = frozenset({"append", "appendleft", "extend", "insert", "update", "setdefault"})
 #: First words in the names of losses that an object keeps: `trainer._criterion(output, target)`.
 _LOSSES = frozenset({"criterion", "crit", "loss"})
 
@@ -125,6 +128,9 @@ class Methods(ContainerMethods):
             ):
                 self.bind(path, NOTHING)  # a batch of the project's own that moves in place: `batch.to_tensor(device)`
                 return NOTHING
+            if path is not None and name in _GROWS and moved_item_by_item.is_another(receiver, arguments.values):
+                self.bind(path, NOTHING)  # a list or a dict whose items were moved gets one that was not
+                return NONE
         if receiver.is_tensor:
             return self.call_tensor_method(node, operand, name, arguments)
         if receiver.kind == "module":

@@ -6,7 +6,7 @@ import ast
 
 from devlint.facts.events import Clock, ColdTimer, Compare, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import arrays, as_text, beside_arrays, beside_new, guesses, rows, unplaced
+from devlint.facts.idioms import arrays, as_text, beside_arrays, beside_new, guesses, rows, tables, unplaced
 from devlint.facts.idioms import guards as conditions
 from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.idioms.placeholders import fills_places
@@ -111,6 +111,8 @@ class Operators(Narrowing):
             self.meet(node, tensors, "operator", symbol_, "exact" if symbol_ == "@" else "scalar")
         else:
             other = right if left.is_tensor else left
+            if symbol_ == "+" and other.kind == "list" and tensors[0].value.kind == "tensors":
+                return NOTHING  # a list whose items were moved, and others
             other_node = right_node if left.is_tensor else left_node
             if symbol_ == "@" and other.kind == "unknown":
                 given = self.argument_tensor(other_node)
@@ -128,6 +130,8 @@ class Operators(Narrowing):
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
         value = unplaced.result(tensors, self.combine(tensors))
+        if symbol_ == "@" and tables.may_have_no_dimension(left_node, left, right_node, right):
+            value = replace(value, zero_dim=None, split=None)
         first, second = tensors
         beside_guess = is_put_beside_guess(first, second.value) or is_put_beside_guess(second, first.value)
         if beside_guess or (value.device == HOME and any(is_brought_to_host(each.value) for each in tensors)):

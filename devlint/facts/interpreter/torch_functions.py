@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import How, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import arrays, beside_new, device_maps, guesses, randomness, unknown_devices, unplaced
+from devlint.facts.idioms import arrays, beside_new, device_maps, guesses, randomness, tables, unknown_devices, unplaced
 from devlint.facts.idioms.device_maps import PLACED
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
@@ -258,6 +258,10 @@ class TorchFunctions(SizedTensors):
                 if any(v.kind == "unknown" for v in arguments.values):
                     return Value(kind, UNKNOWN, zero_dim)  # a scalar beside what may be a tensor anywhere
             combined = self.combine(deciding, zero_dim)
+            if len(deciding) == 2 and record.qualname.rsplit(".", 1)[-1] in ("matmul", "inner"):
+                one, other = deciding
+                if tables.may_have_no_dimension(one.node, one.value, other.node, other.value):
+                    return replace(combined, zero_dim=None, split=None)
             if len(deciding) == 1 and is_along_another(record, arguments):
                 combined = with_dimensions(combined, deciding[0].value)
             if zero_dim is None and combined.type_name is None and reduces_first(record.qualname, arguments):

@@ -36,13 +36,14 @@ from devlint.facts.objections.parts_left import is_part_left
 from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
+from devlint.facts.objections.replaced_methods import rests_on_replaced
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.unread_inputs import is_unread
-from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to
+from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to, scripts_over
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import asks_name, blocks, holds, statements, walk
+from devlint.facts.text.nodes import asks_name, blocks, encloses, every, holds, statements, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_taken_apart, returns_host_data
 from devlint.facts.text.signatures import parameter_of
@@ -132,11 +133,17 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or (event.other.value.is_unplaced and sites.is_silent_on_devices)
         ):
             return True
+    if isinstance(event, Meet) and rests_on_replaced(sites, event, [event.off, event.other]):
+        return True
+    if isinstance(event, Use) and rests_on_replaced(sites, event, [event.operand]):
+        return True
     if isinstance(event, Meet) and is_entry_moved_before(sites, event):
         return True
     if isinstance(event, Meet) and (is_copied_to_host(sites, event) or is_rehomed(sites, event)):
         return True
     if isinstance(event, Meet) and event.how in ("size", "copy", "beside") and stays_on_host(sites, event):
+        return True
+    if isinstance(event, Meet) and event.how == "paths" and is_fetched_by_callers(sites, event):
         return True
     if isinstance(event, Meet):
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
@@ -207,17 +214,19 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
     if function is None or other.device - CPU != HOME or other.moved or other.type_name == LOOKED_UP:
         return False  # the code, or a call, says where the other one is
     names = {node.id for node in walk(event.other.node) if isinstance(node, ast.Name)}
-    for node in walk(function):
-        if isinstance(node, (ast.Assign, ast.AugAssign)) and holds(node.value, event.node):
+    for node in every(function):
+        if not isinstance(node, (ast.Assign, ast.AugAssign)) or not encloses(node, event.node):
+            continue
+        if holds(node.value, event.node):
             names |= {last_name(t) for t in (node.targets if isinstance(node, ast.Assign) else [node.target])}
     names -= {"", "self"}
     sparse = list(sparse_tensors_of(function, event.node, names)) if names and "sparse" in sites.text else []
-    for node in walk(function) if sparse else ():
+    for node in every(function) if sparse else ():
         if isinstance(node, ast.Assign) and node.value in sparse:
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     if not names.isdisjoint(moved_after(function, event.node, to_arguments=False)):
         return True
-    calls = (node for node in walk(function) if isinstance(node, ast.Call) and node is not event.node)
+    calls = (node for node in every(function) if isinstance(node, ast.Call) and node is not event.node)
     return any(
         moves(call)
         and (is_combined(call, event.node) or (isinstance(call.func, ast.Attribute) and call.func.value in sparse))
@@ -228,7 +237,7 @@ def is_moved_after(sites: CallSites, event: Meet) -> bool:
 def sparse_tensors_of(function: ast.AST, place: ast.AST, names: set[str]) -> Iterator[ast.Call]:
     """The calls that make sparse tensors, after a place, of tensors that a function has bound to names there."""
     last = getattr(place, "end_lineno", None) or 0
-    for node in walk(function):
+    for node in every(function):
         if isinstance(node, ast.Call) and node.lineno > last and _MAKES_SPARSE.match(ast.unparse(node.func)):
             parts = {part.id for part in node.args[:3] if isinstance(part, ast.Name)} & names
             if parts and not any(is_bound_between(function, part, last, node.lineno) for part in parts):
@@ -376,7 +385,7 @@ def is_quantized(sites: CallSites, function: str) -> bool:
     body = sites.body(function)
     return body is not None and any(
         isinstance(node, ast.Attribute) and node.attr == "quantized" and last_name(node.value) == "ops"
-        for node in walk(body)
+        for node in every(body)
     )
 
 
@@ -435,6 +444,12 @@ def stays_on_host(sites: CallSites, event: Meet) -> bool:
     return is_shown(sites, function) or is_moved(sites, function, index)
 
 
+def is_fetched_by_callers(sites: CallSites, event: Meet) -> bool:
+    """Whether all calls of a function bring what it gives to the host, or move it: `env.step(agent.act(state).item())`."""
+    function = sites.function(event.function)
+    return function is not None and (is_shown(sites, function) or is_moved(sites, function, None))
+
+
 # -- another default device -------------------------------------------------------------------------------------------
 
 
@@ -454,23 +469,47 @@ def made_abroad(sites: CallSites, value: Value) -> str | None:
 def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
+    Not where another script, which sets none, leads to it as well.
     Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
     Or what a file that imports the checked one imports beside it, when it is imported.
     `maker`: another file, in which the tensor is made; a script may lead to that one as well.
     `legacy`: what follows the default tensor type alone, as `torch.Tensor` does.
     """
-    for word in (_TYPE,) if legacy else (_TYPE, _DEVICE):
-        for looked in sites.files.mentioning(word):
-            if not sets_default(looked, word) or not is_of_program(sites, looked):
+    words = (_TYPE,) if legacy else (_TYPE, _DEVICE)
+    setting = {
+        word: [looked for looked in sites.files.mentioning(word) if sets_default(looked, word)] for word in words
+    }
+    scripts = {looked.path for found in setting.values() for looked in found}
+    for word, found in setting.items():
+        for looked in found:
+            if not is_of_program(sites, looked):
                 continue
             if leads_to(sites, looked.path, sites.path, *([maker] if maker is not None else ())):
-                return True
+                if not is_run_by_others(sites, scripts, maker):
+                    return True
             if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True
             if is_imported_beside(sites, looked, word):
                 return True
         if any(sets_default(looked, word) for looked in beside(sites)):
             return True
+    return False
+
+
+def is_run_by_others(sites: CallSites, setting: set[str], maker: str | None) -> bool:
+    """Whether a script that handles devices, and is no test, runs the checked file, or `maker`, without a default being set.
+
+    `setting`: the files of the project that set one.
+    """
+    goals = (sites.path,) if maker is None else (sites.path, maker)
+    for path in {path: None for goal in goals for path in scripts_over(sites, goal)}:
+        parts = os.path.relpath(path, sites.files.root).split(os.sep)
+        if any(part.startswith("test") or part == "conftest.py" for part in parts) or path in setting:
+            continue
+        looked = sites.files.look(path)
+        if looked is None or not looked.flow.callers.handles_devices or leads_to(sites, path, *setting):
+            continue
+        return True
     return False
 
 

@@ -197,8 +197,16 @@ def binds_otherwise(node: ast.AST, name: str) -> bool:
 
 
 def of_attribute(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> Flag:
-    """What an attribute of a class's objects may be, if only its own constructor sets it."""
+    """What an attribute of a class's objects may be, if only its own constructor sets it, or the class itself."""
     found: frozenset[bool | None] = frozenset()
+    for statement in class_.node.body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in bound_by(statement):
+            alone = isinstance(statement, ast.AnnAssign) or len(statement.targets) == 1
+            said = of_constant(statement.value) if isinstance(statement.value, ast.Constant) and alone else None
+            if said is None or not keeps_class_attributes(class_):
+                return None
+            found |= said
+    of_class = bool(found)
     for method in class_.methods.values():
         for node in walk(method):
             if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
@@ -210,11 +218,31 @@ def of_attribute(sites: CallSites, home: Looked, class_: ClassFacts, name: str, 
                 if said is None:
                     return None
                 found |= said
-    if not found or any(isinstance(s, (ast.Assign, ast.AnnAssign)) and name in bound_by(s) for s in class_.node.body):
+    if not found:
+        return None
+    if of_class and any(binds_in_body(class_, each, name) for each in mentions(sites, name)):
         return None
     if not sites.files.reads_all(name) or any(sets(sites, home, class_, each, name) for each in mentions(sites, name)):
         return None
     return found
+
+
+def keeps_class_attributes(class_: ClassFacts) -> bool:
+    """Whether the attributes of a class are no fields of its constructor, and no method of it sets some by their names."""
+    if class_.node.decorator_list or class_.node.keywords or (class_.bases and not class_.is_module):
+        return False
+    nodes = (node for node in walk(class_.node) if isinstance(node, (ast.Name, ast.Attribute)))
+    return not any(last_name(node) in ("setattr", "__dict__", "vars", "__setattr__") for node in nodes)
+
+
+def binds_in_body(class_: ClassFacts, looked: Looked, name: str) -> bool:
+    """Whether another class of a file, which may derive from one, turns an attribute of that name on in its body."""
+    bodies = (other.body for other in classes(looked.loaded.tree) if other is not class_.node and other.bases)
+    for statement in (each for body in bodies for each in body):
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in bound_by(statement):
+            if not isinstance(statement.value, ast.Constant) or of_constant(statement.value) is None:
+                return True
+    return False
 
 
 def binds_alone(statement: ast.AST, target: ast.AST) -> bool:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import every, walk
 from devlint.facts.text.references import chain
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.text.signs import moves
@@ -33,7 +33,7 @@ def is_part_left(sites: CallSites, event: Meet) -> bool:
     if not used:
         return False
     moved: set[str] = set()
-    for call in (n for n in walk(function) if isinstance(n, ast.Call) and moves(n)):
+    for call in (n for n in every(function) if isinstance(n, ast.Call) and moves(n)):
         *_, start = chain(call)
         if isinstance(start, ast.Name):
             moved.add(start.id)
@@ -44,7 +44,7 @@ def is_part_left(sites: CallSites, event: Meet) -> bool:
 
 def parts_of(function: ast.AST) -> Iterator[tuple[str, str]]:
     """The names that a function binds to parts of another name, each with that one: `x, y = batch`, `x = batch["x"]`."""
-    for node in walk(function):
+    for node in every(function):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         target, value = node.targets[0], node.value

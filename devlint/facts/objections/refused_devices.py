@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import every, walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import is_assumed
 
@@ -47,7 +47,7 @@ def bodies(sites: CallSites, call: ast.Call, function: str) -> Iterator[ast.AST]
 
 def asked(function: ast.AST, row: int) -> Iterator[ast.Call]:
     """The calls of a function, above a row, in conditions under which it raises."""
-    for node in walk(function):
+    for node in every(function):
         if not isinstance(node, (ast.If, ast.Assert)) or node.lineno >= row:
             continue
         if isinstance(node, ast.If) and not any(isinstance(n, ast.Raise) for part in node.body for n in walk(part)):
@@ -57,7 +57,7 @@ def asked(function: ast.AST, row: int) -> Iterator[ast.Call]:
 
 def asks_for_cpu(function: ast.AST) -> bool:
     """Whether a function compares a device with the CPU."""
-    nodes = list(walk(function))
+    nodes = list(every(function))
     if any(isinstance(n, ast.Attribute) and n.attr in _ASKS for n in nodes):
         return True
     compared = [n for n in nodes if isinstance(n, ast.Compare)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.nodes import asks_name
+from devlint.facts.text.signs import runs_something
+
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
 
@@ -27,6 +30,23 @@ def leads_to(sites: CallSites, start: str, *goals: str) -> bool:
                     following.append(found)
         edge = following
     return False
+
+
+def scripts_over(sites: CallSites, goal: str) -> Iterator[str]:
+    """The programs that lead to a file, itself included: they ask whether they are run, or nothing imports them and they run
+    something."""
+    seen, edge = {goal}, [goal]
+    for _ in range(HOPS + 1):
+        following: list[str] = []
+        for path in edge:
+            importing = [each for each in sites.files.importing(path) if path in imported_files(sites, each, late=True)]
+            looked = sites.files.look(path)
+            body = looked.loaded.tree.body if looked is not None else []
+            if any(map(asks_name, body)) or (not importing and path != goal and runs_something(body)):
+                yield path
+            following += [each for each in importing if each not in seen]
+            seen.update(importing)
+        edge = following if len(seen) < READ else []
 
 
 def imported_files(sites: CallSites, path: str, late: bool = False) -> Iterator[str]:

@@ -52,6 +52,27 @@ _POOLS = (
 _LOSS = re.compile(r"(^|[._])(loss|losses|criterion)(?=[._]|$)|Loss(?=\.|$)")
 
 
+#: Methods of a module that give the module itself [torch/nn/modules/module.py].
+_GIVE_ITSELF = frozenset(
+    {
+        "to", "cuda", "cpu", "xpu", "ipu", "mtia", "eval", "train", "half", "float", "double", "bfloat16", "type",
+        "requires_grad_", "apply", "to_empty", "share_memory",
+    }
+)  # fmt: skip
+
+
+def itself(node: ast.expr | None) -> ast.expr | None:
+    """What makes the module that an expression gives: `Net()` of `Net().to(device).eval()`.
+
+    Not of what wraps one: `DataParallel(Net())` moves what its calls are given.
+    """
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GIVE_ITSELF:
+        if not isinstance(node.func.value, ast.Call):
+            break
+        node = node.func.value
+    return node
+
+
 class Callers:
     """What one file shows of the calls of its functions."""
 
@@ -125,12 +146,9 @@ class Callers:
         """The last names that are bound to calls of a plain name, by that name."""
         found: dict[str, set[str]] = {}
         for node in statements(self.scan.tree) if self.scan.tree is not None else ():
-            if (
-                isinstance(node, ast.Assign)
-                and isinstance(node.value, ast.Call)
-                and isinstance(node.value.func, ast.Name)
-            ):
-                found.setdefault(node.value.func.id, set()).update(set(map(last_name, node.targets)) - {""})
+            made = itself(node.value) if isinstance(node, ast.Assign) else None
+            if isinstance(node, ast.Assign) and isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
+                found.setdefault(made.func.id, set()).update(set(map(last_name, node.targets)) - {""})
         return found
 
     @cached_property
@@ -149,7 +167,10 @@ class Callers:
     def related(self, node: ast.ClassDef | None, owner: ClassFacts) -> bool:
         """Whether a class is another one, or one of them derives from the other."""
         other = self.classes.get(node.name) if node is not None else None
-        return other is not None and (owner in lineage(other) or other in lineage(owner))
+        if other is None:
+            return False
+        # by their nodes: each interpreter of a file has facts of its own of the same class
+        return owner.node in [each.node for each in lineage(other)] or other.node in [e.node for e in lineage(owner)]
 
     # -- the host -----------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.nodes import statements
-from devlint.facts.text.references import is_self_attribute
+from devlint.facts.text.nodes import every, statements, walk
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import CHOICES
 
 
@@ -32,7 +32,26 @@ def _named(owner: ClassFacts) -> dict[str, tuple[str, ...]]:
                                 found[part.attr] = None
                             elif known is not None:
                                 known[method] = None
-    return {name: tuple(methods) for name, methods in found.items() if methods and len(methods) <= CHOICES}
+    methods = {name: tuple(each) for name, each in found.items() if each and len(each) <= CHOICES}
+    otherwise = _bound_otherwise(owner, set(methods))
+    return {name: each for name, each in methods.items() if name not in otherwise}
+
+
+def _bound_otherwise(owner: ClassFacts, names: set[str]) -> set[str]:
+    """Which attributes of `self` a class binds by something other than an assignment: a loop, `with`, `setattr`."""
+    found: set[str] = set()
+    for node in (node for class_ in lineage(owner) for node in every(class_.node)) if names else ():
+        targets: list[ast.expr] = []
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            targets = [node.target]
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            targets = [node.optional_vars]
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("setattr", "__setattr__"):
+            texts = [part.value for part in node.args if isinstance(part, ast.Constant)]
+            found |= names.intersection(map(str, texts)) if texts else names
+        for target in targets:
+            found |= {n.attr for n in walk(target) if isinstance(n, ast.Attribute) and is_self_attribute(n)}
+    return found
 
 
 def _method(owner: ClassFacts, value: ast.expr | None) -> str | None:

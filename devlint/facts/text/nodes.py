@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 #: Fields that hold no node, or a context or operator.
 _PLAIN = frozenset(
@@ -79,6 +80,12 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
                     pending += filter(None, part)
             elif isinstance(part, ast.AST):
                 pending.append(part)
+
+
+@lru_cache(8)
+def every(node: ast.AST) -> tuple[ast.AST, ...]:
+    """What `walk` gives, kept: for a function that is asked many things, or about many places in it."""
+    return tuple(walk(node))
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:

@@ -29,6 +29,10 @@ _SHOWS = frozenset(
 _PLOTS = re.compile(r"_?(plot|show|draw|visuali[sz]e)(_|\Z)")
 
 
+#: What makes a number of a tensor, wherever it is.
+_NUMBERS = frozenset({"int", "float", "bool"})
+
+
 def returns_host_data(function: ast.AST, names: Mapping[str, str]) -> bool:
     """Whether a function returns in several places, and in each of them a tensor that is made on the CPU there.
 
@@ -179,6 +183,8 @@ def is_read(node: ast.AST, around: Mapping[ast.AST, ast.AST], names: Mapping[str
     *_, start = chain(outer.func)
     package = names.get(start.id, "").split(".", 1)[0] if isinstance(start, ast.Name) else ""
     name = getattr(outer.func, "attr", getattr(outer.func, "id", ""))
+    if isinstance(outer.func, ast.Name) and name in _NUMBERS:
+        return copied
     return package in HOST_LIBRARIES or name in _SHOWS or _PLOTS.match(name) is not None
 
 

@@ -16,6 +16,9 @@ Returned: TypeAlias = Mapping[int | str | None, Mark]
 #: What the `return`s of a method give, those together whose results have the same positions or keys.
 Forms: TypeAlias = tuple[Returned, ...]
 
+#: An entry of a table with its key: `found["loss"] = ...`.
+Entry: TypeAlias = tuple[str, ast.Assign]
+
 _SHAPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _METHODS: Mapping[str, Mark] = {"item": "number", "numpy": "array", "tolist": "list", "cpu": "host"}
 #: Methods of a tensor or an array that give another form of it.
@@ -58,7 +61,7 @@ def forms(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Forms:
     """What the `return`s of a method give, by the positions or keys that they have; none where nothing is on the host."""
     statements: list[ast.Return] = []
     bound: dict[str, list[ast.expr | None]] = {}
-    filled: dict[str, list[tuple[str, ast.expr]]] = {}
+    filled: dict[str, list[Entry]] = {}
     apart: set[int] = set()  # targets that are taken apart with what they get
     for node in own_nodes(method):
         if type(node) not in _BINDING or id(node) in apart:
@@ -70,7 +73,7 @@ def forms(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Forms:
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             bound.setdefault(node.targets[0].id, []).append(node.value)
         elif isinstance(node, ast.Assign) and (entry := entry_of(node)) is not None:
-            filled.setdefault(entry[0], []).append((entry[1], node.value))
+            filled.setdefault(entry[0], []).append((entry[1], node))
         elif isinstance(node, ast.Assign) and (parts := unpacked(node)):
             apart.add(id(node.targets[0]))
             for name, value in parts.items():
@@ -83,13 +86,28 @@ def forms(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Forms:
             for name in stored(node):
                 bound.setdefault(name, []).append(None)
     once = {name: values[0] for name, values in bound.items() if len(values) == 1 and values[0] is not None}
-    tables = {name: entries for name, entries in filled.items() if is_table(method, name, once.get(name), entries)}
+    tables = {
+        name: in_the_end(method, entries, statements)
+        for name, entries in filled.items()
+        if is_table(method, name, once.get(name), entries)
+    }
     found: dict[frozenset[int | str | None], dict[int | str | None, Mark]] = {}
     for statement in statements:
         given = marks(statement.value, once, tables)
         form = found.setdefault(frozenset(given), dict(given))
         form.update({key: either(form[key], said) for key, said in given.items()})
     return tuple(found.values()) if any(map(says_something, found.values())) else ()
+
+
+def of_every(known: Forms) -> Returned:
+    """What holds for a part whichever `return` gives it, by all positions and keys that they have."""
+    found: dict[int | str | None, Mark] = {}
+    whole = any(None in form for form in known)
+    for form in known if len(known) > 1 else ():
+        for key, said in form.items():
+            if key is not None:
+                found[key] = either(found.get(key, said), "" if whole else said)
+    return found if len(known) > 1 else known[0] if known else {}
 
 
 def of_parts(known: Forms, count: int | None) -> Returned:
@@ -146,7 +164,20 @@ def unpacked(node: ast.Assign) -> dict[str, ast.expr]:
     return {name: ast.Subscript(node.value, ast.Constant(i), ast.Load()) for i, name in enumerate(names)}
 
 
-def is_table(method: ast.AST, name: str, value: ast.expr | None, entries: Sequence[tuple[str, ast.expr]]) -> bool:
+def in_the_end(
+    method: ast.FunctionDef | ast.AsyncFunctionDef, entries: Sequence[Entry], returns: Sequence[ast.Return]
+) -> list[Entry]:
+    """The entries of a table that nothing replaces, whatever runs, before what is below them returns it."""
+    whatever = {id(statement) for statement in method.body}
+    left: list[Entry] = []
+    for key, node in entries:
+        later = [n.lineno for k, n in entries if k == key and id(n) in whatever and n.lineno > node.lineno]
+        if not later or any(node.lineno < each.lineno < min(later) for each in returns):
+            left.append((key, node))
+    return left
+
+
+def is_table(method: ast.AST, name: str, value: ast.expr | None, entries: Sequence[Entry]) -> bool:
     """Whether a name is bound to an empty dict, and nothing is done with it but to fill it by constant keys and return it."""
     called = value.func if isinstance(value, ast.Call) and not value.args and not value.keywords else None
     empty = isinstance(value, ast.Dict) and not value.keys
@@ -183,13 +214,13 @@ def stored(node: ast.AST) -> Iterator[str]:
 def marks(
     node: ast.expr | None,
     once: Mapping[str, ast.expr | None],
-    tables: Mapping[str, Sequence[tuple[str, ast.expr]]],
+    tables: Mapping[str, Sequence[Entry]],
 ) -> Returned:
     """What the parts of what is returned are. `tables`: the entries of dicts that are filled one by one."""
     if isinstance(node, ast.Name) and node.id in tables:
         found: dict[int | str | None, Mark] = {}
-        for key, value in tables[node.id]:
-            found[key] = either(found.get(key, "none"), mark(value, once))
+        for key, entry in tables[node.id]:
+            found[key] = either(found.get(key, "none"), mark(entry.value, once))
         return found
     if isinstance(node, ast.Name):
         held = once.get(node.id)

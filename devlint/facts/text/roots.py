@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import every
 from devlint.facts.text.references import chain
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import Symbol, Value
@@ -31,7 +31,7 @@ def starts(function: ast.AST, node: ast.expr) -> Iterator[str]:
         yield start.id
         bound = [
             n.value
-            for n in walk(function)
+            for n in every(function)
             if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == start.id for t in n.targets)
         ]
         if len(bound) != 1:

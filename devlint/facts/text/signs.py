@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
 
-from devlint.facts.text.nodes import asks_name, walk
+from devlint.facts.text.nodes import asks_name, every, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_names
 
@@ -85,7 +85,7 @@ def moved_after(tree: ast.AST, place: ast.AST, to_arguments: bool = True) -> set
     row = getattr(place, "end_lineno", None) or 0
     given = set() if to_arguments else {*parameter_names(tree)} - {"self", "cls"}
     given |= items_of(tree, given) if given else set()
-    later = [n for n in walk(tree) if isinstance(n, ast.Call) and n.lineno > row and not is_to_argument(n, given)]
+    later = [n for n in every(tree) if isinstance(n, ast.Call) and n.lineno > row and not is_to_argument(n, given)]
     receivers = [getattr(call.func, "value", None) for call in later if moves(call)]
     receivers += [call.args[0] for call in later if call.args and _MOVER.search(last_name(call.func)) is not None]
     return {receiver.id for receiver in receivers if isinstance(receiver, ast.Name)}
@@ -93,8 +93,8 @@ def moved_after(tree: ast.AST, place: ast.AST, to_arguments: bool = True) -> set
 
 def items_of(tree: ast.AST, names: Collection[str]) -> set[str]:
     """The names that a function binds to items of some names, and to nothing else: `anchors = outputs["anchors"][i]`."""
-    times = Counter(n.id for n in walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    items = (n for n in walk(tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Subscript))
+    times = Counter(n.id for n in every(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    items = (n for n in every(tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Subscript))
     return {
         target.id
         for node in items
