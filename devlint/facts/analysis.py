@@ -157,7 +157,13 @@ def _listener(settings: Settings, loaded: Loaded, reach: Reach) -> Listener:
     if loaded.globals is None:
         _visit(settings, loaded, reach)
     flow.globals, flow.default, flow.reach = dict(loaded.globals or {}), loaded.default, reach
+    flow.told_before = _told_apart(flow)
     return flow
+
+
+def _told_apart(flow: Flow) -> frozenset[str]:
+    """The conditions that told values of the module level apart."""
+    return frozenset(value.split[0] for value in flow.globals.values() if value.split is not None)
 
 
 def _run_one(flow: Flow, node: ast.AST, function: Function | None) -> None:
@@ -182,6 +188,7 @@ def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
         loaded.globals, loaded.default = flow.globals, flow.default
     flow = _muted(settings, loaded)
     flow.globals, flow.default, flow.reach = dict(loaded.globals), loaded.default, reach
+    flow.told_before = _told_apart(flow)
     return flow
 
 

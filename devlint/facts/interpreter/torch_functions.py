@@ -96,7 +96,7 @@ class TorchFunctions(SizedTensors):
         if record.qualname in FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
             operands = []  # a list of tensors is read value by value
         elif record.tensor_params and not record.sequence_params:
-            direct = {id(value) for _, value in arguments.every()}
+            direct = set(map(id, arguments.given()))
             to_write = arguments.get("out")
             if to_write is not None and isinstance(to_write[1].elements, tuple):
                 direct.update(map(id, to_write[1].elements))

@@ -50,16 +50,17 @@ class Outline:
         shape = Shape({}, [], [])
         parent, functions, classes = shape
         stack: list[ast.AST] = [self.tree]
-        pop, push = stack.pop, stack.append
         while stack:
-            node = pop()
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                functions.append(node)
-            elif isinstance(node, ast.ClassDef):
+            node = stack.pop()
+            below = children(node)
+            if not below:
+                continue
+            if isinstance(node, ast.ClassDef):
                 classes.append(node)
-            for child in children(node):
-                parent[child] = node
-                push(child)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions.append(node)
+            parent.update(dict.fromkeys(below, node))
+            stack += below
         return shape
 
     @property
