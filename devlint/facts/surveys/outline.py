@@ -288,13 +288,12 @@ def parameters(function: FunctionNode) -> set[str]:
 
 def own_nodes(scope: ast.AST, through_functions: bool = False) -> Iterator[ast.AST]:
     """The nodes of a scope in the order of the text, nested functions and classes left out."""
-    stack = list(reversed(list(ast.iter_child_nodes(scope))))
+    stack = children(scope)[::-1]
     while stack:
         node = stack.pop()
         yield node
-        if not through_functions and isinstance(node, _SCOPES):
-            continue
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        if through_functions or not isinstance(node, _SCOPES):
+            stack += reversed(children(node))
 
 
 def inside(statements: list[ast.stmt]) -> Iterator[ast.AST]:
