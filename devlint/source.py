@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from devlint.errors import SourceError
 from devlint.model import Position, Span
@@ -88,7 +88,7 @@ class Source:
 
         Raises AttributeError for nodes without a place (operators, contexts, `match_case`).
         """
-        place = cast("Located", node)
+        place: Located = node  # type: ignore[assignment]
         row, column, end_row, end_column = place.lineno, place.col_offset, place.end_lineno, place.end_col_offset
         wide = self._wide if self._wide is not None else self.wide
         if not wide or (row not in wide and end_row not in wide):

@@ -157,7 +157,13 @@ def _listener(settings: Settings, loaded: Loaded, reach: Reach) -> Listener:
     if loaded.globals is None:
         _visit(settings, loaded, reach)
     flow.globals, flow.default, flow.reach = dict(loaded.globals or {}), loaded.default, reach
+    flow.told_before = _told_apart(flow)
     return flow
+
+
+def _told_apart(flow: Flow) -> frozenset[str]:
+    """The conditions that told values of the module level apart."""
+    return frozenset(value.split[0] for value in flow.globals.values() if value.split is not None)
 
 
 def _run_one(flow: Flow, node: ast.AST, function: Function | None) -> None:
@@ -182,6 +188,7 @@ def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
         loaded.globals, loaded.default = flow.globals, flow.default
     flow = _muted(settings, loaded)
     flow.globals, flow.default, flow.reach = dict(loaded.globals), loaded.default, reach
+    flow.told_before = _told_apart(flow)
     return flow
 
 
@@ -315,14 +322,15 @@ def _run_functions(flow: Flow, facts: Facts) -> None:
         _guarded(flow, facts, class_.node, partial(flow.prepare, class_))
     _join_over_subclasses(flow)
     pending: list[Function] = [f for f in flow.functions.values() if is_own(f)]
+    known = set(map(id, pending))
     for class_ in own_classes(flow):
         for name, node in class_.methods.items():
             function = flow.method_function(class_, name, node)
-            if function not in pending:
+            if id(function) not in known:
                 pending.append(function)
+                known.add(id(function))
     used = flow.scan.called | flow.scan.handed
     pending.sort(key=lambda f: (id(f.node) not in flow.movers, f.name.rsplit(".", 1)[-1] in used))
-    known = set(map(id, pending))
     seen = 0
     settled = False
     for function in pending:  # which grows
@@ -417,7 +425,8 @@ def is_given_to_base(flow: Flow, class_: ClassFacts, name: str) -> bool:
 
 def _registers(flow: Flow) -> None:
     """Turn what modules keep without registering it into events."""
-    moved, set_later = moved_along(flow), set_on_objects(flow)
+    moved: set[str] | None = None
+    set_later: dict[str, set[str]] = {}
     for class_ in own_classes(flow):
         if not class_.is_module:
             continue
@@ -425,7 +434,10 @@ def _registers(flow: Flow) -> None:
             *class_.unregistered.items(), *unseen_modules(flow, class_), *given_modules(flow, class_),
             *hidden_in_functions(flow, class_),
         )  # fmt: skip
+        if found and moved is None:
+            moved, set_later = moved_along(flow), set_on_objects(flow)
         for name, entry in found:
+            assert moved is not None
             if entry.wrapped or name in moved or (entry.trained and entry.placed) or is_placed_anew(class_, name):
                 continue
             if is_given_to_base(flow, class_, name) or is_given_parameter(flow, class_, entry.value_node):

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from devlint.facts.values import ACCELERATORS, Value
 
@@ -185,7 +186,12 @@ def asks_for_export(test: ast.expr, qualify: Qualify) -> bool | None:
 def key_of(test: ast.expr, source: Callable[[ast.AST], str]) -> str:
     """The text of a test, in one line however it is written."""
     text = source(test)
-    return ast.unparse(test) if "\n" in text else text
+    return in_one_line(test) if "\n" in text else text
+
+
+@lru_cache(256)
+def in_one_line(test: ast.expr) -> str:
+    return ast.unparse(test)
 
 
 def _flag(condition: Condition, value: Value) -> None:

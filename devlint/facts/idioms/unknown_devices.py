@@ -62,14 +62,15 @@ def is_no_type(word: str) -> bool:
 
 def note(machine: Machine, node: ast.expr, call: str) -> None:
     """Emit `NoDevice` for the texts among what a device argument of a call of torch may be, if they name none."""
-    if not call.startswith(("torch.", "Tensor.")) or _RENAMES in machine.source.text:
+    if not call.startswith(("torch.", "Tensor.")):
         return
     for said in _texts(machine, node):
         whole, text = isinstance(said, ast.Constant), leading(said)
         if text is None:
             continue
         before, colon, _ = text.partition(":")
-        if names_no_device(text) if whole else lacks_colon(said) or (colon and is_no_type(before)):
+        refused = names_no_device(text) if whole else lacks_colon(said) or (colon and is_no_type(before))
+        if refused and _RENAMES not in machine.source.text:
             machine.emit(NoDevice(machine.span(said), said, (), machine.guards, {}, machine.name, call, text))
 
 

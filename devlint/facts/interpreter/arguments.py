@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from devlint.facts.events import Call, Operand
 from devlint.facts.idioms import spread
 from devlint.facts.interpreter.iteration import Iteration, element_of
-from devlint.facts.values import NOTHING, Value
+from devlint.facts.values import NOTHING, TENSOR_KINDS, Value
 
 
 class Arguments:
@@ -31,7 +31,11 @@ class Arguments:
 
     def named(self) -> dict[str, Value]:
         """What is given by keyword."""
-        return {name: value for name, (_, value) in self.keywords.items()}
+        return {name: value for name, (_, value) in self.keywords.items()} if self.keywords else {}
+
+    def given(self) -> Sequence[Value]:
+        """The values of `every`."""
+        return [*self.values, *(value for _, value in self.keywords.values())] if self.keywords else self.values
 
     def by_name(self, names: Sequence[str]) -> dict[str, Value]:
         """What is given by keyword, or by position for the parameters of these names."""
@@ -99,9 +103,9 @@ class CallArguments(Iteration):
         """The tensor operands among the arguments, lists and tuples of tensors opened one level."""
         found: list[Operand] = []
         for node, value in arguments.every():
-            if value.is_tensor:
+            if value.kind in TENSOR_KINDS:
                 found.append(self.operand(node, value))
-            elif isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
+            elif value.elements is not None and isinstance(value.elements, tuple) and value.kind in ("list", "tuple"):
                 nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) else None
                 self.containers.add(id(node))
                 for index, element in enumerate(value.elements):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from devlint import knowledge
 from devlint.facts.events import Load, Operand
@@ -92,26 +93,10 @@ class Calls(BuiltinCalls):
         if qualname.startswith("torch."):
             note_api(self, node, qualname, arguments)
         randomness.note_sampling(self, node, qualname, arguments)
-        if qualname in _RUNNERS or qualname.rpartition(".")[2] in _COUNTERS:
-            self.note_run(node, arguments)
-        if qualname in never_moved.ENGINES:
-            never_moved.note_engine(self, node, qualname, arguments)  # type: ignore[arg-type]
-        special = SPECIAL.get(qualname)
-        if special is not None:
-            return special(self, node, qualname, arguments)
-        if qualname in CLOCKS:
-            return Value("clock", reading=self.current_reading(node, qualname))
-        if qualname in LOADERS:
-            return self.call_load(node, qualname, arguments)
-        if qualname in _LEGACY:
-            return self.call_legacy(node, qualname, arguments)
-        if qualname.startswith("torch.cuda.") and qualname.endswith("Tensor"):
-            return Value("tensor", self.resolve(on("cuda")), zero_dim=False)
-        if qualname.rsplit(".", 1)[-1] in _WAITERS:
-            self.wait()
-            return NONE
-        if qualname in functional_calls.NAMES:
-            return functional_calls.call(self, node, arguments)  # type: ignore[arg-type]
+        if is_special(qualname):
+            given = self.call_special(node, qualname, arguments)
+            if given is not None:
+                return given
         made = lists_in_dicts.made(self, qualname, node)
         if made is not None:
             return made
@@ -144,6 +129,30 @@ class Calls(BuiltinCalls):
                 self.emit_call(node, qualname, None, arguments, exists=False)
         guessed = guesses.of_import(qualname, self.guessed(node, arguments))
         return no_movers.note(self, node, qualname, arguments, guessed)
+
+    def call_special(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value | None:
+        """Call a name for which `is_special` holds; None for one that is looked at and then called as others are."""
+        if qualname in _RUNNERS or qualname.rpartition(".")[2] in _COUNTERS:
+            self.note_run(node, arguments)
+        if qualname in never_moved.ENGINES:
+            never_moved.note_engine(self, node, qualname, arguments)  # type: ignore[arg-type]
+        special = SPECIAL.get(qualname)
+        if special is not None:
+            return special(self, node, qualname, arguments)
+        if qualname in CLOCKS:
+            return Value("clock", reading=self.current_reading(node, qualname))
+        if qualname in LOADERS:
+            return self.call_load(node, qualname, arguments)
+        if qualname in _LEGACY:
+            return self.call_legacy(node, qualname, arguments)
+        if is_legacy_of_cuda(qualname):
+            return Value("tensor", self.resolve(on("cuda")), zero_dim=False)
+        if qualname.rpartition(".")[2] in _WAITERS:
+            self.wait()
+            return NONE
+        if qualname in functional_calls.NAMES:
+            return functional_calls.call(self, node, arguments)  # type: ignore[arg-type]
+        return None
 
     def note_run(self, node: ast.Call, arguments: Arguments) -> None:
         """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""
@@ -225,3 +234,16 @@ class Calls(BuiltinCalls):
         if qualname == "torch.jit.load":
             return Value("module", because=(Origin(self.span(node), "loaded here"),))
         return randomness.loaded(self, place)
+
+
+def is_legacy_of_cuda(qualname: str) -> bool:
+    """Whether a name is a class of tensors of CUDA by dtype: `torch.cuda.FloatTensor`."""
+    return qualname.startswith("torch.cuda.") and qualname.endswith("Tensor")
+
+
+@lru_cache(4096)
+def is_special(qualname: str) -> bool:
+    """Whether a call of a name means something of its own: most names are in none of the tables."""
+    name = qualname.rpartition(".")[2]
+    tables = (_RUNNERS, never_moved.ENGINES, SPECIAL, CLOCKS, LOADERS, _LEGACY, functional_calls.NAMES)
+    return name in _COUNTERS or name in _WAITERS or is_legacy_of_cuda(qualname) or any(qualname in t for t in tables)

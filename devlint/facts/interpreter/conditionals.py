@@ -118,8 +118,10 @@ class Conditionals(Assignments):
         fixed = partial(self.is_fixed, node)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0, fixed)
         self.join_attributes(then, otherwise)
-        self.join_modules(then, otherwise)
-        self.choose_devices(then, otherwise, condition, node)
+        differ = differing(then, otherwise)
+        if differ:
+            self.join_modules(then, otherwise, differ)
+            self.choose_devices(then, otherwise, condition, node, differ)
         if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
             self.bound_by_availability(then, otherwise)
             self.bound_by_availability(otherwise, then)
@@ -154,12 +156,11 @@ class Conditionals(Assignments):
                     before = self.owner.attribute(path[5:])
                     self.state.env[path] = either(value, before if before is not None else NOTHING)
 
-    def join_modules(self, then: State, otherwise: State) -> None:
-        """A module that is of one class after one branch and of another after the other."""
-        if then.dead or otherwise.dead:
-            return
-        for path, value in self.state.env.items():
-            if value.kind == "module" and value.type_name is None and path in then.env and path in otherwise.env:
+    def join_modules(self, then: State, otherwise: State, differ: Sequence[str]) -> None:
+        """A module that is of one class after one branch and of another after the other. `differ`: see `differing`."""
+        for path in differ:
+            value = self.state.env[path]
+            if value.kind == "module" and value.type_name is None:
                 self.state.env[path] = self.of_either(value, then.env[path], otherwise.env[path])
 
     def moves_by_test(self, node: ast.If) -> bool | None:
@@ -246,15 +247,16 @@ class Conditionals(Assignments):
         """Whether a name is a parameter of the function that is run."""
         return self.function is not None and parameter_of(self.function.node.args, name) is not None
 
-    def choose_devices(self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If) -> None:
+    def choose_devices(
+        self, then: State, otherwise: State, condition: conditions.Condition, node: ast.If, differ: Sequence[str]
+    ) -> None:
         """A variable that got a device in one branch and another in the other is a chosen device."""
-        if then.dead or otherwise.dead:
-            return
-        for path, value in self.state.env.items():
+        for path in differ:
+            value = self.state.env[path]
             if value.kind not in ("device", "string") or len(value.device) == 1:
                 continue
-            a, b = then.env.get(path), otherwise.env.get(path)
-            if a is not None and b is not None and a.device and b.device and a.device != b.device:
+            a, b = then.env[path], otherwise.env[path]
+            if a.device and b.device and a.device != b.device:
                 chosen = self.choose(a, b, condition)
                 self.state.env[path] = replace(
                     chosen, device=symbol(path, self.span(node).start), split=value.split, because=()
@@ -352,6 +354,14 @@ def moves_by(node: ast.AST, path: str) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
         return False
     return node.func.attr in ("cuda", "to", "xpu", "npu") and ast.unparse(node.args[0]) == path
+
+
+def differing(then: State, otherwise: State) -> list[str]:
+    """The paths that both branches leave bound, to values that differ; none where one of them does not go on."""
+    if then.dead or otherwise.dead:
+        return []
+    other = otherwise.env
+    return [path for path, value in then.env.items() if path in other and other[path] is not value]
 
 
 def restore(state: State, other: State, told: dict[str, tuple[Value, Value]]) -> None:

@@ -11,7 +11,7 @@ from devlint.facts.idioms.kept_by_hooks import kept_by_hooks
 from devlint.facts.idioms.placed import placed_models
 from devlint.facts.idioms.placed_tensors import placed_tensors
 from devlint.facts.idioms.trained_leaves import trained_leaves
-from devlint.facts.interpreter.objects import SET_BY_NAME
+from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.interpreter.summaries import Summaries
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import collect_class
@@ -142,7 +142,7 @@ class Definitions(Summaries):
         for name, value in kept_by_hooks(self, class_, self.set_from_outside()):
             class_.attributes[name] = value
         placed = list(placed_tensors(self, class_, self.set_from_outside()))
-        if placed and SET_BY_NAME.search(self.text(class_.node)) is None:
+        if placed and not sets_by_name(self.text(class_.node)):
             by_heirs = self.set_by_heirs(class_)
             class_.attributes.update((name, value) for name, value in placed if name not in by_heirs)
         for name, value in trained_leaves(self, class_, self.set_from_outside()):

@@ -42,7 +42,7 @@ class Expressions(Operators):
         self.steps += 1
         if self.steps > self.budget:
             self.step(node)
-        return _HANDLERS.get(type(node), Expressions.other)(self, node)
+        return _HANDLERS[type(node)](self, node)
 
     def other(self, node: ast.expr) -> Value:
         for child in ast.iter_child_nodes(node):
@@ -76,12 +76,15 @@ class Expressions(Operators):
         return NOTHING
 
     def name_(self, node: ast.Name) -> Value:
-        found = self.state.env.get(node.id) or self.lookup(node.id)
+        name = node.id
+        found = self.state.env.get(name)
+        if found is None:
+            found = self.around(name)
         if found is not None:
             return filled_by_hooks.held(self, node, found) if found.kind in _FILLED and self.hooks else found
-        target = self.imports.names.get(node.id)
+        target = self.imports.names.get(name)
         if target is not None:
-            return self.namespace(target)
+            return self._namespaces.get(target) or self.namespace(target)
         if node.id in self.functions:
             return Value("function", type_name=node.id)
         if node.id in self.classes:
@@ -333,6 +336,7 @@ class Expressions(Operators):
 
 
 _HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Value]] = {
+    **dict.fromkeys(ast.expr.__subclasses__(), Expressions.other),
     ast.Constant: Expressions.constant,
     ast.Name: Expressions.name_,
     ast.Attribute: Expressions.attribute,

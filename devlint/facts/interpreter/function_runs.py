@@ -136,6 +136,8 @@ class FunctionRuns(UnreadCalls):
 
     def see_before(self, name: str, called: bool) -> None:
         """What the module level binds after the last call of a function there is, in it, what it was at that call."""
+        if name not in self.scan.handed and all(site.caller is not None for site in self.scan.calls.get(name, ())):
+            return  # the module level does not call it
         late = self.module_level_names.late(name)
         if not late:
             return

@@ -126,7 +126,7 @@ class Functions(OwnMethods):
 
     def give_modules(self, function: Function, arguments: Arguments) -> None:
         """The modules in containers, and those that `*modules` takes, may be anywhere after a function that moves something."""
-        inside = [part for _, value in arguments.every() if value.elements for part in value.parts]
+        inside = [part for value in arguments.given() if value.elements for part in value.parts]
         if function.node.args.vararg is not None:
             inside += arguments.values[len(positional_names(function.node.args)) :]
         modules = [value for value in inside if value.kind == "module" and value.ident is not None]
@@ -136,9 +136,9 @@ class Functions(OwnMethods):
 
     def give_containers(self, function: Function, node: ast.Call, arguments: Arguments) -> None:
         """The lists and dicts that a function of the file gets may be others afterwards, but for those it only reads."""
-        containers = [(argument, given) for argument, given in arguments.every() if given.kind in ("list", "dict")]
-        if not containers:
+        if not any(given.kind in ("list", "dict") for given in arguments.given()):
             return
+        containers = [(argument, given) for argument, given in arguments.every() if given.kind in ("list", "dict")]
         names = {id(argument): name for name, argument in self.argument_nodes(function, node, False)}
         for argument, given in containers:
             name = names.get(id(argument))

@@ -84,7 +84,7 @@ class Imported(Functions):
             return None
         if found.kind == "class":
             return self.construct_own(node, self.adopted(found), arguments)
-        values = [value for _, value in arguments.every()]
+        values = arguments.given()
         exported = found.exports
         says = found.short in exported.placing or any(map(has_device, values))
         if found.kind != "function" or arguments.star or not exported.knows_torch or not says:

@@ -126,15 +126,16 @@ def join_states(a: State, b: State, guard: str | None = None, told: set[str] | N
         return b
     if b.dead:
         return a
-    env: dict[str, Value] = {}
-    other = b.env
+    env, other = dict(a.env), b.env
+    shared = 0
     for path, value in a.env.items():
         mate = other.get(path)
-        if mate is None:
+        if mate is value:
+            shared += 1
+        elif mate is None:
             env[path] = known_on_one_side(path, value)
-        elif value is mate:
-            env[path] = value
         else:
+            shared += 1
             merged = either(value, mate)
             if guard is not None and (value.device != mate.device or value.made != mate.made or is_flag(value, mate)):
                 if told is not None:
@@ -144,7 +145,7 @@ def join_states(a: State, b: State, guard: str | None = None, told: set[str] | N
                 key, first, second = value.split  # both sides still know what the same condition told apart
                 merged = replace(merged, split=(key, either(first, mate.split[1]), either(second, mate.split[2])))
             env[path] = merged
-    for path, value in other.items():
+    for path, value in other.items() if shared < len(other) else ():
         if path not in env:
             env[path] = known_on_one_side(path, value)
     recorded = dict(a.recorded)
@@ -209,6 +210,7 @@ class Machine:
         self.event_names: set[str] = set()  # names that stand for one device event, made where they were bound
         self.split_keys: set[str] = set()  # conditions that may have told values apart
         self.told_apart: set[str] = set()  # those that did
+        self.told_before: frozenset[str] = frozenset()  # those that did at the module level, by another interpreter
         self.rooted: set[str] = set()  # names that have paths below them
         self.loop_names: dict[str, tuple[Span, Scope, Value]] = {}  # names bound by the targets of enclosing loops
         # device strings of the file by where they stand, with the function around them and what they stand under
@@ -286,6 +288,7 @@ class Machine:
         self.dropped_item: ast.expr | None = None  # what such a statement makes several of, see `idioms.dropped_items`
         self._namespaces: dict[str, Value] = {}
         self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
+        self._texts: dict[ast.AST, str] = {}  # what `text` gave
 
     @cached_property
     def bound_values(self) -> dict[str, list[ast.expr]]:
@@ -318,8 +321,11 @@ class Machine:
         return self.source.span(node)
 
     def text(self, node: ast.AST) -> str:
-        span = self.source.span(node)
-        return self.source.text[span.start : span.end]
+        known = self._texts.get(node)
+        if known is None:
+            span = self.source.span(node)
+            known = self._texts[node] = self.source.text[span.start : span.end]
+        return known
 
     def origin(self, node: ast.AST, text: str) -> Origin:
         return Origin(self.source.span(node), text)
@@ -342,11 +348,9 @@ class Machine:
         """The access path of an expression: `x`, `self.model`, `state["step"]`, `pair[0]`; None for anything else."""
         if isinstance(node, ast.Name):
             return node.id
-        if not isinstance(node, _STEPS):
-            return None
         known = self._paths.get(node, "")
-        if known != "":
-            return known
+        if known != "" or not isinstance(node, _STEPS):
+            return known or None
         base = self.path(node.value)
         path: str | None = None
         if base is not None and isinstance(node, ast.Attribute):
@@ -379,22 +383,24 @@ class Machine:
             if "." not in name and "[" not in name:
                 return self.owner.attribute(name)
             return None
-        if self.function is not None:
-            value = self.function.closure.get(path)
-            if value is not None:
-                return value
-            if path in self.rebound and "." not in path and "[" not in path:
-                return NOTHING if path in self.globals else None
-            value = self.globals.get(path)
-            if value is not None:
-                return value
-        return None
+        return self.around(path)
+
+    def around(self, path: str) -> Value | None:
+        """What is known at an access path by the scopes around the function that is run."""
+        if self.function is None:
+            return None
+        value = self.function.closure.get(path)
+        if value is not None:
+            return value
+        if path in self.rebound and "." not in path and "[" not in path:
+            return NOTHING if path in self.globals else None
+        return self.globals.get(path)
 
     def bind(self, path: str, value: Value) -> None:
         """Assign: what was known below the path is forgotten."""
-        env = self.state.env
-        name = root(path)
-        if name != path:
+        env, name = self.state.env, path
+        if "." in path or "[" in path:
+            name = root(path)
             self.rooted.add(name)
         if name in self.rooted:
             dot, bracket = path + ".", path + "["

@@ -31,9 +31,9 @@ from devlint.facts.interpreter.moves import Moves
 from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import is_array_annotation, knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import returns, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, is_static, last_name
-from devlint.facts.text.returned import Returned, as_returned, own_nodes
+from devlint.facts.text.returned import Returned, as_returned
 from devlint.facts.text.scan import Scan
 from devlint.facts.text.signatures import Plain, lacks_arguments, named_parameters
 from devlint.facts.text.signs import moves
@@ -268,9 +268,8 @@ class ModuleCalls(Moves):
         """What `forward` gives that is on the host, where all it returns is what a part of a known class gives:
         `self.part(x)`, `self.part.sample(x)`."""
         found = class_.method("forward")
-        returns = [n for n in own_nodes(found[1]) if isinstance(n, ast.Return)] if found is not None else []
         given: list[Returned] = []
-        for each in returns:
+        for each in returns(found[1]) if found is not None else ():
             function = each.value.func if isinstance(each.value, ast.Call) else None
             called = is_self_attribute(function) if function is not None else False
             part, name = (

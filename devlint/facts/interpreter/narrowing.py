@@ -151,7 +151,7 @@ class Narrowing(Subscripts):
     def refine_by(self, test: ast.expr, holds: bool) -> dict[str, tuple[Value, Value]]:
         """`refine` for a condition that holds, or does not, and for each of its parts that then does so too, also where a
         part is the opposite of an earlier condition, or a flag that was set with what that one told apart."""
-        if not self.muted and not self.told_apart:
+        if not self.told_apart and not self.told_before:
             return {}
         told: dict[str, tuple[Value, Value]] = {}
         parts = [(test, holds)]
@@ -191,11 +191,12 @@ class Narrowing(Subscripts):
         Gives what is on the CPU here since it was moved to a device that is that: before and after.
         """
         base, holds = (key[4:], False) if key.startswith("not ") else (key, True)
-        if not self.muted and base not in self.told_apart and f"not {base}" not in self.told_apart:
-            return {}  # in another file the module level may have told values apart, by an interpreter of its own
+        negated = f"not {base}"
+        if self.told_apart.isdisjoint((base, negated)) and self.told_before.isdisjoint((base, negated)):
+            return {}
         on_cpu: set[Device] = set()
         for path, value in self.state.env.items():
-            if value.split is not None and value.split[0] in (base, f"not {base}"):
+            if value.split is not None and value.split[0] in (base, negated):
                 first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
                 self.state.env[path] = first
                 if value.kind in ("device", "string") and first.device == CPU and is_symbol(value.device):
@@ -208,7 +209,7 @@ class Narrowing(Subscripts):
         if self.function is not None:
             for scope in (self.globals, self.function.closure):
                 for path, value in scope.items():
-                    if value.split is not None and value.split[0] in (base, f"not {base}"):
+                    if value.split is not None and value.split[0] in (base, negated):
                         first = value.split[1] if (value.split[0] == base) == holds else value.split[2]
                         self.state.env.setdefault(path, first)
         return changed
@@ -306,8 +307,9 @@ class Narrowing(Subscripts):
     def under(self, condition: conditions.Condition) -> Guards:
         """The guards inside a branch where the condition holds."""
         guards = self.guards
-        holds, fails = guards.holds.union(condition.when), guards.fails.union(condition.when_not)
-        return replace(guards, holds=holds, fails=fails, tests=(*guards.tests, condition.key))
+        holds = guards.holds.union(condition.when) if condition.when else guards.holds
+        fails = guards.fails.union(condition.when_not) if condition.when_not else guards.fails
+        return Guards(holds, fails, (*guards.tests, condition.key), guards.caught, guards.kept_for)
 
 
 @lru_cache(1024)

@@ -29,7 +29,13 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-SET_BY_NAME = re.compile(r"\bsetattr\(|\b__dict__\b|\bvars\(")  # attributes that are set under computed names
+_SET_BY_NAME = re.compile(r"\bsetattr\(|\b__dict__\b|\bvars\(")
+
+
+def sets_by_name(text: str) -> bool:
+    """Whether code sets attributes under computed names."""
+    shown = "setattr(" in text or "__dict__" in text or "vars(" in text  # most has none of these
+    return shown and _SET_BY_NAME.search(text) is not None
 
 
 class Objects(Entry):
@@ -116,7 +122,7 @@ class Objects(Entry):
             return None
         found = restored.restored(self, class_, name, first, made_of_themselves)
         found = found or restored_copies(self, class_, name, first)
-        if found is None or SET_BY_NAME.search(self.text(class_.node)) is not None:
+        if found is None or sets_by_name(self.text(class_.node)):
             return None
         elsewhere = self.set_from_outside() | self.set_by_bases(class_) | self.set_by_heirs(class_)
         return found if name not in elsewhere else None
@@ -145,7 +151,7 @@ class Objects(Entry):
         made anew beside a tensor that `__init__` was given and `to` moves.
         """
         moves: dict[str, list[ast.Call | None]] = {}
-        if SET_BY_NAME.search(self.text(class_.node)) is not None:
+        if sets_by_name(self.text(class_.node)):
             return set()
         for name, method in class_.methods.items():
             own = self.scan.functions.get(id(method))

@@ -44,10 +44,10 @@ class OpaqueCalls(CallArguments):
         """What a call of something unknown is guessed to give, see `guesses`."""
         if not self.assume:
             return NOTHING
-        given = [receiver, *arguments.values, *(v for _, v in arguments.keywords.values())]
+        given = [receiver, *arguments.given()]
         found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
-        runs = is_model_call(node) and bool(node.args or node.keywords)  # `pose_model()` makes one
-        if found is NOTHING and not self.host and runs and uses_cards(self.source.text):
+        runs = bool(node.args or node.keywords)  # `pose_model()` makes one
+        if found is NOTHING and not self.host and runs and uses_cards(self.source.text) and is_model_call(node):
             elsewhere = knows_other_tensors(self.imports.names) or is_left_on_host(self, node.func)
             elsewhere = elsewhere or self.makes_its_input(node.func)
             if not elsewhere and not any(v.is_tensor or v.kind in ("loader", "ndarray") for v in guesses.opened(given)):
@@ -80,7 +80,8 @@ class OpaqueCalls(CallArguments):
     def share(self, arguments: Arguments) -> None:
         """Another object got these modules and may move them with itself; containers may change in its hands."""
         for argument, value in arguments.every():
-            self.give(argument, value)
+            if value.elements is not None or value.kind == "module":
+                self.give(argument, value)
 
     def give(self, node: ast.expr, value: Value) -> None:
         """A value is handed to something that may move it, or change what is in it."""
@@ -122,19 +123,20 @@ class OpaqueCalls(CallArguments):
     def escape(self, node: ast.Call, arguments: Arguments) -> None:
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         every = arguments.every()
-        runs = is_model_call(node) and self.statement_value is not node  # else it writes into what it is given
+        statement = self.statement_value is node  # a model that is one writes into what it is given
         if _PLACES.search(last_name(node.func)) is not None:
             for argument in node.args:
                 self.note_named(argument)
         for argument, value in every:
-            if runs and value.kind == "dict" and isinstance(value.elements, dict):
+            fills = value.kind == "dict" and isinstance(value.elements, dict) and not statement
+            if fills and is_model_call(node):
                 self.keep_moved(argument, value)
-            else:
+            elif value.elements is not None or value.kind == "module":
                 self.give(argument, value)
             if isinstance(argument, _WRITTEN_OUT):
                 for part in held(argument):
                     self.may_move(part)
-            if value.kind == "tensors" and value.type_name == BATCH and self.statement_value is node:
+            if statement and value.kind == "tensors" and value.type_name == BATCH:
                 path = self.path(argument)
                 if path is not None and path in self.state.env:
                     self.bind(path, NOTHING)  # `to_device(batch, device)`: it may move what is in it

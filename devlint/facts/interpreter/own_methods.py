@@ -11,7 +11,7 @@ from devlint.facts.idioms import dropped, guesses, ordering, records
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.entry import is_gradient_of
 from devlint.facts.interpreter.moves import MOVES
-from devlint.facts.interpreter.objects import SET_BY_NAME
+from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.interpreter.own_classes import OwnClasses
 from devlint.facts.interpreter.summaries import informs
 from devlint.facts.text.classes import ClassFacts
@@ -194,7 +194,7 @@ class OwnMethods(OwnClasses):
         plain = not method.decorator_list and method.args.args
         if class_.abroad or arguments.star or not plain or self.in_init or method.name.startswith("__"):
             return NOTHING
-        if SET_BY_NAME.search(self.text(class_.node)) is not None:
+        if sets_by_name(self.text(class_.node)):
             return NOTHING
         self.prepare(self.classes[receiver.type_name or ""])
         target = self.method_function(class_, method.name, method)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, handed, ordering, spread
@@ -99,12 +100,17 @@ class Summaries(FunctionRuns):
     def tries_out(self, node: ast.Call | None) -> bool:
         """Whether a call is part of how a file tries out what it defines, where others call it too: in a test of its own,
         below `if __name__ == "__main__"`, or in what is called there."""
-        if self.trying or node is None or _PLACES.search(self.source.text) is None:
+        if self.trying or node is None or not self.places_something:
             return self.trying
         if self.function is not None:
             return self.is_trial
         body = self.scan.tree.body if self.scan.tree is not None else ()
         return any(isinstance(each, ast.If) and asks_name(each) and holds(each, node) for each in body)
+
+    @cached_property
+    def places_something(self) -> bool:
+        """Whether the file speaks of a device."""
+        return _PLACES.search(self.source.text) is not None
 
     @property
     def is_trial(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import How, Operand
@@ -96,7 +97,7 @@ class TorchFunctions(SizedTensors):
         if record.qualname in FROM_DATA and not (arguments.values and arguments.values[0].is_tensor):
             operands = []  # a list of tensors is read value by value
         elif record.tensor_params and not record.sequence_params:
-            direct = {id(value) for _, value in arguments.every()}
+            direct = set(map(id, arguments.given()))
             to_write = arguments.get("out")
             if to_write is not None and isinstance(to_write[1].elements, tuple):
                 direct.update(map(id, to_write[1].elements))
@@ -132,13 +133,12 @@ class TorchFunctions(SizedTensors):
             for index, operand in enumerate(operands):
                 if operand.node is out[0] or any(operand.value is o for o in outs):
                     written = index
-        if record.qualname.rsplit(".", 1)[-1] in _BOUNDS and any(
-            v.kind in ("number", "extent") for v in arguments.values
-        ):
+        name = record.qualname.rpartition(".")[2]
+        if name in _BOUNDS and any(v.kind in ("number", "extent") for v in arguments.values):
             # a number beside it makes a 0-dim bound a number too [torch's argument parser: clamp(Tensor, Number, Number)]
             operands = [o for i, o in enumerate(operands) if i == 0 or o.value.zero_dim is False]
-        numbers = set(map(id, given_as_numbers(record, arguments)))
-        operands = [o for i, o in enumerate(operands) if i == written or id(o.node) not in numbers]
+        if operands and (numbers := set(map(id, given_as_numbers(record, arguments)))):
+            operands = [o for i, o in enumerate(operands) if i == written or id(o.node) not in numbers]
         mixing = record.mixing
         if mixing is None and written is not None and out is not None:
             mixing = "exact"  # what is written to is where the operand is [c10's structured kernels: `set_output`]
@@ -157,7 +157,7 @@ class TorchFunctions(SizedTensors):
                 [guesses.tensor(g[1]) for g in roots if g is not None],
             )
             self.meet(node, self.tensors(parts), "function", operation, "exact")
-        if record.qualname.rsplit(".", 1)[-1] in _GIVE_INDICES:
+        if name in _GIVE_INDICES:
             for operand in operands:
                 for creation in operand.value.made:
                     self.sized.pop(creation.span, None)  # indices may stay on the CPU
@@ -289,9 +289,15 @@ class TorchFunctions(SizedTensors):
         return Value(kind, UNKNOWN, zero_dim)
 
 
+@lru_cache(1024)
+def number_params(params: tuple[str, ...], tensors: tuple[int, ...]) -> frozenset[str]:
+    """The names of `NUMBERS`, without those of parameters of a function that are tensors."""
+    return NUMBERS.difference(params[i] for i in tensors)
+
+
 def given_as_numbers(record: Record, arguments: Arguments) -> Iterator[ast.expr]:
     """The arguments of a call that the operator takes for numbers, see `NUMBERS`."""
-    wanted = NUMBERS.difference(record.params[i] for i in record.tensor_params)
+    wanted = number_params(record.params, record.tensor_params)
     for name, (node, _) in arguments.keywords.items():
         if name in wanted:
             yield node

@@ -256,6 +256,7 @@ class Reach:
         self._instances: dict[tuple[str, str, int], Instance | None] = {}
         self._ancestors: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         self._found: dict[tuple[str, str], Found | None] = {}
+        self._folders: dict[str, str] = {}  # of the files that import something
         self._roots: dict[str, list[str]] = {}
         self._files: dict[str, bool] = {}  # by path: whether a file is there
         self._named: dict[tuple[str, str], Found | None] = {}
@@ -270,7 +271,9 @@ class Reach:
 
         `importer` is the path of a file; leading dots of a relative import count from its directory.
         """
-        folder = os.path.dirname(os.path.abspath(importer))
+        folder = self._folders.get(importer)
+        if folder is None:
+            folder = self._folders[importer] = os.path.dirname(os.path.abspath(importer))
         key = (folder, qualname)
         if key not in self._found:
             self._found[key] = None  # a cycle of re-exports ends here

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from devlint.facts.events import NO_GUARDS, How, Meet, Move, Operand
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.interpreter.objects import SET_BY_NAME
+from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import Copy, copies, taken_over
@@ -42,7 +42,7 @@ _DEPTH = 3
 def early_copies(o: Outline) -> Iterator[Meet]:
     """The operations that bring a model and a copy of its state together that an object made before the model moved."""
     flow = o.flow
-    if SET_BY_NAME.search(flow.source.text) is not None:
+    if sets_by_name(flow.source.text):
         return
     names = {class_.name for class_, _, _ in flow.constructions.values() if not class_.abroad}
     calls = {flow.span(call): call for name in names for call, _ in flow.scan.calls.get(name, ())}

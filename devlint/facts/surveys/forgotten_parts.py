@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from devlint.facts.events import NO_GUARDS, How, Meet
-from devlint.facts.interpreter.objects import SET_BY_NAME, moves_itself
+from devlint.facts.interpreter.objects import moves_itself, sets_by_name
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import taken_over
@@ -64,7 +64,7 @@ def forgotten_parts(o: Outline) -> Iterator[Meet]:
         if class_.abroad or class_.is_module or class_.local_bases or not {"object"}.issuperset(class_.bases):
             continue
         moves, init = class_.methods.get("to"), class_.methods.get("__init__")
-        if moves is None or init is None or SET_BY_NAME.search(o.flow.text(class_.node)) is not None:
+        if moves is None or init is None or sets_by_name(o.flow.text(class_.node)):
             continue
         moved = set(moved_by(moves))
         given = taken_over(init)

@@ -50,16 +50,17 @@ class Outline:
         shape = Shape({}, [], [])
         parent, functions, classes = shape
         stack: list[ast.AST] = [self.tree]
-        pop, push = stack.pop, stack.append
         while stack:
-            node = pop()
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                functions.append(node)
-            elif isinstance(node, ast.ClassDef):
+            node = stack.pop()
+            below = children(node)
+            if not below:
+                continue
+            if isinstance(node, ast.ClassDef):
                 classes.append(node)
-            for child in children(node):
-                parent[child] = node
-                push(child)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions.append(node)
+            parent.update(dict.fromkeys(below, node))
+            stack += below
         return shape
 
     @property
@@ -287,13 +288,12 @@ def parameters(function: FunctionNode) -> set[str]:
 
 def own_nodes(scope: ast.AST, through_functions: bool = False) -> Iterator[ast.AST]:
     """The nodes of a scope in the order of the text, nested functions and classes left out."""
-    stack = list(reversed(list(ast.iter_child_nodes(scope))))
+    stack = children(scope)[::-1]
     while stack:
         node = stack.pop()
         yield node
-        if not through_functions and isinstance(node, _SCOPES):
-            continue
-        stack.extend(reversed(list(ast.iter_child_nodes(node))))
+        if through_functions or not isinstance(node, _SCOPES):
+            stack += reversed(children(node))
 
 
 def inside(statements: list[ast.stmt]) -> Iterator[ast.AST]:

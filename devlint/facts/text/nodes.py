@@ -51,6 +51,9 @@ BLOCKS = {
 }
 
 
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 def statements(node: ast.AST) -> Iterator[ast.AST]:
     """A node and the statements below it, with the handlers and cases around some, in the order of `walk`.
 
@@ -63,6 +66,19 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
             pending += getattr(each, name)
 
 
+def returns(function: ast.AST) -> list[ast.Return]:
+    """The `return`s of a function, without those of functions and classes inside it."""
+    found: list[ast.Return] = []
+    pending: list[ast.AST] = [each for name in BLOCKS.get(type(function), ()) for each in getattr(function, name)]
+    for each in pending:  # which grows
+        if isinstance(each, ast.Return):
+            found.append(each)
+        elif not isinstance(each, _SCOPES):
+            for name in BLOCKS[type(each)]:
+                pending += getattr(each, name)
+    return found
+
+
 def classes(node: ast.AST) -> Iterator[ast.ClassDef]:
     """The classes that are defined below a node, those inside functions and other classes included."""
     return (each for each in statements(node) if isinstance(each, ast.ClassDef))
@@ -70,6 +86,16 @@ def classes(node: ast.AST) -> Iterator[ast.ClassDef]:
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
     """A node and all nodes below it, the nearer ones first, as `ast.walk` gives them."""
+    return iter(_inside(node)) if isinstance(node, _SCOPES) else _walk(node)
+
+
+@lru_cache(256)
+def _inside(scope: ast.AST) -> tuple[ast.AST, ...]:
+    """The nodes of a function or class, which many questions go through one after the other."""
+    return tuple(_walk(scope))
+
+
+def _walk(node: ast.AST) -> Iterator[ast.AST]:
     pending = [node]
     for each in pending:  # which grows
         yield each

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from devlint.facts.text.nodes import children
+from devlint.facts.text.nodes import children, returns
 from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, Value
 
 #: "": a tensor somewhere, or not known; "either": what is no tensor by some `return`, and may be one by another.
@@ -59,6 +59,8 @@ def returned(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Returned:
 
 def forms(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Forms:
     """What the `return`s of a method give, by the positions or keys that they have; none where nothing is on the host."""
+    if not returns(method):
+        return ()
     statements: list[ast.Return] = []
     bound: dict[str, list[ast.expr | None]] = {}
     filled: dict[str, list[Entry]] = {}
