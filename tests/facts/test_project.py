@@ -133,6 +133,32 @@ def test_code_of_another_file_is_not_looked_for_in_the_text_of_this_one(tmp_path
     assert revealed(facts_of(tmp_path)) == ["tensor on the CPU"]
 
 
+def test_attributes_that_a_base_of_another_file_places_are_not_looked_for_in_the_text_of_this_one(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "bases.py": "\n" * 40
+            + """
+                import torch
+                class Agent:
+                    def __init__(self, device):
+                        self.device = device
+                        self.mask = torch.ones(3, device=self.device)
+                    def clear(self):
+                        self.mask = torch.zeros(3, device=self.device)
+            """,
+            "main.py": """
+                import torch
+                from bases import Agent
+                class Player(Agent):
+                    def play(self):
+                        return reveal_device(self.mask)
+            """,
+        },
+    )
+    assert revealed(facts_of(tmp_path)) == ["tensor on `self.device`"]
+
+
 def test_argument_that_is_handed_back_keeps_the_factory_call_to_be_fixed(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -200,7 +200,7 @@ def _put(around: ast.AST, name: str) -> Iterator[ast.expr | None]:
 
 def _is_filled_elsewhere(machine: Machine, owner: ClassFacts, name: str) -> bool:
     """Whether other code of the file may put something into a list that objects of a class have."""
-    if any(owner in lineage(each)[1:] for each in machine.classes.values()):
+    if any(owner in lineage(each)[1:] for each in tuple(machine.classes.values())):
         return True
     inside = set(map(id, walk(owner.node)))
     called = (call for method in _PUTS for call, _ in machine.scan.calls.get(method, ()))

@@ -174,8 +174,9 @@ def where_kept(machine: CallArguments, leaf: ast.expr) -> Value | None:
     if not name or class_ is None or class_.on_host:
         return None
     found: Value | None = None
-    for method in (m for each in lineage(class_) for m in each.methods.values() if m.name != "__init__"):
-        for statement in unconditional(method.body):
+    methods = [(m, each.abroad) for each in lineage(class_) for m in each.methods.values() if m.name != "__init__"]
+    for method, abroad in methods:
+        for statement in () if abroad else unconditional(method.body):
             for moved, call in placements(statement):
                 source = own_name(next((p for p in chain(call) if own_name(p)), call))
                 if moved == name and source == name and found is None:

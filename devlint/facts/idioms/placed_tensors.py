@@ -45,12 +45,12 @@ def placed_tensors(machine: Machine, class_: ClassFacts, set_outside: Collection
                 elif isinstance(node, ast.Assign):
                     for target in node.targets:
                         names = set(stored_in(target))
-                        if not isinstance(target, ast.Attribute) or not is_self_attribute(target):
+                        if each.abroad or not isinstance(target, ast.Attribute) or not is_self_attribute(target):
                             left |= names
                         elif not keeps(machine, class_, target.attr, node.value, found):
                             left.add(target.attr)
                 elif isinstance(node, ast.AnnAssign) and is_self_attribute(node.target) and node.value is not None:
-                    if not keeps(machine, class_, own_name(node.target), node.value, found):
+                    if each.abroad or not keeps(machine, class_, own_name(node.target), node.value, found):
                         left.add(own_name(node.target))
                 elif isinstance(node, ast.Call) and goes_back(node) and isinstance(node.func, ast.Attribute):
                     left.add(own_name(node.func.value))
