@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Methods by which a model computes with what it is given.
 _RUNS = frozenset({"forward", "generate"})
+#: Methods of a module that give the module back [torch/nn/modules/module.py].
+_SAME = frozenset({"train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"})
 #: What loads models such that hooks bring their inputs along.
 _BY_HOOKS = re.compile(r"device_map|load_in_[48]bit|quantization_config|accelerat|dispatch_model|cpu_offload")
 
@@ -87,11 +89,19 @@ def moved_elsewhere(machine: CallArguments, name: str) -> ast.Call | None:
         if own is None:
             continue
         for call in own.calls:
-            if goes_back(call) and name in map(own_name, chain(call.func)):
+            if goes_back(call) and own_name(moved_by(call)) == name:
                 return None
             if found is None and method is not machine.function.node and run(call) == name:
                 found = next(moved_inputs(own, call), None)
     return found
+
+
+def moved_by(call: ast.Call) -> ast.expr:
+    """The module that a call moves: `self.net` for `self.net.cpu()` and `self.net.eval().cpu()`, not what it computes."""
+    node = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+        node = node.func.value
+    return node
 
 
 def moved_inputs(own: FunctionScan, call: ast.Call) -> Iterator[ast.Call]:
