@@ -27,7 +27,7 @@ from devlint.facts.result import Facts
 from devlint.facts.surveys.survey import survey
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.collect import Definition, collect_class, definitions, settle
+from devlint.facts.text.collect import Definition, collect_class, definitions, qualified, settle
 from devlint.facts.text.defined import Function
 from devlint.facts.text.names import Imports, collect_imports
 from devlint.facts.text.nodes import statements, walk
@@ -52,6 +52,8 @@ BUDGET_FACTOR = 60
 BUDGET_LEAST = 20_000
 #: Python frames that the analysis may nest. Several stand for one level of an expression.
 RECURSION = 4000
+#: Tensor types that leave the default device where it is [torch/__init__.py, `set_default_tensor_type`].
+_CPU_TYPE = re.compile(r"torch\.(?:Float|Double|Half|BFloat16)Tensor")
 
 
 def analyse(tree: ast.Module, source: SourceLike, settings: Settings, project: Project | None = None) -> Facts:
@@ -311,9 +313,27 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
     if not flow.muted:
         facts.note_variables("", flow.globals)
     flow.default = flow.state.default
-    if flow.default is None and ("set_default_device" in facts.text or "set_default_tensor_type" in facts.text):
+    if flow.default is None and changes_default(flow, facts.text):
         flow.default = Value("device")  # some function changes it: nothing is known of factories without a device
     flow.module_level = False
+
+
+def changes_default(flow: Flow, text: str) -> bool:
+    """Whether a file speaks of what sets where new tensors are made, other than to set a tensor type of the CPU."""
+    if "set_default_device" in text:
+        return True
+    named = text.count("set_default_tensor_type")
+    types = [site.call.args[:1] for site in flow.scan.calls.get("set_default_tensor_type", ())] if named else []
+    return named != sum(len(given) == 1 and is_cpu_type(flow, given[0]) for given in types)
+
+
+def is_cpu_type(flow: Flow, node: ast.expr) -> bool:
+    """Whether an expression is a tensor type of the CPU as it is written: `torch.DoubleTensor`, `"torch.FloatTensor"`."""
+    if isinstance(node, ast.Constant):
+        name = node.value if isinstance(node.value, str) else None
+    else:
+        name = qualified(node, flow.imports)
+    return name is not None and _CPU_TYPE.fullmatch(name) is not None
 
 
 def _run_functions(flow: Flow, facts: Facts) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.events import Operand
-from devlint.facts.idioms import joined, unplaced
+from devlint.facts.idioms import joined, made_where_told, unplaced
 from devlint.facts.idioms.joined import is_blank
 from devlint.facts.idioms.placed import goes_back, own_name, placements, target_of, unconditional
 from devlint.facts.idioms.said_elsewhere import is_of_host, is_path, where_fetched
@@ -95,6 +95,8 @@ def place_of(machine: CallArguments, node: ast.expr) -> Value | None:
 
 
 def _place_of(machine: CallArguments, own: FunctionScan, node: ast.expr, place: ast.expr, depth: int) -> Value | None:
+    if isinstance(node, ast.Call) and (told := made_where_told.place_of(machine, node)) is not None:
+        return told
     for leaf in leaves(node):
         found = where_kept(machine, leaf) or fetched(machine, own, place, leaf)
         if found is None and depth and isinstance(leaf, ast.Name) and not machine.loops:

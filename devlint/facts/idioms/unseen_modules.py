@@ -1,7 +1,8 @@
 """Modules of classes that cannot be read: they show by their names, and by what the class does with them.
 
 `self.models = []`, in `__init__` also `self.models.append(WideResNet())`, and in `forward` `self.models[i](x)`: a plain list.
-`self.embed = TimeEmbedding(8)`, and in `forward` `self.embed(x)`: a part that moves with the module.
+`self.embed = TimeEmbedding(8)`, and in `forward` `self.embed(x)`: a part that moves with the module. So is
+`self.embed = self.build_embedding(8)` where that method makes and gives back one.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from devlint import knowledge
 from devlint.facts.text.classes import ClassFacts, Container, Kept, Unregistered
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute
+from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.flow import Flow
 
+_DEPTH = 3
 #: How the classes of networks and of their parts are called.
 _NETWORK = re.compile(
     r"^(?=[A-Z])\w*(Net|Model|Block|Layer|Conv|Encoder|Decoder|Attention|Transformer|Backbone|Head|MLP|Embedding|Linear)"
@@ -59,7 +62,32 @@ def is_part(flow: Flow, class_: ClassFacts, node: ast.expr) -> bool:
     if id(class_) not in flow.kept:
         flow.kept[id(class_)] = kept(class_)
     made = flow.kept[id(class_)].get(node.attr, ())
-    return bool(made) and all(method is init and is_network(flow, value) for method, value in made)
+    return bool(made) and all(method is init and is_built(flow, class_, method, value) for method, value in made)
+
+
+def is_built(flow: Flow, class_: ClassFacts, method: ast.AST, node: ast.expr, depth: int = _DEPTH) -> bool:
+    """Whether an expression in a method makes such a module, is the one name for it, or asks an own method for a new one."""
+    if isinstance(node, ast.Name):
+        own = flow.scan.functions.get(id(method))
+        if own is None or not depth or own.bound.get(node.id) != 1 or node.id in parameter_names(own.node):
+            return False
+        alone = [a for a in own.assigns if isinstance(a, ast.Assign) and any(is_name(t, node.id) for t in a.targets)]
+        return bool(alone) and is_built(flow, class_, method, alone[0].value, depth - 1)
+    maker = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(maker, ast.Attribute) or not isinstance(maker.value, ast.Name):
+        return is_network(flow, node)
+    called_method = class_.methods.get(maker.attr) if maker.value.id in ("self", "cls", class_.name) else None
+    if called_method is None:
+        return is_network(flow, node)
+    given = [each.value for each in statements(called_method) if isinstance(each, ast.Return)]
+    return bool(depth and given) and all(
+        value is not None and is_built(flow, class_, called_method, value, depth - 1) for value in given
+    )
+
+
+def is_name(node: ast.expr, name: str) -> bool:
+    """Whether an expression is a name and nothing more."""
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def kept(class_: ClassFacts) -> Kept:

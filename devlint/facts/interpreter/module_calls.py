@@ -11,6 +11,7 @@ from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
     batches,
+    fed_by_siblings,
     given_by_layers,
     guesses,
     hands_itself_on,
@@ -214,6 +215,7 @@ class ModuleCalls(Moves):
         if not device:
             self.meet_left_parts(node, operands)
             kept_modules.note(self, node, module, operands)
+            fed_by_siblings.note(self, node, operands, is_encoded)
         saved_in_loops.note(self, node, module, operands)
         if not device and operands:
             device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
@@ -486,6 +488,8 @@ class ModuleCalls(Moves):
         for operand in operands:
             if operand is not lead and id(operand.node) in further and is_encoded(operand.value):
                 self.meet(node, [model, operand], "module", last_name(node.func), "exact")
+        if not model.value.device:
+            fed_by_siblings.note(self, node, operands, is_encoded)
         return self.guessed(node, arguments, model.value)
 
 

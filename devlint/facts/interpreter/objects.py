@@ -16,7 +16,7 @@ from devlint.facts.interpreter.registration import is_made_here, is_new, reads
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.moved_data import MovedData
 from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.parameters import makes_tensor
+from devlint.facts.text.parameters import makes_tensor, makes_tensor_of_numbers
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.values import (
@@ -195,8 +195,10 @@ class Objects(Entry):
                 continue
             for child in ast.walk(method):
                 if isinstance(child, ast.Assign):
-                    new = makes_tensor(child.value, self.imports.names, "argument") and not may_move(child.value)
                     value = child.value
+                    imported = self.imports.names
+                    new = makes_tensor(value, imported, "argument") or makes_tensor_of_numbers(value, imported)
+                    new = new and not may_move(value)
                     empty = isinstance(value, ast.Constant) and value.value is None
                     empty = empty or (isinstance(value, ast.List) and not value.elts)
                     stored = () if new or empty else [n for target in child.targets for n in ast.walk(target)]

@@ -6,11 +6,12 @@ import ast
 import re
 
 from devlint.facts.events import Creation, Operand
-from devlint.facts.idioms import kept_modules, parts_of_batches, sized_by_module
+from devlint.facts.idioms import fed_by_siblings, kept_modules, parts_of_batches, sized_by_module
 from devlint.facts.idioms.unseen_modules import is_part
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.factories import FROM_DATA
 from devlint.facts.interpreter.objects import Objects
+from devlint.facts.interpreter.operations import is_encoded
 from devlint.facts.text.nodes import holds, statements
 from devlint.facts.text.parameters import is_number
 from devlint.facts.text.references import last_name
@@ -66,6 +67,7 @@ class UnreadCalls(Objects):
         given = [o for o in self.tensors(arguments) if o.value.kind in ("tensor", "tensors")]
         kept_modules.note_unread(self, node, given)
         kept_modules.note_unread_name(self, node, given)
+        fed_by_siblings.note(self, node, given, is_encoded)
         if not is_model_name(name):
             return
         inside = [self.operand(n, part) for n, v in arguments.every() if v.kind == "dict" for part in v.parts]

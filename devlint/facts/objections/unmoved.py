@@ -47,10 +47,15 @@ def is_never_moved(sites: CallSites, function: str) -> bool:
 def is_moved_by_holder(sites: CallSites, event: Meet) -> bool:
     """Whether another file of the project may move a module that an object, no module itself, has made for itself.
 
-    A base of the class that the project does not have may move it, too.
+    A base of the class that the project does not have may move it, too. Not of one that the object itself takes to the CPU.
     """
     off = event.off
-    if off.value.kind != "module" or not isinstance(off.node, ast.Attribute) or last_name(off.node.value) != "self":
+    if (
+        off.value.moved
+        or off.value.kind != "module"
+        or not isinstance(off.node, ast.Attribute)
+        or last_name(off.node.value) != "self"
+    ):
         return False
     class_ = sites.class_of(event.function)
     if class_ is None or class_.is_module:

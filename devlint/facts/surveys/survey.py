@@ -25,6 +25,7 @@ from devlint.facts.surveys.late_questions import late_questions
 from devlint.facts.surveys.listed_devices import by_process, listed_devices
 from devlint.facts.surveys.lost_cards import lost_cards
 from devlint.facts.surveys.lost_leaves import lost_leaves
+from devlint.facts.surveys.moved_to_save import moved_to_save
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.surveys.parallel import ranks, workers, wrapped
 from devlint.facts.surveys.partners import partners
@@ -146,6 +147,7 @@ SURVEYS: tuple[tuple[Survey, Gate], ...] = (
     (forgotten_parts, words("def to(self")),
     (placed_copies, copies_and_moves),
     (late_moves, restores_and_moves),
+    (moved_to_save, within(".state_dict(", "cpu().state_dict(", '("cpu").state_dict(', "('cpu').state_dict(")),
     (partners, fixes_an_accelerator),
     (loads_by_content, words("torch.load", "import load", "jit.load")),
     (restored_scores, loads_in_processes),

@@ -429,6 +429,22 @@ def makes_tensor(node: ast.expr, names: Mapping[str, str], *sources: str) -> boo
     return False
 
 
+def makes_tensor_of_numbers(node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether an expression is a call that makes a tensor of the numbers that are written there: `torch.tensor([0.0, 1.0])`."""
+    direct = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+    )
+    if not isinstance(node, ast.Call) or not direct or not node.args or not makes_tensor(node, names, "like"):
+        return False
+    pending = node.args[:1]
+    for part in pending:  # which grows
+        if isinstance(part, (ast.List, ast.Tuple)):
+            pending += part.elts
+        elif not is_number(part):
+            return False
+    return True
+
+
 def fills_in(name: str, node: ast.expr, names: Mapping[str, str]) -> bool:
     """Whether an expression makes a tensor, or does so instead of a name: `x if x is not None else torch.ones(3)`."""
     if isinstance(node, ast.IfExp):
