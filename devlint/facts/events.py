@@ -780,10 +780,11 @@ class LateSetting(Event):
 @dataclass(frozen=True, slots=True)
 class IgnoredDevice(Event):
     """An accelerator is named in the function `taker`, whose argument `parameter`, a device, is never read; or it calls what
-    takes a device, and gives it none."""
+    takes a device, and gives it none. `within`: it calls itself so, for what is inside of its argument."""
 
     taker: str
     parameter: str
+    within: bool = False
 
 
 @dataclass(frozen=True, slots=True)
