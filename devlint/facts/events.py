@@ -641,7 +641,17 @@ class DeviceTest(Event):
     """
 
     problem: Literal[
-        "dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips", "typed", "no-index"
+        "dtype",
+        "no-type",
+        "in-device",
+        "either",
+        "model",
+        "moved",
+        "without-index",
+        "indexed",
+        "skips",
+        "typed",
+        "no-index",
     ]
     subject: Span
     text: str
