@@ -310,7 +310,7 @@ def hint(use: ast.Name, around: Mapping[ast.AST, ast.AST]) -> str | None:
 
 def moves_itself(machine: Moves) -> bool:
     """Whether the file has a class, not a module, with a `to` of its own, which may move in place."""
-    return any(not class_.is_module and class_.method("to") is not None for class_ in machine.classes.values())
+    return any(not class_.is_module and class_.method("to") is not None for class_ in list(machine.classes.values()))
 
 
 def gives_another(class_: ast.ClassDef, method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
