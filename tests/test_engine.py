@@ -143,6 +143,8 @@ def test_same_finding_from_two_events_is_one() -> None:
         ("bad()\n", 1),
         ("import torch\nbad()\n", 0),
         ("model.cuda()\nbad()\n", 0),
+        ("class Net(Base):\n    def forward(self, x): bad()\n", 0),
+        ("class Net(Base):\n    def forward(x): bad()\n", 1),
         ("# torch bad\nx = = 1\n", 0),
     ],
 )

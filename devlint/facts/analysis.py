@@ -34,7 +34,7 @@ from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import is_own_attribute, is_self_attribute, last_name
 from devlint.facts.text.scan import Scan, scan
-from devlint.facts.text.shown_torch import shows_torch
+from devlint.facts.text.shown_torch import may_define_modules, shows_torch
 from devlint.facts.text.signs import moves
 from devlint.facts.text.trained import is_trained
 from devlint.facts.values import Value, merge
@@ -97,7 +97,7 @@ def _interpret(
     facts = flow.facts
     if "torch" not in source.text and not shows_torch(tree, imports):
         return facts
-    if project is not None and imports.mentions_torch:
+    if project is not None and (imports.mentions_torch or may_define_modules(tree, imports)):
         flow.reach = Reach(project, partial(_visit, settings))
         facts.read = flow.reach.read
     _collect(definitions(tree.body), flow, imports)

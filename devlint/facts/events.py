@@ -641,7 +641,17 @@ class DeviceTest(Event):
     """
 
     problem: Literal[
-        "dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips", "typed", "no-index"
+        "dtype",
+        "no-type",
+        "in-device",
+        "either",
+        "model",
+        "moved",
+        "without-index",
+        "indexed",
+        "skips",
+        "typed",
+        "no-index",
     ]
     subject: Span
     text: str
@@ -780,10 +790,11 @@ class LateSetting(Event):
 @dataclass(frozen=True, slots=True)
 class IgnoredDevice(Event):
     """An accelerator is named in the function `taker`, whose argument `parameter`, a device, is never read; or it calls what
-    takes a device, and gives it none."""
+    takes a device, and gives it none. `within`: it calls itself so, for what is inside of its argument."""
 
     taker: str
     parameter: str
+    within: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,15 @@ GROUPS: tuple[tuple[str, str, str, str], ...] = (
         """,
     ),
     (
+        "scipy/sparse/_coo.py, _compressed.py: numpy converts the values, and the indices beside them",
+        "r=object|d=none|f=h",
+        "scipy.sparse",
+        """
+        coo_matrix csr_matrix csc_matrix bsr_matrix dia_matrix lil_matrix coo_array csr_array csc_array bsr_array
+        dia_array lil_array
+        """,
+    ),
+    (
         "pandas documentation: converted by numpy",
         "r=object|d=none|f=h",
         "pandas",

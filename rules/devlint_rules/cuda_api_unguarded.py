@@ -3,7 +3,8 @@
 ## What it flags
 Calls of `torch.cuda`, `torch.mps`, `torch.xpu` and `torch.mtia` that raise on a build or machine without that accelerator
 (`synchronize`, `set_device`, `current_device`, `Event`, `get_rng_state`, ...), and any call of a module that only a
-vendor's plug-in brings (`torch.npu`); and a division by `torch.cuda.device_count()`, or a batch size times it, which is 0.
+vendor's plug-in brings (`torch.npu`); and a division by `torch.cuda.device_count()`, a batch size times it, or a tensor that is
+expanded or repeated that often, for it is 0; in programs of several processes where the function has asked for CUDA before.
 Quiet under a guard (`if torch.cuda.is_available()`, `if device.type == "cuda"`, `if use_cuda`), in a `try` that catches
 errors, in functions, classes and files that carry the accelerator in their name, and in files that load kernels.
 `torch.cuda.set_device` is quiet in a file that names NCCL, and everything in a file that captures CUDA graphs. Calls that
@@ -77,7 +78,8 @@ from devlint_rules._calls import path_to
 # These take a device, and do nothing for one that is not theirs.
 _TAKE_DEVICE = frozenset({"torch.cuda.device", "torch.cuda.device_of", "torch.xpu.device", "torch.xpu.device_of"})
 _OPTION = re.compile(r"(?:\A|\.)(?:args|opts?|cfg|config|hparams|flags)\.device\Z")
-_COUNT = "torch.cuda.device_count"
+_COUNT, _AVAILABLE = "torch.cuda.device_count", "torch.cuda.is_available"
+_AT_LEAST = "Use at least 1: `max(1, ...)`"
 #: Programs of several processes, each of which has a card.
 _PROCESSES = re.compile(r"nccl|init_process_group|DistributedDataParallel|mp\.spawn|multiprocessing\.spawn")
 _NCCL = re.compile(r"[\"']nccl[\"']")
@@ -100,7 +102,8 @@ class CudaApiUnguarded(Rule[Event]):
         if not isinstance(event, ApiCall):
             return isinstance(event, LateQuestion)
         if event.qualname == _COUNT and event.is_call:
-            return not event.under.caught and _PROCESSES.search(facts.text) is None and service_of(event, facts) is None
+            each_has_one = _PROCESSES.search(facts.text) is not None and not asks_before(event, facts)
+            return not event.under.caught and not each_has_one and service_of(event, facts) is None
         if not event.is_call:  # what a file is for does not count where it says itself that there is no accelerator
             return _raises_without(event) and not is_replaced(event, facts)
         return _raises_without(event) and self.left_alone(event, facts) is None
@@ -148,17 +151,32 @@ class CudaApiUnguarded(Rule[Event]):
         return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
 
 
+def asks_before(event: ApiCall, facts: Facts) -> bool:
+    """Whether the function has asked whether there is CUDA, on the way to the place: it expects to do without."""
+    return any(
+        isinstance(other, ApiCall)
+        and other.qualname == _AVAILABLE
+        and other.function == event.function
+        and other.span.start < event.span.start
+        and set(other.under.tests) <= set(event.under.tests)
+        for other in facts.events
+    )
+
+
 def _counted(event: ApiCall, site: Site) -> Finding | None:
-    """`n // torch.cuda.device_count()`, and a batch that grows with the number of cards."""
+    """`n // torch.cuda.device_count()`, a batch that grows with the number of cards, and a tensor with a copy for each."""
     above = path_to(site, site.node)
     around = above[-2] if len(above) > 1 else None
+    if is_size(above, site.facts):
+        message = "there are 0 cards without CUDA, and then the tensor is empty"
+        edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))
+        return Finding(event.span, message, Fix(_AT_LEAST, Safety.UNSAFE, (edit,)), event.because)
     if not isinstance(around, cst.BinaryOperation):
         return None
     outer = [site.code(node.func) for node in above if isinstance(node, cst.Call) and node is not site.node]
     if any(name.endswith(("set_device", "max")) for name in outer):
         return None  # which raises itself, or puts something else in the place of 0
     named = " ".join(node.keyword.value for node in above if isinstance(node, cst.Arg) and node.keyword is not None)
-    title = "Use at least 1: `max(1, ...)`"
     if isinstance(around.operator, cst.Divide | cst.FloorDivide | cst.Modulo) and around.right is site.node:
         message = "there are 0 cards without CUDA: this divides by zero"
     elif isinstance(around.operator, cst.Multiply) and "batch" in (site.code(around) + named).lower():
@@ -166,7 +184,28 @@ def _counted(event: ApiCall, site: Site) -> Finding | None:
     else:
         return None
     edit = Edit(site.node, site.expression(f"max(1, {site.code(site.node)})"))
-    return Finding(event.span, message, Fix(title, Safety.UNSAFE, (edit,)), event.because)
+    return Finding(event.span, message, Fix(_AT_LEAST, Safety.UNSAFE, (edit,)), event.because)
+
+
+def is_size(above: list[cst.CSTNode], facts: Facts) -> bool:
+    """Whether what a path ends in says how often a tensor is repeated: `x.expand(n, -1)`, `x.expand((n,) + x.size())`."""
+    inner = above[-1]
+    for outer in reversed(above[:-1]):
+        if isinstance(outer, cst.Call):
+            method = outer.func
+            return (
+                isinstance(inner, cst.Arg)
+                and isinstance(method, cst.Attribute)
+                and method.attr.value in ("expand", "repeat")
+                and not (isinstance(method.value, cst.Name) and method.value.value in facts.imports)
+            )
+        joined = isinstance(outer, cst.BinaryOperation) and isinstance(outer.operator, cst.Add) and inner is outer.left
+        if not isinstance(outer, cst.Arg | cst.Element | cst.Tuple | cst.List) and not (
+            joined and isinstance(inner, cst.Tuple | cst.List)
+        ):
+            return False
+        inner = outer
+    return False
 
 
 def _raises_without(event: ApiCall) -> bool:

@@ -7,7 +7,8 @@ A `torch.device` compared with a string: `x.device == "cuda"`; the device of a t
 asked, as its function is not called: `if torch.cuda.is_available:`; `x.dtype == "cpu"`; `"gpu" in str(device)`, a name that
 torch does not know; `"cuda" in x.device` and `x.device.startswith("cuda")`, which raise; `x.device in ("cuda", "cpu")`;
 `str(x.device) == "cuda"` and `device.type == "cuda:0"`, for the text of a tensor's device has an index and a type has none;
-`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; `model.device == "cuda"`; a
+`x.device is y.device`; `device.index >= n` of `torch.device(name)`, whose index may be None; `model.device == "cuda"`, and
+`boxes.xy.device == "cuda"` in a function that treats `boxes.xy` as a tensor; `device == "gpu"`; a
 test that is given `torch.device("cuda")` and compares it with the device of a tensor;
 `skipif(torch.cuda.is_available(), reason="No CUDA")`. Quiet are comparisons of `.type`, of strings with strings
 (`args.device == "cuda"`), and of devices that both lack an index.
@@ -76,6 +77,7 @@ _EQUALITY = frozenset({"==", "!="})
 _MEMBERSHIP = frozenset({"in", "not in"})
 _IDENTITY = frozenset({"is", "is not"})
 _INDEX_FREE = re.compile(r"chosen:(cuda|xpu)\Z")
+_GPU = re.compile(r"gpu(?::\d+)?\Z")
 #: Conditions that ask what a device is before it is used.
 _ASKS_CLASS = ("isinstance(", "hasattr(", "type(")
 
@@ -108,7 +110,7 @@ class DeviceComparison(Rule[Event]):
             return _asks_text(event) or _among_texts(event)
         if event.operator in _IDENTITY:
             return _is_new(event)
-        return event.operator in _EQUALITY and _sides(event) is not None
+        return event.operator in _EQUALITY and (_sides(event) is not None or _no_name(event) is not None)
 
     def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
         return purpose_of(facts) if isinstance(event, Followed) else None
@@ -131,7 +133,8 @@ class DeviceComparison(Rule[Event]):
         if event.right is None:
             return self._truth(event, site)
         sides = _sides(event)
-        assert sides is not None
+        if sides is None:
+            return _unnamed(event, always, site)
         device, other = sides
         (place,) = other.value.device
         if not isinstance(place, Place):
@@ -311,10 +314,9 @@ def _asked(event: DeviceTest, site: Site) -> Finding | None:
     elif event.problem == "skips":
         message = "the test is skipped where the accelerator is there, and runs where it is not"
         fix = Fix("Ask the other way round", Safety.UNSAFE, (Edit(node, site.expression(f"not {event.text}")),))
-    elif event.problem == "model":
-        message = (
-            f"a model's device is a `torch.device`, which never equals the string {event.word}: this is always {always}"
-        )
+    elif event.problem in ("model", "moved"):
+        whose = "a model's device" if event.problem == "model" else f"`{event.text}`"
+        message = f"{whose} is a `torch.device`, which never equals the string {event.word}: this is always {always}"
         indexed = ":" in event.word
         text = f"str({event.text})" if indexed else f"{event.text}.type"
         fix = Fix(
@@ -399,6 +401,33 @@ def _sides(event: Compare) -> tuple[Operand, Operand] | None:
             if _is_tensors(device) and _is_written_out(other.node):
                 return device, other
     return None
+
+
+def _no_name(event: Compare) -> tuple[Operand, Operand] | None:
+    """The device, and a text that names none of torch: `device == "gpu"`."""
+    if event.right is None or _is_told_apart(event):
+        return None
+    for device, other in ((event.left, event.right), (event.right, event.left)):
+        text = other.value.constant if other.value.kind == "string" else None
+        if isinstance(text, str) and _GPU.match(text) and is_device_object(device):
+            return device, other
+    return None
+
+
+def _unnamed(event: Compare, always: str, site: Site) -> Finding | None:
+    """`device == "gpu"` as `device.type == "cuda"`."""
+    sides = _no_name(event)
+    if sides is None:
+        return None
+    device, other = sides
+    message = f"a `torch.device` never equals the string {other.text}, its name is `cuda`: this is always {always}"
+    edits = (
+        Edit(site.at(device.span), site.expression(f"{device.text}.type")),
+        Edit(site.at(other.span), site.expression('"cuda"')),
+    )
+    written_out = isinstance(other.node, ast.Constant) and other.text.strip("\"'") == "gpu"
+    fix = Fix("Compare the type", Safety.UNSAFE, edits) if written_out else Fix("Compare the type", Safety.HINT)
+    return Finding(event.span, message, fix, event.because)
 
 
 def _is_chosen(operand: Operand) -> bool:

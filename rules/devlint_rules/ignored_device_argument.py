@@ -3,7 +3,9 @@
 ## What it flags
 `.cuda()`, `"cuda"`, or a choice of the device in a function whose argument `device` (`torch_device`,
 `run_device`) nothing reads, or that gives it another value first. So is a call of a function of the file, or of a method
-of the same object, that takes a device and gets none there: `def cuda(self, device=None): return self.to()`.
+of the same object, that takes a device and gets none there: `def cuda(self, device=None): return self.to()`; and a call of
+the function in itself, for the parts of what it is given: `return [place(part) for part in batch]` in
+`def place(batch, device="cpu")`.
 
 ## Why it matters
 Who calls the function with `device="cpu"`, or with another card, gets what is on the one that the function names. It
@@ -59,5 +61,8 @@ class IgnoredDeviceArgument(Rule[IgnoredDevice]):
 
     def judge(self, event: IgnoredDevice, site: Site) -> Finding | None:
         chosen = shared.short(site.facts.source(event.span))
+        if event.within:
+            message = f"`{chosen}` does not hand `{event.parameter}` on: what is inside goes to the default of `{event.taker}`"
+            return Finding(event.span, message, Fix(f"Hand `{event.parameter}` on", Safety.HINT), event.because)
         message = f"`{chosen}` chooses the device; nothing reads the argument `{event.parameter}` of `{event.taker}`"
         return Finding(event.span, message, Fix(f"Use `{event.parameter}`", Safety.HINT), event.because)

@@ -6,7 +6,8 @@ when it is filled by `append` or by item assignment after it was made empty, or 
 A container that the constructor is given counts where its annotation says modules (`parts: Sequence[Encoder]`) and
 methods call its items. So is a module inside of what `functools` gives (`partial(net)`, `lru_cache()(net)`), where methods
 call that and `__init__` does nothing else with the module.
-Classes whose files are not there count where they are called like networks (`WideResNet`) and methods call the items.
+Classes whose files are not there count where they are called like networks (`WideResNet`, `UpsamplingModule`) and methods
+call the items.
 
 ## Why it matters
 What is in a plain container is not registered: `.to(device)` does not move it, `parameters()` does not list it, so
@@ -63,6 +64,7 @@ import re
 
 from devlint.api import Edit, Facts, Finding, Fix, Register, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
+from devlint_rules._api import needs_torch
 
 _SPEAKS_OF_IT = re.compile(r"regist|Module(List|Dict)|state_?dict", re.IGNORECASE)
 
@@ -76,7 +78,7 @@ class UnregisteredModule(Rule[Register]):
         level="certain",
         severity=Severity.ERROR,
         fix="sometimes",
-        words=("torch",),
+        words=("torch", "def forward(self, "),
     )
     event = Register
 
@@ -109,11 +111,13 @@ class UnregisteredModule(Rule[Register]):
         if not isinstance(value, cst.BaseExpression) or site.has_comment(value):
             return Fix(title, Safety.HINT)
         if isinstance(value, cst.Call) and is_copy(event.value.node):
-            return Fix(title, Safety.UNSAFE, (Edit(value.func, site.expression(holder)),))
+            needs = needs_torch(site.facts) if holder.startswith("torch.") else ()
+            return Fix(title, Safety.UNSAFE, (Edit(value.func, site.expression(holder)),), needs)
         if not self._fits(event.value.node):
             return Fix(title, Safety.HINT)
         arguments = [cst.Arg(shared.as_argument(value))] if not self._is_empty(event.value.node) else []
-        return Fix(title, Safety.UNSAFE, (Edit(value, cst.Call(site.expression(holder), args=arguments)),))
+        edit = Edit(value, cst.Call(site.expression(holder), args=arguments))
+        return Fix(title, Safety.UNSAFE, (edit,), needs_torch(site.facts) if holder.startswith("torch.") else ())
 
     def _fits(self, node: ast.expr) -> bool:
         """Whether the registered container takes this content as it stands."""

@@ -297,6 +297,54 @@ def test_class_with_a_forward_whose_bases_are_all_plain_is_no_module(tmp_path: P
     assert not [event for event in facts_of(tmp_path).events if isinstance(event, Register)]
 
 
+@pytest.mark.parametrize(
+    ("imported", "expected"),
+    [
+        ("from bases import Encoder", ["stages"]),
+        ("from bases import *", ["stages"]),
+        ("from bases import Plain as Encoder", []),
+        ("from elsewhere import Encoder", ["stages"]),
+        ("from bases import Encoder\nimport paddle", []),
+    ],
+)
+def test_file_that_names_no_torch_defines_modules_by_a_base_of_another_file(
+    tmp_path: Path, imported: str, expected: list[str]
+) -> None:
+    write(
+        tmp_path,
+        {
+            "bases.py": """
+                from torch import nn
+                class Encoder(nn.Module):
+                    pass
+                class Stage(nn.Module):
+                    def __init__(self, size):
+                        super().__init__()
+                        self.mix = nn.Linear(size, size)
+                    def forward(self, x):
+                        return self.mix(x)
+                class Plain:
+                    pass
+            """,
+            "main.py": """
+IMPORTED
+                from bases import Stage
+                class Net(Encoder):
+                    def __init__(self):
+                        super().__init__()
+                        self.stages = []
+                        for size in (3, 4):
+                            self.stages.append(Stage(size))
+                    def forward(self, x):
+                        for stage in self.stages:
+                            x = stage(x)
+                        return x
+            """.replace("IMPORTED", "\n".join(" " * 16 + line for line in imported.split("\n"))),
+        },
+    )
+    assert [event.attribute for event in facts_of(tmp_path).events if isinstance(event, Register)] == expected
+
+
 def test_object_that_gets_a_module_may_move_it(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEPTH = 3
 #: How the classes of networks and of their parts are called.
 _NETWORK = re.compile(
-    r"^(?=[A-Z])\w*(Net|Model|Block|Layer|Conv|Encoder|Decoder|Attention|Transformer|Backbone|Head|MLP|Embedding|Linear)"
+    r"^(?=[A-Z])\w*(Net|Model|Block|Layer|Conv|Encoder|Decoder|Attention|Transformer|Backbone|Head|MLP|Embedding|Linear|Module)"
     r"(V?\d+[dD]?|_\w+)?$"
 )
 #: Packages whose classes of such names are no modules of torch.

@@ -132,6 +132,17 @@ class HostReads(OpaqueCalls):
             if value is not None and value.is_tensor:
                 yield self.operand(column, value)
 
+    def positions(self, record: Record, arguments: Arguments) -> Iterator[Operand]:
+        """The rows and columns of `sp.coo_matrix((values, (rows, columns)))`."""
+        first = arguments.get("arg1", 0) if record.qualname.startswith("scipy.sparse.") else None
+        if first is None or not isinstance(first[0], ast.Tuple) or not isinstance(first[1].elements, tuple):
+            return
+        for pair, held in zip(first[0].elts, first[1].elements, strict=False):
+            if isinstance(pair, ast.Tuple) and isinstance(held.elements, tuple):
+                for node, value in zip(pair.elts, held.elements, strict=False):
+                    if value.is_tensor:
+                        yield self.operand(node, value)
+
 
 def drawn(operands: list[Operand], arguments: Arguments) -> list[Operand]:
     """What a function that draws turns into arrays: the limits of its colours are read by `item()` [matplotlib/colors.py]."""

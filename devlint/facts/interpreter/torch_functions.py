@@ -112,7 +112,8 @@ class TorchFunctions(SizedTensors):
         if "generator" in record.accepts:
             randomness.note_draw(self, node, record, arguments, operands)
         if record.host_only:
-            self.note_use(node, record.qualname, [*drawn(operands, arguments), *self.columns(record, arguments)])
+            held = (*self.columns(record, arguments), *self.positions(record, arguments))
+            self.note_use(node, record.qualname, [*drawn(operands, arguments), *held])
             self.wait()
         out = arguments.get("out")
         device = arguments.get("device") if "device" in record.accepts else None

@@ -5,6 +5,7 @@
     "cpu" in device                         # a `torch.device` is no text: TypeError
     device != "cpu" or (isinstance(device, torch.device) and ...)  # what is no text was compared with one before
     model.device == "cuda"                  # a `torch.device` never equals a text
+    boxes.xy.device == "cuda"               # nor does that of an attribute which the function treats as a tensor
     y.device == device                      # for the test's `torch.device("cuda")`: a tensor's device has an index
     device.type == "cuda:0"                 # a type has no index
     device.index >= count                   # of `torch.device(name)`, where "cuda" has no index: TypeError
@@ -22,9 +23,10 @@ from typing import Literal
 
 from devlint.facts.events import DeviceTest
 from devlint.facts.interpreter.flow import Flow
-from devlint.facts.surveys.outline import Outline, dotted
+from devlint.facts.surveys.outline import Outline, dotted, parameters
 from devlint.facts.text import parametrized
 from devlint.facts.text.nodes import text_of, walk
+from devlint.facts.text.parameters import TENSOR_ONLY, fits_others
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 
@@ -50,7 +52,17 @@ WORDS = (
 )  # fmt: skip
 
 Problem = Literal[
-    "dtype", "no-type", "in-device", "either", "model", "without-index", "indexed", "skips", "typed", "no-index"
+    "dtype",
+    "no-type",
+    "in-device",
+    "either",
+    "model",
+    "moved",
+    "without-index",
+    "indexed",
+    "skips",
+    "typed",
+    "no-index",
 ]
 #: What is wrong, the part of the comparison that it is about, and what that is compared with.
 Found = tuple[Problem, ast.expr, str]
@@ -88,6 +100,7 @@ def device_tests(o: Outline) -> Iterator[DeviceTest]:
                 or (_of_gpu(o, node, left, right) or _of_gpu(o, node, right, left))
                 or _of_either(o, node, left, right)
                 or _of_model(o, left, right)
+                or _of_moved(o, node, left, right)
                 or (_of_argument(o, node, left, right) or _of_argument(o, node, right, left))
             )
         elif isinstance(operator, (ast.In, ast.NotIn)):
@@ -231,6 +244,39 @@ def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:
     if any(name.partition(".")[0] in _OTHER_MODELS for name in o.flow.imports.names.values()):
         return None
     return None if declares_device(o) else ("model", left, f'"{text}"')
+
+
+def _of_moved(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
+    """`boxes.xy.device == "cuda"`, or of a name for that device, where the function treats `boxes.xy` as a tensor.
+
+    By a method that tensors alone have, or by `to` with a `torch.device`. Tensors in variables are the interpreter's.
+    """
+    text, function = text_of(right), o.function(node)
+    if text is None or not _DEVICE_NAME.match(text) or function is None:
+        return None
+    held = left
+    if isinstance(left, ast.Name):
+        bound = o.values(function).get(left.id, ())
+        if len(bound) != 1 or bound[0] is None or left.id in parameters(function):
+            return None
+        held = bound[0]
+    if not isinstance(held, ast.Attribute) or held.attr != "device" or not isinstance(held.value, ast.Attribute):
+        return None
+    path = dotted(held.value)
+    if path is None or not any(is_tensors_call(o, call, path) for call in o.calls if o.function(call) is function):
+        return None
+    asked = any("isinstance(" in test for test in asked_before(o, node))
+    return None if asked or declares_device(o) else ("moved", left, f'"{text}"')
+
+
+def is_tensors_call(o: Outline, call: ast.Call, path: str) -> bool:
+    """Whether a call is of a method of what a path holds, and says that this is a tensor."""
+    method = call.func
+    if not isinstance(method, ast.Attribute) or dotted(method.value) != path:
+        return False
+    if method.attr == "to":
+        return len(call.args) == 1 and isinstance(call.args[0], ast.Call) and name_of(o, call.args[0]) is not None
+    return method.attr in TENSOR_ONLY and method.attr != "numpy" and not fits_others(call)
 
 
 def declares_device(o: Outline) -> bool:

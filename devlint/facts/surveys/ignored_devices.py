@@ -1,18 +1,19 @@
 """Functions that take a device and choose another one: `def load(path, device=None): return Net().cuda()`.
 
 So do those that leave the choice to a function of the file that takes a device, and do not hand theirs on:
-`def cuda(self, device=None): return self.to()`.
+`def cuda(self, device=None): return self.to()`, also where that is the function itself, for what is inside of what it is
+given: `def place(batch, device="cpu"): return [place(part) for part in batch]`.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from devlint.facts.events import CudaMethod, DeviceLiteral, IgnoredDevice
 from devlint.facts.interpreter.flow import Flow
-from devlint.facts.surveys.outline import Outline
+from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import default_of, named_parameters, parameter_of, positional_names
@@ -29,8 +30,11 @@ _NAMED = re.compile(r"cuda|gpu|xpu|npu|mps", re.IGNORECASE)
 
 def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
     """The first place in each such function that names an accelerator, where the argument is never read."""
+    if o.test:
+        return
+    yield from dropped_within(o)
     takers = {id(f): (f, name) for f in o.functions if (name := ignored(f)) is not None}
-    if o.test or not takers:
+    if not takers:
         return
     first: dict[int, ast.expr] = {}
     for node in sorted(named(o), key=lambda node: (node.lineno, node.col_offset)):
@@ -49,11 +53,51 @@ def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
 
 
 def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
-    """The gate: a function of the file takes a device and does not read it."""
+    """The gate: a function of the file takes a device, and does not read it, or calls itself."""
     functions = (each.node for each in flow.scan.functions.values())
     return any(
-        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and ignored(node) is not None for node in functions
+        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and (ignored(node) is not None or any(True for _ in calls_of_itself(node, flow)))
+        for node in functions
     )
+
+
+def calls_of_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, flow: Flow) -> Iterator[tuple[ast.Call, str]]:
+    """The calls of a function in itself that leave its device to the default, with the name of the parameter.
+
+    A default that reads a name, as of the function around, may be the device that was given there.
+    """
+    if function.decorator_list:
+        return
+    for call, caller in flow.scan.calls.get(function.name, ()):
+        if caller is not None and caller.node is function and (name := lacks_device(function, call)) is not None:
+            if isinstance(default_of(function.args, name), ast.Constant):
+                yield call, name
+
+
+def dropped_within(o: Outline) -> Iterator[IgnoredDevice]:
+    """The calls of functions in themselves that place what is inside of their argument, and give it no device.
+
+    What they give is returned as it is, or takes the place of an item. A condition about the device may have chosen.
+    """
+    for function in o.functions:
+        bound_to_class = isinstance(o.parent.get(function), ast.ClassDef)
+        if not bound_to_class and o.module_function(function.name) is not function:
+            continue
+        for call, name in calls_of_itself(function, o.flow):
+            if not (is_self_attribute(call.func) if bound_to_class else isinstance(call.func, ast.Name)):
+                continue
+            statement = next((n for n in (call, *o.above(call)) if isinstance(n, ast.stmt)), None)
+            kept = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
+            if statement is None or not (kept or isinstance(statement, ast.Return)):
+                continue
+            word = re.compile(rf"\b{name}\b")
+            if word.search(o.flow.text(statement)) or any(map(word.search, o.tests(call))):
+                continue
+            parameter = parameter_of(function.args, name)
+            if parameter is not None:
+                origin = o.flow.origin(parameter, f"`{name}` is an argument")
+                yield IgnoredDevice(*o.head(call, origin), function.name, name, within=True)
 
 
 def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
@@ -78,9 +122,29 @@ def left_to_others(
             called = next((f for f in methods if f.name == call.func.attr), None)
         elif isinstance(call.func, ast.Name):
             called = o.module_function(call.func.id)
-        if called is None or called is function or called.decorator_list or lacks_device(called, call) is None:
+        if called is None or called is function:
+            continue
+        several = implementations(o, called)
+        if several is None or lacks_device(called, call, several) is None:
             continue
         yield call
+
+
+def implementations(
+    o: Outline, called: ast.FunctionDef | ast.AsyncFunctionDef
+) -> list[ast.FunctionDef | ast.AsyncFunctionDef] | None:
+    """What runs for a call of a function: itself, or those that `functools.singledispatch` chooses from; None if not known."""
+    if not called.decorator_list:
+        return [called]
+    if [last_name(decorator) for decorator in called.decorator_list] != ["singledispatch"]:
+        return None
+    registered = []
+    for function in o.functions:
+        for decorator in function.decorator_list:
+            register = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(register, ast.Attribute) and dotted(register) == f"{called.name}.register":
+                registered.append(function)
+    return [called, *registered]
 
 
 def own_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
@@ -89,11 +153,18 @@ def own_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call
     return sorted(found, key=lambda node: (node.lineno, node.col_offset))
 
 
-def lacks_device(called: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> str | None:
-    """The parameter for a device that a function reads and a call leaves to its default; None where there is no such one."""
+def lacks_device(
+    called: ast.FunctionDef | ast.AsyncFunctionDef,
+    call: ast.Call,
+    several: Sequence[ast.FunctionDef | ast.AsyncFunctionDef] = (),
+) -> str | None:
+    """The parameter for a device that a function reads and a call leaves to its default; None where there is no such one.
+
+    `several`: what may run for the call, one of which reads it.
+    """
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return None
-    if ignored(called) is not None:
+    if all(ignored(each) is not None for each in several or (called,)):
         return None
     bound = int(isinstance(call.func, ast.Attribute))
     for name in _NAMES:

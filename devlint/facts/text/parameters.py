@@ -269,7 +269,8 @@ class Evidence:
             if isinstance(given, ast.Name):
                 self.arrays.add(given.id)
         qualname = ".".join([target, *reversed(chain)])
-        if target.split(".", 1)[0] == "scipy" and knowledge.function(qualname) is None:
+        sparse = qualname.startswith("scipy.sparse.")  # an argument on its own is a matrix of numpy or of scipy
+        if target.split(".", 1)[0] == "scipy" and (sparse or knowledge.function(qualname) is None):
             self.arrays |= {a.id for a in call.args if isinstance(a, ast.Name)}  # scipy makes arrays of all it is given
         if not target.startswith("torch"):
             return

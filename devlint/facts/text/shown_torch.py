@@ -3,6 +3,7 @@
     model = super_gradients.training.models.get(name).cuda()
     imputer = SAITS(n_steps=48, device="cuda:0")      # from pypots.imputation
     model.eval().to("cuda")                           # from .build import model
+    class Unet(ModelBase): def forward(self, x): ...  # from .model_base import ModelBase
 
 Other libraries have devices of these names, too: a file that imports one of them shows nothing.
 """
@@ -16,7 +17,7 @@ from devlint.facts.text.names import Imports
 from devlint.facts.text.nodes import text_of, walk
 
 #: One of these is in the text of every such file.
-WORDS = (b".cuda(", b'"cuda', b"'cuda")
+WORDS = (b".cuda(", b'"cuda', b"'cuda", b"def forward(self, ")
 
 #: Libraries with arrays or devices of their own that are named like those of torch.
 _OTHERS = frozenset(
@@ -35,7 +36,19 @@ def shows_torch(tree: ast.Module, imports: Imports) -> bool:
     roots = {name.partition(".")[0] for name in (*imports.names.values(), *imports.stars)}
     if not roots.isdisjoint(_OTHERS):
         return False
-    return imports.mentions_torch or any(_moves(node, imports) for node in walk(tree) if isinstance(node, ast.Call))
+    if imports.mentions_torch or may_define_modules(tree, imports):
+        return True
+    return any(_moves(node, imports) for node in walk(tree) if isinstance(node, ast.Call))
+
+
+def may_define_modules(tree: ast.Module, imports: Imports) -> bool:
+    """Whether a class with a `forward` derives from one of another file, which may be a module."""
+    return any(
+        isinstance(node, ast.ClassDef)
+        and any(isinstance(base, ast.Name) and (base.id in imports.names or imports.stars) for base in node.bases)
+        and any(isinstance(part, ast.FunctionDef) and part.name == "forward" for part in node.body)
+        for node in tree.body
+    )
 
 
 def _moves(call: ast.Call, imports: Imports) -> bool:
