@@ -243,7 +243,7 @@ def _of_model(o: Outline, left: ast.expr, right: ast.expr) -> Found | None:
         return None
     if any(name.partition(".")[0] in _OTHER_MODELS for name in o.flow.imports.names.values()):
         return None
-    return None if declares_device(o) else ("model", left, f'"{text}"')
+    return None if declares_device(o) or annotates_model(o) else ("model", left, f'"{text}"')
 
 
 def _of_moved(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
@@ -287,6 +287,20 @@ def declares_device(o: Outline) -> bool:
         return True
     fields = (n for class_ in o.classes for n in class_.body if isinstance(n, ast.AnnAssign))
     return any(last_name(field.target) == "device" for field in fields)
+
+
+def annotates_model(o: Outline) -> bool:
+    """Whether a function of the file says that its `model` is of a class that is neither torch's nor transformers'.
+
+    What such a class calls its `device` is its own affair: `model: "benchmarks.BenchmarkModel"`.
+    """
+    given = (parameter_of(function.args, "model") for function in o.functions)
+    annotations = [a.annotation for a in given if a is not None and a.annotation is not None]
+    said = [text_of(a) or o.qualname(a) or last_name(a) for a in annotations]
+    return any(
+        re.match(r"(?:torch|transformers|diffusers|typing|nn)\b|(?:Any|Module|PreTrainedModel)\Z", name) is None
+        for name in said
+    )
 
 
 def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:
