@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from devlint.facts.analysis import analyse
-from devlint.facts.events import CudaMethod, DeviceLiteral, Event, Meet, Register
+from devlint.facts.events import CudaMethod, DeviceLiteral, DeviceTest, Event, Meet, Register
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.project.project import FILES, Project, Reach
 from devlint.facts.result import Facts
@@ -722,3 +722,26 @@ def test_forward_of_another_file_gives_arrays_where_returns_of_that_length_do(tm
         "tensors on `cuda:1`",
         "tensors on `cuda:1`",
     ]
+
+
+@pytest.mark.parametrize(("stored", "tests"), [("self.device = device", 0), ("self.name = device", 1)])
+def test_model_of_a_class_that_binds_a_device_of_its_own_may_hold_a_text(
+    tmp_path: Path, stored: str, tests: int
+) -> None:
+    write(
+        tmp_path,
+        {
+            "programs/base.py": f"""
+                class Program:
+                    def __init__(self, device):
+                        {stored}
+            """,
+            "main.py": """
+                import torch
+
+                def is_on_card(model: "programs.base.Program"):
+                    return model.device == "cuda"
+            """,
+        },
+    )
+    assert len([e for e in facts_of(tmp_path).events if isinstance(e, DeviceTest)]) == tests

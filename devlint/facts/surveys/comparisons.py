@@ -23,11 +23,13 @@ from typing import Literal
 
 from devlint.facts.events import DeviceTest
 from devlint.facts.interpreter.flow import Flow
+from devlint.facts.interpreter.imported import definition
 from devlint.facts.surveys.outline import Outline, dotted, parameters
 from devlint.facts.text import parametrized
+from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import text_of, walk
 from devlint.facts.text.parameters import TENSOR_ONLY, fits_others
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
 
 _DEVICE_NAME = re.compile(r"(?:cpu|cuda|mps|xpu|npu|hpu|meta)(?::\d+)?\Z")
@@ -290,17 +292,23 @@ def declares_device(o: Outline) -> bool:
 
 
 def annotates_model(o: Outline) -> bool:
-    """Whether a function of the file says that its `model` is of a class that is neither torch's nor transformers'.
+    """Whether a function of the file says that its `model` is of a class of the project which binds a `device` of its own.
 
-    What such a class calls its `device` is its own affair: `model: "benchmarks.BenchmarkModel"`.
+    What that is is its own affair: `model: "benchmarks.BenchmarkModel"`, whose `device` may be a text.
     """
     given = (parameter_of(function.args, "model") for function in o.functions)
     annotations = [a.annotation for a in given if a is not None and a.annotation is not None]
-    said = [text_of(a) or o.qualname(a) or last_name(a) for a in annotations]
-    return any(
-        re.match(r"(?:torch|transformers|diffusers|typing|nn)\b|(?:Any|Module|PreTrainedModel)\Z", name) is None
-        for name in said
+    found = (
+        o.flow.find(name) for a in annotations if (name := text_of(a) or o.qualname(a)) is not None and "." in name
     )
+    classes = (definition(each) for each in found if each is not None and each.kind == "class")
+    return any(binds_device(class_) for known in classes if known is not None for class_ in lineage(known[1]))
+
+
+def binds_device(class_: ClassFacts) -> bool:
+    """Whether the methods of a class store something in `self.device`."""
+    stored = (n for method in class_.methods.values() for n in walk(method) if isinstance(n, ast.Attribute))
+    return any(n.attr == "device" and isinstance(n.ctx, ast.Store) and is_self_attribute(n) for n in stored)
 
 
 def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:
