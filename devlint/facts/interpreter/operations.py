@@ -176,6 +176,8 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
+                if how == "index" and operation == "index" and off_index == 0 and has_no_items(off.value):
+                    continue  # torch refuses more indices than dimensions, wherever both are
                 if how in ("module", "operator") and is_placeholder(off.value):
                     continue  # what has no elements is combined with nothing: it is replaced before
                 if mixing == "index" and off.value.device != CPU and is_placeholder(off.value):
@@ -465,3 +467,11 @@ def short(text: str, limit: int = 40) -> str:
     """A source text on one line, cut to `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def has_no_items(value: Value) -> bool:
+    """Whether a value has no dimension where it is on the CPU: too many indices, before any device is looked at
+    [aten/src/ATen/TensorIndexing.h, torch/csrc/autograd/python_variable_indexing.cpp]."""
+    if value.zero_dim is None and len(value.device) > 1 and value.made:
+        return all(creation.zero_dim is True for creation in value.made)
+    return value.zero_dim is True
