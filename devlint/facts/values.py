@@ -341,8 +341,10 @@ def either_class(a: Value, b: Value) -> tuple[Value, ...] | None:
 def shaped(value: Value) -> tuple[Creation, ...]:
     """What a tensor is made of, each with the dimensions that the tensor has, where they are known.
 
-    Beside another value these are all that is left of them.
+    Beside another value these are all that is left of them. What had none may have got some: `torch.tensor(n).repeat(m)`.
     """
+    if value.zero_dim is None and value.device == CPU and any(creation.zero_dim for creation in value.made):
+        return tuple(replace(creation, zero_dim=creation.zero_dim and None) for creation in value.made)
     if value.zero_dim is None or all(creation.zero_dim is value.zero_dim for creation in value.made):
         return value.made
     return tuple(replace(creation, zero_dim=value.zero_dim) for creation in value.made)

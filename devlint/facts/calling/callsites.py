@@ -22,6 +22,7 @@ from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
 from devlint.facts.objections.doubts import is_silent_on_devices, needs_caller, refuted
+from devlint.facts.objections.of_another import is_of_plain_class
 from devlint.facts.objections.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.objections.unmoved import is_never_moved
 from devlint.facts.project.project import Loaded, Reach
@@ -118,6 +119,8 @@ class CallSites:
             evidence = self.evidence(assumed[0])
             if isinstance(event, Meet) and evidence is not None and assumed[1] in evidence.arrays - evidence.either:
                 return None  # the function reads it with numpy, too
+            if evidence is not None and assumed[1] in evidence.maybe and is_of_plain_class(self, *assumed):
+                return None
             said = self.asked(*assumed)
             silent = said.answer in ("open", "unknown")
             if operand.value.type_name == LOOKED_UP and not said.whole:

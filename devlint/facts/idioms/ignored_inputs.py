@@ -3,10 +3,11 @@
     def forward(self, graph, state=None):
         return self.embedding(graph, state)  # whose `forward(self, graph, state)` reads `graph` alone
 
-Their sizes may be read, and what they hold may be read on the host: `lengths.tolist()`.
+Their sizes may be read, and what they hold may be read on the host: `lengths.tolist()`. What stands behind
+`size = tuple(size.tolist())` in its block reads no input.
 
 What is on the CPU meets nothing either where it is an index alone, `h[rows] = self.cell(x, h[rows])`, is gone through or
-compared with numbers for the host to decide, or is the lengths of sequences, which `pack_padded_sequence` wants there
+compared with numbers, or with what an attribute keeps that is no tensor, for the host to decide, or is the lengths of sequences, which `pack_padded_sequence` wants there
 [torch/nn/utils/rnn.py].
 """
 
@@ -20,10 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from devlint.facts.events import Operand
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.constants import Constants, given_constants, live
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import blocks, walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of, positional_names
-from devlint.facts.values import CPU, Value
+from devlint.facts.values import CPU, TENSOR_KINDS, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import Arguments
@@ -34,6 +35,7 @@ _ASKED = frozenset({"shape", "ndim", "dtype", "size", "dim", "numel", "item", "t
 _ASKS = frozenset({"len", "isinstance", "int", "float", "bool", "range", "print", "is_tensor"})
 #: What reads every name of a function at once.
 _READS_ALL = frozenset({"locals", "vars", "eval", "exec"})
+_HOLDS = frozenset({"tuple", "list", "int", "float", "set", "sorted"})
 #: Where `pack_padded_sequence` takes lengths.
 _LENGTHS = (1, "lengths")
 
@@ -42,7 +44,8 @@ class Uses(NamedTuple):
     """What a method does with its names: those that calls are given as they are, those that it computes with, and any.
 
     `met`: those that it computes with as no tensor of the CPU can be beside others. `items`: the names of what else it takes
-    out of one: `rows = index[start:end]`, `for row in index`.
+    out of one: `rows = index[start:end]`, `for row in index`. `beside`: the attributes of `self` that conditions compare one
+    with.
     """
 
     given: dict[str, list[tuple[ast.Call, int | str]]]  # with the position or the keyword
@@ -51,6 +54,7 @@ class Uses(NamedTuple):
     reads_all: bool
     met: frozenset[str]
     items: dict[str, set[str]]
+    beside: dict[str, set[str]]
 
     def named(self, name: str) -> set[str]:
         """A name, and those of what is taken out of it."""
@@ -105,6 +109,8 @@ def is_ignored(
     names = uses.named(name) if on_cpu else {name}
     if not names.isdisjoint(uses.met if on_cpu else uses.read):
         return False
+    if on_cpu and any(may_be_tensor(class_, other) for each in names for other in uses.beside.get(each, ())):
+        return False
     for call, place in (use for each in sorted(names) for use in uses.given.get(each, ())):
         if on_cpu and place in _LENGTHS and last_name(call.func) == "pack_padded_sequence":
             continue
@@ -131,6 +137,12 @@ def is_ignored(
     return True
 
 
+def may_be_tensor(class_: ClassFacts, attribute: str) -> bool:
+    """Whether an attribute of an object may be a tensor: it is known to be one, or nothing is known of it."""
+    value = class_.attribute(attribute)
+    return value is None or value.kind in TENSOR_KINDS or bool(value.device)
+
+
 def parts_of(classes: Mapping[str, ClassFacts], part: Value | None) -> list[ClassFacts]:
     """The class of a part of a module, or each that it may have; none where one of them is not known."""
     if part is None or part.kind != "module":
@@ -150,7 +162,9 @@ def uses_of(
     beside: set[int] = set()  # names that are read as a tensor of the CPU can be
     items: dict[str, set[str]] = {}
     known: set[str] = set()
+    others: dict[str, set[str]] = {}  # attributes of `self` that conditions compare names with
     reads_all = False
+    later = set(map(id, behind_new(method)))
     nodes = list(live(method, dict(constants)) if constants else walk(method))
     for node in nodes:
         if isinstance(node, ast.Call):
@@ -158,7 +172,7 @@ def uses_of(
             reads_all = reads_all or called in _READS_ALL
             spread = any(isinstance(argument, ast.Starred) for argument in node.args)
             for place, argument in () if spread else places(node):
-                if isinstance(argument, ast.Name) and id(argument) not in beside:
+                if isinstance(argument, ast.Name) and id(argument) not in beside and id(argument) not in later:
                     apart.add(id(argument))
                     if called not in _ASKS:
                         given.setdefault(argument.id, []).append((node, place))
@@ -180,11 +194,14 @@ def uses_of(
                 beside |= {id(whole), id(item)}
                 items.setdefault(whole.id, set()).add(item.id)
         elif isinstance(node, (ast.If, ast.While, ast.Assert)):
-            beside.update(id(name) for name in compared(node.test))
-    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in apart]
+            for name, attribute in compared(node.test):
+                beside.add(id(name))
+                if attribute is not None:
+                    others.setdefault(name.id, set()).add(attribute)
+    names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in apart | later]
     read = frozenset(node.id for node in names)
     met = frozenset(node.id for node in names if id(node) not in beside)
-    return Uses(given, read, frozenset(known), reads_all, met, items)
+    return Uses(given, read, frozenset(known), reads_all, met, items, others)
 
 
 def taken_out(node: ast.Assign | ast.For) -> tuple[ast.Name, ast.Name] | None:
@@ -207,8 +224,30 @@ def taken_out(node: ast.Assign | ast.For) -> tuple[ast.Name, ast.Name] | None:
     return None
 
 
-def compared(test: ast.expr) -> Iterator[ast.Name]:
-    """The names that a condition compares, or an item of them, with numbers: `times[-1] > 0`."""
+def behind_new(method: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Name]:
+    """The names in a statement, and behind it in its block, that it binds to what the host reads: `n = n.tolist()`."""
+    for block in blocks(method):
+        new: set[str] = set()
+        for statement in block:
+            if new:
+                yield from (n for n in walk(statement) if isinstance(n, ast.Name) and n.id in new)
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                target = statement.targets[0]
+                if isinstance(target, ast.Name) and is_read_on_host(statement.value):
+                    new.add(target.id)
+                    yield target
+
+
+def is_read_on_host(node: ast.expr) -> bool:
+    """Whether an expression gives numbers, or a list or tuple of them, that the host reads from a tensor."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HOLDS and node.args:
+        node = node.args[0]
+    return isinstance(node, ast.Call) and last_name(node.func) in ("tolist", "item")
+
+
+def compared(test: ast.expr) -> Iterator[tuple[ast.Name, str | None]]:
+    """The names that a condition compares, or an item of them, with numbers, `times[-1] > 0`, or with an attribute of `self`,
+    which is given with it."""
     pending = [test]
     for node in pending:  # which grows
         if isinstance(node, ast.BoolOp):
@@ -219,8 +258,11 @@ def compared(test: ast.expr) -> Iterator[ast.Name]:
             continue
         sides = [side.value if isinstance(side, ast.Subscript) else side for side in (node.left, *node.comparators)]
         names = [side for side in sides if isinstance(side, ast.Name)]
-        if len(names) == 1 and all(side is names[0] or is_number(side) for side in sides):
-            yield names[0]
+        others = [side for side in sides if not isinstance(side, ast.Name)]
+        if len(names) == 1 and all(map(is_number, others)):
+            yield names[0], None
+        elif len(names) == len(others) == 1 and is_self_attribute(others[0]):
+            yield names[0], last_name(others[0])
 
 
 def is_number(node: ast.expr) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import is_self_attribute
 from devlint.facts.values import ACCELERATORS, Value
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _LEAVES = (ast.Continue, ast.Break, ast.Return)
 
 
 def moved_by(machine: Machine, node: ast.For | ast.AsyncFor) -> tuple[str, Value] | None:
-    """The name of the container whose items a loop moves one by one, with what it holds then."""
+    """The name, or attribute of `self`, of the container whose items a loop moves one by one, with what it holds then."""
     for name, call in moves(node):
         if any(isinstance(each, _LEAVES) for each in walk(node)):
             return None
@@ -47,13 +48,15 @@ def moves(node: ast.For | ast.AsyncFor) -> Iterator[tuple[str, ast.Call]]:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             continue
         place, call = statement.targets[0], statement.value
-        if not isinstance(place, ast.Subscript) or not isinstance(place.value, ast.Name):
+        if not isinstance(place, ast.Subscript):
+            continue
+        if not isinstance(place.value, ast.Name) and not is_self_attribute(place.value):
             continue
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
         if call.func.attr != "to" and call.func.attr not in ACCELERATORS:
             continue
-        whole, key, item = place.value.id, place.slice, call.func.value
+        whole, key, item = ast.unparse(place.value), place.slice, call.func.value
         if not isinstance(key, ast.Name):
             continue
         names = gone_through(node, whole)

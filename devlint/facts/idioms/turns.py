@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from devlint.facts.text.nodes import statements, text_of, walk
-from devlint.facts.text.references import last_name, stored_names
+from devlint.facts.text.references import chain, last_name, stored_names
+from devlint.facts.text.signs import moves
 from devlint.facts.values import Value
 
 _LESS = (ast.Lt, ast.LtE)
@@ -30,7 +31,7 @@ class Turn(NamedTuple):
 
 
 def renewed(body: Sequence[ast.stmt], started: Started) -> frozenset[str]:
-    """The names that each turn of a loop binds to something that has nothing to do with what they were before.
+    """The names that each turn of a loop binds to something that has nothing to do with what they were before, or moves.
 
     Those as well that are bound where a turn is the best so far, as the first one is. `started`: what the code outside of the
     loop binds a name to.
@@ -44,9 +45,19 @@ def renewed(body: Sequence[ast.stmt], started: Started) -> frozenset[str]:
             read = {part.id for part in walk(statement.value) if isinstance(part, ast.Name)}
             targets = target.elts if isinstance(target, ast.Tuple) else [target]
             found |= {each.id for each in targets if isinstance(each, ast.Name)} - read
+            if isinstance(target, ast.Name) and is_moved(statement.value, target.id):
+                found.add(target.id)
+        elif isinstance(statement, (ast.For, ast.With)):
+            found |= renewed(statement.body, started)
         if any(isinstance(part, (ast.Break, ast.Continue)) for part in statements(statement)):
             break
     return frozenset(found)
+
+
+def is_moved(node: ast.expr, name: str) -> bool:
+    """Whether an expression is what a name stands for, moved: `table.to(device)`."""
+    parts = list(chain(node))
+    return last_name(parts[-1]) == name and any(isinstance(part, ast.Call) and moves(part) for part in parts)
 
 
 def added_to(body: Sequence[ast.stmt]) -> frozenset[str]:

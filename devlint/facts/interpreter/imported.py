@@ -113,7 +113,7 @@ class Imported(Functions):
         for operand in operands if other is not None else ():
             value = operand.value
             if other is not None and value.attribute is not None and value.device == CPU and value.zero_dim is False:
-                self.note_kept(node, value, other)
+                self.note_kept(node, operand, other)
 
     def call_function(
         self,

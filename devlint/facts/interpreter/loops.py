@@ -56,6 +56,9 @@ class Loops(Conditionals):
         moved = moved_item_by_item.moved_by(self, node)
         if moved is not None:
             self.bind(*moved)
+            name = moved[0].removeprefix("self.")
+            if name != moved[0] and self.owner is not None and not self.owner.is_module:
+                self.register(self.owner, name, moved[1], node.target, None, node)
         if node.orelse:
             self.block(node.orelse)
 

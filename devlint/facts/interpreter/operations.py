@@ -19,6 +19,7 @@ from devlint.facts.idioms.randomness import is_loaded
 from devlint.facts.interpreter.machine import Machine
 from devlint.facts.text.classes import KEPT, Unregistered
 from devlint.facts.text.nodes import walk
+from devlint.facts.text.signs import is_put_before
 from devlint.facts.values import (
     BATCH,
     COMPUTED,
@@ -175,6 +176,8 @@ class Operations(Machine):
                     continue
                 if mixing == "index" and off_index != 0 and CPU_PLACE in off.value.device:
                     continue  # a CPU index into an accelerator tensor is copied for us
+                if how == "index" and operation == "index" and off_index == 0 and has_no_items(off.value):
+                    continue  # torch refuses more indices than dimensions, wherever both are
                 if how in ("module", "operator") and is_placeholder(off.value):
                     continue  # what has no elements is combined with nothing: it is replaced before
                 if mixing == "index" and off.value.device != CPU and is_placeholder(off.value):
@@ -193,7 +196,7 @@ class Operations(Machine):
             if off.span in seen:
                 continue
             seen.add(off.span)
-            self.note_kept(node, off.value, other)
+            self.note_kept(node, off, other)
             because = (
                 *off.value.because[:2],
                 Origin(self.span(node), f"meets `{short(other.text)}` on {describe(other.value.device)} here"),
@@ -208,8 +211,9 @@ class Operations(Machine):
             self.emit_meet(node, how, operation, off, other, level, because, branch, unread)
         return culprits[0][0]
 
-    def note_kept(self, node: ast.expr, value: Value, other: Operand) -> None:
+    def note_kept(self, node: ast.expr, off: Operand, other: Operand) -> None:
         """A value that a module of the file keeps, on one path at least, is used with what moves."""
+        value = off.value
         entry: Unregistered | None = None
         if value.attribute is not None:
             owner, _, name = value.attribute.rpartition(".")
@@ -220,9 +224,13 @@ class Operations(Machine):
             kept = {origin.span for origin in value.because if origin.text == KEPT}
             entries = self.owner.unregistered.values() if kept else ()
             entry = next((e for e in entries if self.span(e.target) in kept), None)
-        if entry is not None:
+        if entry is not None and not self.is_put_there(node, off):
             where = Origin(self.span(node), f"used with `{short(other.text)}` here")
             entry.uses.setdefault(where.span, where)
+
+    def is_put_there(self, node: ast.expr, off: Operand) -> bool:
+        """Whether the function itself moved what it put into an entry before: `self.grid[i] = grid.to(x.device)`."""
+        return self.function is not None and is_put_before(self.function.node, off.node, node)
 
     def parted(self, off: Value, other: Value) -> Span | None:
         """The move of one of two values in a branch of a condition that leaves the other one where it was."""
@@ -459,3 +467,11 @@ def short(text: str, limit: int = 40) -> str:
     """A source text on one line, cut to `limit` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
+
+
+def has_no_items(value: Value) -> bool:
+    """Whether a value has no dimension where it is on the CPU: too many indices, before any device is looked at
+    [aten/src/ATen/TensorIndexing.h, torch/csrc/autograd/python_variable_indexing.cpp]."""
+    if value.zero_dim is None and len(value.device) > 1 and value.made:
+        return all(creation.zero_dim is True for creation in value.made)
+    return value.zero_dim is True

@@ -47,7 +47,7 @@ from devlint.facts.text.nodes import asks_name, blocks, encloses, every, holds, 
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_taken_apart, returns_host_data
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.text.signs import WITHOUT_CARD, moved_after, moves
+from devlint.facts.text.signs import WITHOUT_CARD, is_put_before, moved_after, moves
 from devlint.facts.text.trained import is_trained
 from devlint.facts.values import CPU, HOME, LOOKED_UP, MADE_ON_CPU, Value
 from devlint.project_files import is_installable
@@ -275,30 +275,9 @@ def is_fetched_after(sites: CallSites, event: Meet) -> bool:
 
 
 def is_entry_moved_before(sites: CallSites, event: Meet) -> bool:
-    """Whether an entry whose key is a variable was moved just before: `parts[key] = parts[key].to(device)`.
-
-    In a block around its use, with nothing in between that binds the entry, its container or its key anew.
-    """
-    entry = event.off.node
-    if not isinstance(entry, ast.Subscript) or isinstance(entry.slice, ast.Constant):
-        return False
-    function, text = sites.body(event.function), ast.unparse(entry)
-    names = {node.id for node in walk(entry) if isinstance(node, ast.Name)}
-    for block in blocks(function) if function is not None else ():
-        at = next((place for place, statement in enumerate(block) if holds(statement, event.node)), 0)
-        for statement in reversed(block[:at]):
-            stored = [
-                t for node in walk(statement) for t in getattr(node, "targets", [getattr(node, "target", None)]) if t
-            ]
-            if any(isinstance(t, ast.Subscript) and ast.unparse(t) == text for t in stored):
-                value = statement.value if isinstance(statement, ast.Assign) else None
-                moved = value is not None and any(isinstance(p, ast.Call) and moves(p) for p in chain(value))
-                if moved:
-                    return True
-                break
-            if any(isinstance(n, ast.Name) and n.id in names for t in stored for n in walk(t)):
-                break
-    return False
+    """Whether an entry whose key is a variable was moved just before: `parts[key] = parts[key].to(device)`."""
+    function = sites.body(event.function) if isinstance(event.off.node, ast.Subscript) else None
+    return function is not None and is_put_before(function, event.off.node, event.node)
 
 
 def is_of_array(sites: CallSites, event: Use) -> bool:

@@ -1,4 +1,5 @@
-"""What is not of the class that it seems to be of: tensors of another framework, a `self` that is another object.
+"""What is not of the class that it seems to be of: tensors of another framework, a `self` that is another object, an argument
+whose annotation is called like tensors.
 
 Asked before a finding is reported.
 
@@ -12,6 +13,8 @@ class Net(nn.Module):
     def validate(self):
         model = self.rebuild_model(...)     # nothing gives a `Net` this attribute
         x = x.to(self.device)               # so whoever has both borrows the function: `Net.validate(runner)`
+
+def dummies(self, framework: TensorType):   # `class TensorType(Enum)` of the project
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.annotations import is_tensor_annotation, knows_other_tensors
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import chain, is_own_attribute, is_self_attribute, stored_names
+from devlint.facts.text.nodes import classes, walk
+from devlint.facts.text.references import chain, is_own_attribute, is_self_attribute, last_name, stored_names
 from devlint.facts.text.returned import own_nodes
-from devlint.facts.text.signatures import named_parameters
+from devlint.facts.text.signatures import named_parameters, parameter_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.events import Call, Use
     from devlint.facts.text.classes import ClassFacts
+    from devlint.facts.text.defined import Function
 
 _ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "object"})
 
@@ -80,6 +84,27 @@ def is_kept_argument(class_: ClassFacts, attribute: str) -> bool:
     if values:
         return all(isinstance(value, ast.Name) and value.id in given_ones for value in values)
     return any(is_kept_argument(base, attribute) for base in class_.local_bases)
+
+
+def is_of_plain_class(sites: CallSites, function: Function, name: str) -> bool:
+    """Whether a parameter is annotated with a class of the project that no class of tensors is a base of."""
+    parameter = parameter_of(function.node.args, name)
+    if parameter is None or parameter.annotation is None or is_tensor_annotation(parameter.annotation, sites.imports):
+        return False
+    parts = [part for part in walk(parameter.annotation) if isinstance(part, ast.Name) and "Tensor" in part.id]
+    return bool(parts) and all(is_plain(sites, sites.path, part.id) for part in parts)
+
+
+def is_plain(sites: CallSites, path: str, name: str) -> bool:
+    """Whether a name in a file stands for a class of the project that is made of no class of tensors."""
+    looked = sites.files.look(path)
+    target = looked.loaded.imports.names.get(name) if looked is not None else None
+    found = sites.files.place(path, target) if target is not None else None
+    path, name = found if found is not None else (path, name)
+    looked = sites.files.look(path)
+    every = classes(looked.loaded.tree) if looked is not None else ()
+    class_ = next((each for each in every if each.name == name), None)
+    return class_ is not None and not any("Tensor" in last_name(base) for base in class_.bases)
 
 
 def is_another_object(sites: CallSites, event: Call) -> bool:

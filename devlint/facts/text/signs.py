@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
 
-from devlint.facts.text.nodes import asks_name, every, walk
+from devlint.facts.text.nodes import asks_name, blocks, every, holds, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_names
 
@@ -74,6 +74,30 @@ def moves(call: ast.Call) -> bool:
         return True
     first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
     return function.attr == "to" and first is not None and any(map(is_sign, walk(first)))
+
+
+def is_put_before(function: ast.AST, entry: ast.expr, place: ast.AST) -> bool:
+    """Whether a function moves what it puts into an entry whose key is a variable before a place: `parts[key] = x.to(device)`.
+
+    In a block around that, with nothing in between that binds the entry, its container or its key anew.
+    """
+    if not isinstance(entry, ast.Subscript) or isinstance(entry.slice, ast.Constant):
+        return False
+    text, names = ast.unparse(entry), {node.id for node in walk(entry) if isinstance(node, ast.Name)}
+    for block in blocks(function):
+        at = next((row for row, statement in enumerate(block) if holds(statement, place)), 0)
+        for statement in reversed(block[:at]):
+            stored = [
+                t for node in walk(statement) for t in getattr(node, "targets", [getattr(node, "target", None)]) if t
+            ]
+            if any(isinstance(t, ast.Subscript) and ast.unparse(t) == text for t in stored):
+                value = statement.value if isinstance(statement, ast.Assign) else None
+                if value is not None and any(isinstance(p, ast.Call) and moves(p) for p in chain(value)):
+                    return True
+                break
+            if any(isinstance(n, ast.Name) and n.id in names for t in stored for n in walk(t)):
+                break
+    return False
 
 
 def moved_after(tree: ast.AST, place: ast.AST, to_arguments: bool = True) -> set[str]:
