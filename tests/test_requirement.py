@@ -414,3 +414,21 @@ def test_what_a_program_says_of_torch_itself_counts(tmp_path: Path) -> None:
     (tmp_path / "examples" / "requirements.txt").write_text("torch>=2.6\n")
     config = Resolver().for_directory(str(tmp_path / "examples"))
     assert (config.lowest_torch, config.states_torch) == ((2, 6), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        ("torchvision==0.8 \ntorch\n", Required(None, (1, 7))),
+        ("torch>=1.6\ntorchvision==0.14.1+cu117\n", Required((1, 6), (1, 13))),
+        ("torch\ntorchvision==0.15.2\n", Required(None, (2, 0))),
+        ("torch==2.4\ntorchvision==0.15.2\n", Required((2, 4), (2, 4))),
+        ("torch>=1.6\ntorchvision>=0.8\n", Required((1, 6), None)),
+        ("torch>=1.2\ntorchvision==0.4\n", Required((1, 2), None)),
+        ("torch\ntorchvision\n", None),
+    ],
+)
+def test_a_pinned_torchvision_goes_with_one_torch(tmp_path: Path, text: str, required: Required | None) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "requirements.txt").write_text(text)
+    assert Requirements().of(str(tmp_path)) == required
