@@ -270,6 +270,8 @@ class Registration(Expressions):
             known = value.type_name
             if known is not None and known.startswith("torch.nn."):
                 return  # a module without parameters
+        if is_argument(value):
+            return  # where it is, and whether it is a module at all, shows where an object is made
         is_buffer = value.kind == "buffer" or (value.is_tensor and value.kind != "parameter")
         if is_buffer and value.device == CPU and (self.muted or self.moves_anything(owner)):
             return  # buffers alone, as losses have them: methods may move them where they are read, or not read them
