@@ -3,7 +3,8 @@
 Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry; an extra where the
 dependencies do not name torch), `setup.cfg`, `setup.py` (strings that read like a requirement), `requirements.txt`, conda's
 `environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`; where none of them says it, a `README` that
-names a torch before 1.0. The search ends at the root of the repository.
+names a torch before 1.0. A list that pins torchvision admits no later torch than that goes with. The search ends at the root
+of the repository.
 A program in a folder of its own, with a list of requirements that leaves torch open, is not bound by the package around it.
 """
 
@@ -57,6 +58,10 @@ _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[
 #: Where one may start: a row of a list of requirements, or a string.
 _ROW = re.compile(rf"^\s*(?:-\s*)?{_REQUIREMENT.pattern}", re.MULTILINE)
 _STRING = re.compile(rf"[\"']{_REQUIREMENT.pattern}")
+#: A row that pins a torchvision. Its wheels require one torch each since 0.5: 1.4 for 0.5, up to 1.13 for 0.14, and 2.0 for 0.15
+#: [the table in torchvision's README].
+_VISION = re.compile(r"^\s*(?:-\s*)?torchvision\s*={2,3}\s*0\.(\d+)(?![\d*])", re.MULTILINE)
+_FIRST_VISION, _VISION_OF_2 = 5, 15
 #: A row that includes another list, or names one of constraints [pip's documentation, "Requirements File Format"].
 _INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)", re.MULTILINE)
 _INCLUDES = 3  # lists that include one another
@@ -140,11 +145,22 @@ def required_in(directory: str) -> Required | None:
     for name in _FILES:
         path = os.path.join(directory, name)
         found = _required(list(_specifiers(path)))
+        if found.newest is None and path.endswith(".txt"):
+            found = found._replace(newest=beside_torchvision(_text(path)))
         if found.lowest or found.newest:
             beside = map(lowest_in, _of_groups(_document(_read(path)), beside=True)) if path.endswith(".toml") else ()
             return found._replace(beside=max(filter(None, beside), default=None))
     found = _required([each for path in _variants(directory) for each in _specifiers(path)])
     return found if found.lowest or found.newest else None
+
+
+def beside_torchvision(text: str) -> Version | None:
+    """The only torch that goes with the torchvision which a list of requirements pins, for what leaves torch open above."""
+    pinned = [int(minor) for minor in _VISION.findall(text)]
+    if not pinned or min(pinned) < _FIRST_VISION:
+        return None
+    minor = max(pinned)
+    return (2, minor - _VISION_OF_2) if minor >= _VISION_OF_2 else (1, minor - 1)
 
 
 def named_in_readme(directory: str) -> Version | None:

@@ -260,6 +260,40 @@ def test_what_a_pinned_torch_takes_from_anywhere_is_no_error(run: Run, torch: st
     assert sum(code in result.out for code in ("DEV102", "DEV104", "DEV112")) == found
 
 
+TABLE = """
+    import torch
+    from torch import nn
+
+
+    class Positions(nn.Module):
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.table = torch.zeros(size, 8)
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+            return self.layer(x) + self.table[ids, :].to(x.device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("torch", "use", "found"),
+    [
+        ("torch>=1.0,<1.12", "self.table[ids, :].to(x.device)", False),
+        ("torch>=1.0", "self.table[ids, :].to(x.device)", True),
+        ("torch>=1.0,<1.14", "self.table[ids, :].to(x.device)", True),
+        ("torch>=1.0,<1.12", "self.table[ids, :]", True),
+        ("torch>=1.0,<1.12", "self.table", True),
+    ],
+)
+def test_rows_that_a_pinned_torch_takes_by_any_index_and_that_move_leave_the_table_behind(
+    run: Run, torch: str, use: str, found: bool
+) -> None:
+    Path("requirements.txt").write_text(torch)
+    Path("net.py").write_text(textwrap.dedent(TABLE).replace("self.table[ids, :].to(x.device)", use))
+    assert ("DEV106" in run("check", "net.py", "--select", "DEV106", "--output-format", "concise").out) is found
+
+
 def test_deprecated_name_is_right_where_the_project_pins_a_torch_that_has_no_other(run: Run) -> None:
     Path("a.py").write_text("import torch\n\nprint(torch.cuda.max_memory_cached())\n")
     options = ("check", "--no-cache", "--select", "DEV306", "a.py")
@@ -414,3 +448,21 @@ def test_what_a_program_says_of_torch_itself_counts(tmp_path: Path) -> None:
     (tmp_path / "examples" / "requirements.txt").write_text("torch>=2.6\n")
     config = Resolver().for_directory(str(tmp_path / "examples"))
     assert (config.lowest_torch, config.states_torch) == ((2, 6), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        ("torchvision==0.8 \ntorch\n", Required(None, (1, 7))),
+        ("torch>=1.6\ntorchvision==0.14.1+cu117\n", Required((1, 6), (1, 13))),
+        ("torch\ntorchvision==0.15.2\n", Required(None, (2, 0))),
+        ("torch==2.4\ntorchvision==0.15.2\n", Required((2, 4), (2, 4))),
+        ("torch>=1.6\ntorchvision>=0.8\n", Required((1, 6), None)),
+        ("torch>=1.2\ntorchvision==0.4\n", Required((1, 2), None)),
+        ("torch\ntorchvision\n", None),
+    ],
+)
+def test_a_pinned_torchvision_goes_with_one_torch(tmp_path: Path, text: str, required: Required | None) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "requirements.txt").write_text(text)
+    assert Requirements().of(str(tmp_path)) == required

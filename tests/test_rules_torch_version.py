@@ -83,3 +83,44 @@ def square(x: Tensor):
     result = fixed(code, (2, 7))
     assert "\nimport torch\n" in result
     assert "    if torch.accelerator.is_available():\n        torch.accelerator.synchronize()\n    return" in result
+
+
+@pytest.mark.parametrize(
+    ("extension", "test", "expected"),
+    [
+        ("intel_extension_for_pytorch", "is_intel_xpu()", []),
+        ("intel_extension_for_pytorch", "not is_intel_xpu()", ["DEV304"]),
+        ("intel_extension_for_pytorch", "is_wanted()", ["DEV304"]),
+        ("another_package", "is_intel_xpu()", ["DEV304"]),
+    ],
+)
+def test_an_extension_brings_its_module_before_torch_has_it(extension: str, test: str, expected: list[str]) -> None:
+    code = f"""\
+import torch
+
+xpu_available = False
+try:
+    import {extension} as ipex
+
+    if torch.xpu.is_available():
+        xpu_available = True
+except Exception:
+    pass
+
+
+def is_intel_xpu():
+    return xpu_available
+
+
+def is_wanted():
+    return True
+
+
+def free():
+    if {test}:
+        torch.xpu.empty_cache()
+"""
+    linter = Linter(
+        tuple(rule() for rule in RULES), Settings(select=("DEV304",), torch_version=(2, 1), torch_stated=True)
+    )
+    assert [each.code for each in linter.check(decode(code.encode(), "example.py")).diagnostics] == expected

@@ -17,6 +17,7 @@ from devlint.facts.idioms.given_modules import given_modules
 from devlint.facts.idioms.given_parameters import is_given_parameter
 from devlint.facts.idioms.hidden_in_functions import hidden_in_functions
 from devlint.facts.idioms.put_into_others import is_put_into_another
+from devlint.facts.idioms.rows_by_old_index import are_rows_moved
 from devlint.facts.idioms.stateless_modules import are_stateless
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
@@ -471,6 +472,8 @@ def _registers(flow: Flow) -> None:
             if entry.what == "modules" and (are_moved_in_turn(class_, name) or grown_lists.gives_out(class_, name)):
                 continue
             if entry.what == "tensor" and entry.value.zero_dim is None and is_item(entry.value_node):
+                continue
+            if entry.what == "tensor" and are_rows_moved(flow, class_, name, entry):
                 continue
             if entry.what == "tensors" and entry.container == "list" and is_shared(flow, class_, name):
                 continue

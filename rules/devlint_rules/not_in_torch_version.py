@@ -5,7 +5,8 @@ Names that came after the lowest torch of the project (the setting `torch-versio
 ask for), and names that a later torch has removed. Quiet in a `try` that catches errors, and under a test of the
 version or of the name, also by a flag of the file or a decorator that names a version. Where nobody states a lowest
 torch, nothing is too new; nor in a program with a `requirements.txt` of its own, and in a notebook that installs what it
-needs, where these leave torch open. What is imported by itself is reported there, and not where it is used.
+needs, where these leave torch open. What is imported by itself is reported there, and not where it is used; of what runs
+as the file is imported the first is reported, which ends it.
 
 ## Why it matters
 The code works on the machine where it was written, and raises `AttributeError` or `ImportError` where another torch is
@@ -73,12 +74,11 @@ class NotInTorchVersion(Rule[ApiName]):
             return False
         if hangs_on_import(event, facts) or hangs_on_version(event, facts):
             return False
-        if event.qualname.startswith("torch.xpu.") and "xpu" in event.under.holds and facts.torch_version < (2, 3):
+        if event.qualname.startswith("torch.xpu.") and facts.torch_version < (2, 3) and _is_of_extension(event, facts):
             return False  # such an XPU comes with its vendor's extension of torch, which has the name
         if event.qualname.startswith("torch.Tensor.") or not _is_first_to_fail(event, facts):
             return False
-        asked = "|".join(map(re.escape, event.qualname.split(".")[1:]))
-        return re.search(rf"hasattr\([^\n]*[\"']({asked})[\"']", facts.text) is None
+        return not _is_asked_for(event, facts)
 
     def judge(self, event: ApiName, site: Site) -> Finding | None:
         if isinstance(event, ApiCall) and not event.is_call and is_called(event, site):
@@ -94,8 +94,38 @@ class NotInTorchVersion(Rule[ApiName]):
         return Finding(event.span, f"`{event.qualname}` {when}", Fix(title, Safety.HINT), event.because)
 
 
+def _is_of_extension(event: ApiName, facts: Facts) -> bool:
+    """Whether a place runs where there is an XPU: under a test for one, or for what the file calls so and finds with the
+    vendor's extension."""
+    imported = "intel_extension_for_pytorch" in facts.imports.values()
+    asked = any("xpu" in test.lower() and not test.startswith("not ") for test in event.under.tests)
+    return "xpu" in event.under.holds or (imported and asked)
+
+
+def _fails_before(event: ApiName, facts: Facts) -> bool:
+    """Whether the file ends with an error before a place at module level is reached: an earlier call there needs a later
+    torch in any case."""
+    return not event.function and any(
+        isinstance(e, ApiCall)
+        and e.is_call
+        and not (e.function or e.under.tests or e.under.caught or is_kept_for_version(e))
+        and e.since is not None
+        and e.since > facts.torch_version
+        and e.span < event.span
+        and not _is_asked_for(e, facts)
+        for e in facts.events
+    )
+
+
+def _is_asked_for(event: ApiName, facts: Facts) -> bool:
+    """Whether the file asks anywhere whether torch has the name."""
+    asked = "|".join(map(re.escape, event.qualname.split(".")[1:]))
+    return re.search(rf"hasattr\([^\n]*[\"']({asked})[\"']", facts.text) is not None
+
+
 def _is_first_to_fail(event: ApiName, facts: Facts) -> bool:
-    """Whether no import fails before the place is reached, of the name, of the class that it belongs to, or of another one."""
+    """Whether no import fails before the place is reached, of the name, of the class that it belongs to, or of another one,
+    and no call where the file is imported."""
     if isinstance(event, ApiImport):
         late = (
             e.span
@@ -105,4 +135,5 @@ def _is_first_to_fail(event: ApiName, facts: Facts) -> bool:
         return event.since is None or bool(event.function) or event.span == min(late, default=event.span)
     owner, _, _ = event.qualname.rpartition(".")
     is_class = owner.rpartition(".")[2][:1].isupper()
-    return not fails_earlier(event) and not (is_class and owner in facts.imports.values())
+    is_imported = is_class and owner in facts.imports.values()
+    return not fails_earlier(event) and not is_imported and not _fails_before(event, facts)

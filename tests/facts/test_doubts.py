@@ -258,6 +258,25 @@ def test_method_of_a_class_of_the_project_may_be_that_of_an_argument(
     assert codes(checked({"run.py": net + textwrap.dedent(RUN)}, "run.py")) == expected
 
 
+KEPT = """
+    class Average:
+        def __init__(self, model):
+            self.model = model
+            self.state = model.state_dict()
+        def restore(self):
+            self.model.load_state_dict({k: v.to(self.model.device()) for k, v in self.state.items()})
+"""
+
+
+@pytest.mark.parametrize(("method", "expected"), [("device", []), ("place", ["DEV301"])])
+def test_method_of_a_class_of_the_project_may_be_that_of_an_argument_that_an_object_keeps(
+    checked: Checked, method: str, expected: list[str]
+) -> None:
+    net = f"from torch import nn\nclass Net(nn.Module):\n    def {method}(self): return self.layer.weight.device\n"
+    kept = f"import torch\n{textwrap.dedent(KEPT)}"
+    assert codes(checked({"kept.py": kept, "net.py": net}, "kept.py")) == expected
+
+
 def test_method_of_a_subclass_is_there(checked: Checked) -> None:
     base = (
         "import torch\nfrom torch import nn\nclass Base(nn.Module):\n    def put(self, x): return x.to(self.device())\n"

@@ -25,6 +25,8 @@ NO_FUNCTION = "attribute"
 #: Attributes of tensors that say whether they are on a kind of device [torch/_C/__init__.pyi].
 FLAGS = frozenset({"is_cuda", "is_cpu", "is_xpu", "is_mps", "is_mtia", "is_meta"})
 LACKING = "Module"
+#: How the `type_name` begins of a module that is an argument.
+GIVEN = "argument "
 
 
 def family(machine: Machine, operand: Operand, sets: bool) -> str | None:
@@ -48,7 +50,7 @@ def family(machine: Machine, operand: Operand, sets: bool) -> str | None:
     name = value.type_name or ""
     known = knowledge.cls(name)
     of_torch = known is not None and known.family == "Module" and "device" not in known.attributes | known.methods
-    return LACKING if of_torch or name.startswith("argument ") else None
+    return LACKING if of_torch or name.startswith(GIVEN) else None
 
 
 def of_class(class_: ClassFacts, sets: bool) -> str | None:

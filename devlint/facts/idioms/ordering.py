@@ -237,6 +237,7 @@ def note_move(
             body is None
             or _replaced(path, body, creation.node, node, wrapped=False)
             or _made_anew(body, creation, node)
+            or _moved_in_first_turn(machine, body, node, entry)
             or _is_state_moved(body, creation)
         ):
             continue
@@ -377,6 +378,30 @@ def _made_anew(body: ast.AST, creation: Creation, move: ast.Call) -> bool:
                     return False
                 return any(isinstance(t, ast.Name) and t.id == name for t in statement.targets)
     return False
+
+
+def _moved_in_first_turn(machine: CallArguments, body: ast.AST, move: ast.Call, entry: Value) -> bool:
+    """Whether a move stands in a loop before all that gives the optimizer state, under conditions that no turn changes: it
+    was made in the first turn, or is made in none.
+
+    `if use_cuda: net.cuda()`, and further down in the same loop `optimizer.step()`.
+    """
+    span, stated = machine.span(move), [o.span for o in entry.because if o.text in _STATE.values()]
+    if not stated or any(each.start < span.end for each in stated):
+        return False
+    loops = [s for s in statements(body) if isinstance(s, (ast.For, ast.While)) and _has(s, move)]
+    loop = max(loops, key=lambda each: each.lineno, default=None)
+    if loop is None or any(each.start > machine.span(loop).end for each in stated):
+        return False
+    ways = [s for s in statements(loop) if isinstance(s, (ast.If, ast.Try, ast.Match)) and _has(s, move)]
+    names = (n for n in walk(loop) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store))
+    bound = set(map(ast.unparse, names))
+    return all(
+        isinstance(way, ast.If)
+        and not any(isinstance(n, ast.Call) and last_name(n.func) != "is_available" for n in walk(way.test))
+        and bound.isdisjoint(ast.unparse(n) for n in walk(way.test) if isinstance(n, (ast.Name, ast.Attribute)))
+        for way in ways
+    )
 
 
 def _is_state_moved(body: ast.AST, creation: Creation) -> bool:

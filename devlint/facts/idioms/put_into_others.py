@@ -3,6 +3,9 @@
 adapter = Adapter(net.get_submodule(path))
 net.set_submodule(path, adapter)   # or a function that ends in `setattr(parent, name, adapter)`
 self.adapters[path] = adapter
+
+Or into a list of the same function, of which a part is made: `layers.append(layer)`, and later `self.layers =
+nn.ModuleList(layers)`.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import blocks, walk
-from devlint.facts.text.references import is_own_attribute, is_self_attribute, is_static, last_name
+from devlint.facts.text.references import is_own_attribute, is_self_attribute, is_static, last_name, stored_names
 from devlint.facts.text.signatures import named_parameters, positional_names
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.flow import Flow
 
+#: What registers what is in a list [torch/nn/modules/container.py].
+_CONTAINERS = frozenset({"ModuleList", "Sequential"})
 _GROWS = frozenset({"append", "add", "setdefault", "insert"})
 #: What registers a module under a computed name.
 _REGISTERS = frozenset({"setattr", "__setattr__", "add_module", "register_module", "set_submodule"})
@@ -28,16 +33,57 @@ _LIKELY = re.compile(r"(?:^|_)(?:set|add|register|replace|swap)_(?:\w+_)?(?:sub)
 
 
 def is_put_into_another(flow: Flow, class_: ClassFacts, name: str) -> bool:
-    """Whether a call puts all that the class stores in the container `self.name` into another module, in the same block."""
+    """Whether a call puts all that the class stores in the container `self.name` into another module, or into a list of which
+    a part is made, in the same block."""
     found = False
     for method in class_.methods.values():
+        registered: frozenset[str] | None = None
         for block in blocks(method):
-            for statement in block:
+            for at, statement in enumerate(block):
                 for item in stored(statement, name):
-                    if not isinstance(item, ast.Name) or not any(puts(flow, class_, each, item.id) for each in block):
+                    if not isinstance(item, ast.Name):
                         return False
+                    if not any(puts(flow, class_, each, item.id) for each in block):
+                        registered = lists_of_parts(method) if registered is None else registered
+                        if not any(grows(each, registered, item.id) for each in same_item(block, at, item.id)):
+                            return False
                     found = True
     return found
+
+
+def same_item(block: list[ast.stmt], at: int, name: str) -> list[ast.stmt]:
+    """The statements around one of a block in which a name stands for the same as there."""
+    binds = [index for index, each in enumerate(block) if name in stored_names(each)]
+    start = max((index for index in binds if index <= at), default=0)
+    end = min((index for index in binds if index > at), default=len(block))
+    return block[start:end]
+
+
+def grows(statement: ast.stmt, lists: frozenset[str], name: str) -> bool:
+    """Whether a statement appends what has a name to one of some local lists."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+        return False
+    return last_name(call.func.value) in lists and isinstance(call.func.value, ast.Name) and is_name(call.args, name)
+
+
+def is_name(nodes: list[ast.expr], name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in nodes)
+
+
+def lists_of_parts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """The local lists, bound once, of which a method makes a part of its module: `self.layers = nn.ModuleList(layers)`,
+    `self.body = nn.Sequential(*layers)`."""
+    nodes = list(walk(method))
+    bound = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    parts = (
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and any(is_self_attribute(target) for target in node.targets)
+    )
+    calls = (part for part in parts if isinstance(part, ast.Call) and last_name(part.func) in _CONTAINERS)
+    given = (node.value if isinstance(node, ast.Starred) else node for call in calls for node in call.args)
+    return frozenset(node.id for node in given if isinstance(node, ast.Name) and bound.count(node.id) == 1)
 
 
 def stored(statement: ast.stmt, name: str) -> Iterator[ast.expr]:
@@ -95,7 +141,7 @@ def keeps(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a function makes a parameter an attribute or an item of something: `setattr(parent, last, module)`."""
     for node in walk(function):
         if isinstance(node, ast.Call) and last_name(node.func) in _REGISTERS:
-            if any(isinstance(a, ast.Name) and a.id == name for a in node.args):
+            if is_name(node.args, name):
                 return True
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:
             if any(isinstance(t, ast.Subscript) or is_attribute_of_other(t) for t in node.targets):

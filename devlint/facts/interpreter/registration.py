@@ -270,6 +270,8 @@ class Registration(Expressions):
             known = value.type_name
             if known is not None and known.startswith("torch.nn."):
                 return  # a module without parameters
+        if is_argument(value):
+            return  # where it is, and whether it is a module at all, shows where an object is made
         is_buffer = value.kind == "buffer" or (value.is_tensor and value.kind != "parameter")
         if is_buffer and value.device == CPU and (self.muted or self.moves_anything(owner)):
             return  # buffers alone, as losses have them: methods may move them where they are read, or not read them
@@ -322,7 +324,10 @@ class Registration(Expressions):
         names = {n.id for n in walk(source) if isinstance(n, ast.Name)}
         said = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id in names for t in a.targets)]
         said += filled_from(own, names) if own is not None else []
-        said += items_given_by(owner, source)
+        # a variable that stands for an item, as long as more than a number is read of it
+        whole = set(names_as_a_whole(source))
+        chosen = [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id in whole for t in a.targets)]
+        said += items_given_by(owner, source) + [item for each in chosen for item in items_returned_by(owner, each)]
         for child in (n for part in (source, *said) for n in walk(part)):
             if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Name) and child.value.id == "self":
                 entry = owner.unregistered.get(child.attr)
@@ -423,8 +428,11 @@ def sides_of(node: ast.expr) -> list[ast.expr]:
 def written_out(node: ast.expr) -> list[ast.expr]:
     """The items of a list, tuple or dictionary as they are written, those of lists in it too, `self` left out; what a
     comprehension only chooses from, or whose parts it takes, as `self.layers` of `[layer[0] for layer in self.layers]`, or
-    a call of `list` copies; none of anything else."""
+    a call of `list` copies; those of both sides of a sum of lists; none of anything else."""
     parts = node.elts if isinstance(node, (ast.List, ast.Tuple)) else node.values if isinstance(node, ast.Dict) else []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        sides = [node.left, node.right]
+        return [part for side in sides for part in written_out(side) or [side]] if all(map(is_list, sides)) else []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple", "sorted"):
         parts = node.args[:1]
     elif isinstance(node, ast.DictComp) and isinstance(node.value, ast.Subscript):
@@ -437,6 +445,14 @@ def written_out(node: ast.expr) -> list[ast.expr]:
             parts = [node.elt]
     found = [part for part in parts if not (isinstance(part, ast.Name) and part.id == "self")]
     return [item for part in found for item in (written_out(part) or [part])]
+
+
+def is_list(node: ast.expr) -> bool:
+    """Whether an expression writes down a list or tuple, or copies one, or is a sum of such."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add) and is_list(node.left) and is_list(node.right)
+    copies = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple")
+    return copies or isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
 
 
 def reads(node: ast.expr, name: str) -> bool:
@@ -523,9 +539,33 @@ def filled_from(own: FunctionScan, names: set[str]) -> list[ast.expr]:
 
 def items_given_by(owner: ClassFacts, source: ast.expr) -> list[ast.expr]:
     """The items of attributes of `self` that a method of the same object reads which a call runs: `self._choose(name)`."""
-    called = source.func if isinstance(source, ast.Call) else None
-    method = owner.methods.get(called.attr) if isinstance(called, ast.Attribute) and is_self(called.value) else None
+    method = method_run_by(owner, source)
     return [n for n in walk(method) if isinstance(n, ast.Subscript) and is_self_attribute(n.value)] if method else []
+
+
+def items_returned_by(owner: ClassFacts, source: ast.expr) -> list[ast.expr]:
+    """Those that such a method returns as they are, by themselves or by way of a variable."""
+    method = method_run_by(owner, source)
+    nodes = list(walk(method)) if method is not None else []
+    given = [n.value for n in nodes if isinstance(n, ast.Return)]
+    names = {n.id for n in given if isinstance(n, ast.Name)}
+    bound = [n.value for n in nodes if isinstance(n, ast.Assign) and any(last_name(t) in names for t in n.targets)]
+    return [n for n in (*given, *bound) if isinstance(n, ast.Subscript) and is_self_attribute(n.value)]
+
+
+def method_run_by(owner: ClassFacts, source: ast.expr) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The method of the same object that a call runs."""
+    called = source.func if isinstance(source, ast.Call) else None
+    return owner.methods.get(called.attr) if isinstance(called, ast.Attribute) and is_self(called.value) else None
+
+
+def names_as_a_whole(node: ast.expr) -> list[str]:
+    """The names in an expression that stand by themselves, or of which a method is called: `net` of `net.children()`, and
+    not of `net.width`."""
+    nodes = list(walk(node))
+    called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    read = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and id(n) not in called}
+    return [n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in read]
 
 
 def is_chosen_from_self(own: FunctionScan, name: str) -> bool:

@@ -587,7 +587,10 @@ def may_have_method(sites: CallSites, event: Call) -> bool:
     """Whether a module of which `device()` is called may be of a class of the project that has such a method: a subclass of
     the one whose method calls it, or any where the module is an argument.
     """
-    if event.receiver is None or not event.receiver.value.is_assumed:
+    if event.receiver is None:
+        return False
+    value = event.receiver.value
+    if not value.is_assumed and not (value.type_name or "").startswith(called_devices.GIVEN):
         return False
     if (
         event.receiver.text == "self"
