@@ -89,8 +89,11 @@ def note_first(machine: Operations, off: Operand, other: Operand, level: Conflic
 def before(function: ast.AST, place: ast.expr) -> Iterator[ast.Subscript]:
     """The subscripts in the simple statements that run before one with a place in it, in the same block."""
     for node in walk(function):
-        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
-            for at, statement in enumerate(block if isinstance(block, list) else ()):
+        blocks: list[object] = [getattr(node, "body", None), getattr(node, "orelse", None)]
+        for block in blocks:
+            if not isinstance(block, list):
+                continue
+            for at, statement in enumerate(block):
                 if not hasattr(statement, "body") and any(part is place for part in walk(statement)):
                     earlier = (each for each in block[:at] if not hasattr(each, "body"))
                     yield from (part for each in earlier for part in walk(each) if isinstance(part, ast.Subscript))
