@@ -47,7 +47,8 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
             return
         if any(OF_HOST.search(last_name(p)) is not None for each in (target, *known[root.id]) for p in chain(each)):
             return
-        for each in (target, *known[root.id][-1:]):
+        looped = (loop.iter for loop in own.loops if is_bound_by(root.id, loop.target)) if own is not None else ()
+        for each in (target, *known[root.id][-1:], *looped):
             if is_left_on_host(machine, each) or machine.makes_its_input(each):
                 return
         origin = machine.origin(last.value, "a tensor with a gradient, which may be on an accelerator")
@@ -65,6 +66,11 @@ def gets_host_tensor(machine: Methods, call: ast.Call) -> bool:
     names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
     values = [machine.state.env.get(name) for name in names]
     return any(v is not None and v.is_tensor and v.device == CPU for v in values)
+
+
+def is_bound_by(name: str, target: ast.expr) -> bool:
+    """Whether the target of a loop binds a name."""
+    return any(isinstance(part, ast.Name) and part.id == name for part in walk(target))
 
 
 @lru_cache(8)

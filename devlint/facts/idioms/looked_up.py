@@ -7,17 +7,24 @@
         def noisy(self, x, t):
             return self.kept[t].to(x.device) * x    # `t` may be a number, or steps on an accelerator
 
-Whether it is an index on an accelerator is for the calls of the project to say: see `CallSites.holds`.
+Whether it is an index on an accelerator is for the calls of the project to say: see `CallSites.holds`. But where the function
+looks up an index that it put on the device of the argument later on, torch refuses the first look-up before that one:
+
+        k = self.kept[t]
+        other = self.kept[self.drawn.to(t.device)]
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Operand
+from devlint.facts.frozen import replace
+from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import parameter_of
-from devlint.facts.values import CPU, HOME, LOOKED_UP, Value, describe
+from devlint.facts.values import CPU, HOME, LOOKED_UP, Conflict, Symbol, Value, describe
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -52,3 +59,41 @@ def argument(machine: Operations, node: ast.expr) -> Operand | None:
     machine.assumed.setdefault(origin.span, (function, node.id))
     value = Value("tensor", HOME, False, because=(origin,), type_name=LOOKED_UP)
     return Operand(machine.span(node), node, node.id, value)
+
+
+def note_first(machine: Operations, off: Operand, other: Operand, level: Conflict) -> bool:
+    """Emit what a look-up before this one meets instead, if it is of the same table and by an argument on whose device the
+    index of this one is."""
+    function = machine.function
+    given = next((p.name.removesuffix(".device") for p in other.value.device if isinstance(p, Symbol)), "")
+    if function is None or off.value.device != CPU or len(other.value.device) != 1 or not given.isidentifier():
+        return False
+    own = machine.scan.functions.get(id(function.node))
+    table = machine.path(off.node)
+    if own is None or table is None or any(machine.path(store) == table for store in own.stores) or table in own.bound:
+        return False
+    for node in before(function.node, off.node):
+        if machine.path(node.value) != table or not isinstance(node.slice, ast.Name) or node.slice.id != given:
+            continue
+        index = argument(machine, node.slice)
+        if index is None:
+            continue
+        first = machine.operand(node.value, off.value)
+        met = replace(index, value=replace(index.value, device=other.value.device, type_name=None))
+        meets = Origin(machine.span(node), f"meets `{given}` on {describe(other.value.device)} here")
+        machine.emit_meet(node, "index", "index", first, met, level, (*off.value.because[:2], meets))
+        return True
+    return False
+
+
+def before(function: ast.AST, place: ast.expr) -> Iterator[ast.Subscript]:
+    """The subscripts in the simple statements that run before one with a place in it, in the same block."""
+    for node in walk(function):
+        blocks: list[object] = [getattr(node, "body", None), getattr(node, "orelse", None)]
+        for block in blocks:
+            if not isinstance(block, list):
+                continue
+            for at, statement in enumerate(block):
+                if not hasattr(statement, "body") and any(part is place for part in walk(statement)):
+                    earlier = (each for each in block[:at] if not hasattr(each, "body"))
+                    yield from (part for each in earlier for part in walk(each) if isinstance(part, ast.Subscript))

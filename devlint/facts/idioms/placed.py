@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _NAMES_DEVICES = re.compile(r"\.(to|cuda|xpu|npu)\(|device|cuda|gpu|accelerat", re.IGNORECASE)
 _MOVES = frozenset({"to", "cuda", "xpu", "npu"})  # what `moves` asks for
+#: What makes tensors of numbers and arrays: in host memory, where no device is said.
+_FROM_DATA = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"})
 _OF_MODULES = frozenset(
     {"eval", "train", "parameters", "state_dict", "load_state_dict", "named_parameters", "forward", "generate"}
 )
@@ -71,7 +73,8 @@ def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, V
 def is_left_on_host(machine: Machine, node: ast.expr) -> bool:
     """Whether an expression is of `self.net`, which an object of a plain class makes, and its class moves nothing.
 
-    `self.net = Net(width)` in a class without a move, or a device, in its text.
+    `self.net = Net(width)` in a class without a move, or a device, in its text; or `self.rows = rows` after
+    `rows = [torch.as_tensor(row) for row in rows]`.
     """
     class_ = machine.owner
     *parts, root = chain(node)
@@ -81,7 +84,26 @@ def is_left_on_host(machine: Machine, node: ast.expr) -> bool:
         return False
     name = own_name(parts[-1])
     stored = [value for each in lineage(class_) for value in stored_in(each, name)]
-    return bool(stored) and all(isinstance(value, ast.Call) for value in stored)
+    return bool(stored) and all(isinstance(v, ast.Call) or is_name_of_new(class_, name, v) for v in stored)
+
+
+def is_name_of_new(class_: ClassFacts, name: str, value: ast.expr) -> bool:
+    """Whether what is stored in `self.name` is a name that its method binds to tensors made there, or to those that another
+    object of the class has: `rows = rows.rows`."""
+    if not isinstance(value, ast.Name):
+        return False
+    method = next((m for each in lineage(class_) for m in each.methods.values() if value in walk(m)), None)
+    every = assignments(method) if method is not None else ()
+    given = [node.value for node in every if any(getattr(target, "id", "") == value.id for target in node.targets)]
+    copies = [node for node in given if isinstance(node, ast.Attribute) and node.attr == name]
+    return len(given) > len(copies) and all(node in copies or is_new_on_host(node) for node in given)
+
+
+def is_new_on_host(node: ast.expr) -> bool:
+    """Whether an expression makes a tensor of what it is given, or a list of such tensors."""
+    if isinstance(node, ast.ListComp):
+        node = node.elt
+    return isinstance(node, ast.Call) and last_name(node.func) in _FROM_DATA
 
 
 def classes_of(machine: Machine, node: ast.expr) -> list[ast.expr]:

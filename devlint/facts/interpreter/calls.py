@@ -170,11 +170,16 @@ class Calls(BuiltinCalls):
             return  # what an object is made of moves later
         if given is None or module is None or module[1].kind != "module" or not module[1].device:
             return
-        if module[1].device == HOME and _EXPORTS.search(f"{self.source.path.rpartition('/')[2]}.{self.name}"):
-            return  # code that is there to export gets a module that was just loaded, on the host
         inputs = Arguments()
         inputs.nodes, inputs.values = [given[0]], [given[1]]
-        for operand in self.tensors(inputs):
+        operands = self.tensors(inputs)
+        if module[1].device == HOME and _EXPORTS.search(f"{self.source.path.rpartition('/')[2]}.{self.name}"):
+            # code that is there to export gets a module that was just loaded, on the host; what comes after it needs it there
+            path = self.path(module[0])
+            if path is not None and any(operand.value.device == CPU for operand in operands):
+                self.state.env[path] = replace(module[1], device=UNKNOWN)
+            return
+        for operand in operands:
             if operand.value.device == CPU or (operand.value.made and operand.value.device == MAYBE_CPU):
                 self.meet(node, [self.operand(*module), operand], "module", "module", "exact")
 

@@ -208,10 +208,14 @@ class Conditionals(Assignments):
         return bool(on_cpu) and any(is_surely_accelerator(entry.env[p].device) for p in on_cpu if p in entry.env)
 
     def decided(self, test: ast.expr) -> bool | None:
-        """Whether a condition is a parameter that this call gives as a literal True or False, and which one."""
+        """Whether a condition is a parameter that this call gives as a literal True or False, and which one; or asks whether
+        something has dimensions that surely has some, as what a mask picks has [aten/src/ATen/native/IndexingUtils.h]."""
         holds = True
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, holds = test.operand, not holds
+        if (counted := counted_dimensions(test)) is not None:
+            tensor = self.evaluate(counted[0])
+            return counted[1] is holds if tensor.is_tensor and tensor.zero_dim is False else None
         if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1:
             known = self.state.env.get(test.left.id)
             right = test.comparators[0]
@@ -338,6 +342,27 @@ def brings_together(node: ast.If) -> bool:
     assigned = node.body[0]
     moved = any(isinstance(part, ast.Call) and moves(part) for part in chain(assigned.value))
     return moved and len(assigned.targets) == 1 and last_name(assigned.targets[0]) in names
+
+
+def counted_dimensions(test: ast.expr) -> tuple[ast.expr, bool] | None:
+    """Of what a condition asks whether it has dimensions, and what it gives where it has: `x.dim()`, `x.ndim == 0`."""
+    answer = True
+    if isinstance(test, ast.Compare):
+        right = test.comparators[0]
+        if (
+            len(test.ops) != 1
+            or not isinstance(right, ast.Constant)
+            or type(right.value) is not int
+            or right.value != 0
+        ):
+            return None
+        if not isinstance(test.ops[0], (ast.Eq, ast.NotEq, ast.Gt)):
+            return None
+        answer = not isinstance(test.ops[0], ast.Eq)
+        test = test.left
+    if isinstance(test, ast.Call) and not test.args and last_name(test.func) in ("dim", "ndimension"):
+        return (test.func.value, answer) if isinstance(test.func, ast.Attribute) else None
+    return (test.value, answer) if isinstance(test, ast.Attribute) and test.attr == "ndim" else None
 
 
 def irrefutable(case: ast.match_case) -> bool:

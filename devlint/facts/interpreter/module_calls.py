@@ -169,6 +169,7 @@ class ModuleCalls(Moves):
             if value.device and holds_nothing(class_):
                 value = replace(value, device=UNKNOWN)
         scatters = home.endswith(("DataParallel", FROM_HOST)) and not self.is_any_accelerator(value.device)
+        refused = False
         if class_ is None or not self.moves_inputs(class_):
             checked = operands
             if class_ is not None:
@@ -206,18 +207,19 @@ class ModuleCalls(Moves):
                             if not (new or (placed and batches.is_left_behind(lead, operand))):
                                 continue  # a further argument may be for the host: lengths, places
                         if value.device:
-                            self.meet(node, [module, operand], "module", name, "exact")
+                            met = self.meet(node, [module, operand], "module", name, "exact")
+                            refused |= met is module
                 else:
                     record = knowledge.function(f"torch.nn.functional.{_OF_ELEMENTS.get(name)}")
                     mixing = record.mixing if record is not None and module not in participants else "exact"
-                    self.meet(node, participants, "module", name, mixing)
-        device: Device = value.device
-        if not device:
+                    refused = self.meet(node, participants, "module", name, mixing) is module
+        device: Device = value.device if not refused else UNKNOWN
+        if not value.device:
             self.meet_left_parts(node, operands)
             kept_modules.note(self, node, module, operands)
             fed_by_siblings.note(self, node, operands, is_encoded)
         saved_in_loops.note(self, node, module, operands)
-        if not device and operands:
+        if not value.device and operands:
             device = self.combine([o for o in operands if o.value.device != CPU] or operands).device
         elif device == HOME and class_ is None and operands and operands[0].value.moved:
             if may_be_accelerator(operands[0].value.device):

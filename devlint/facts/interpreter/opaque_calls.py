@@ -25,6 +25,9 @@ _PLACES = re.compile(
     r"|tokens|samples?|encoder|decoder|agent|policy|pipeline)$"
 )
 _WRITTEN_OUT = (ast.Dict, ast.List, ast.Tuple)
+#: Packages that run exported programs beside torch and give its outputs in host memory, by the methods that do so.
+#: [executorch/runtime/__init__.py; extension/aten_util/aten_bridge.cpp, `alias_attensor_to_etensor`: `from_blob`]
+_RUNTIMES = {"execute": "executorch", "run_method": "executorch"}
 BY_MODEL = "given by a model, which may be on an accelerator"
 
 
@@ -42,7 +45,7 @@ class OpaqueCalls(CallArguments):
 
     def guessed(self, node: ast.Call, arguments: Arguments, receiver: Value = NOTHING) -> Value:
         """What a call of something unknown is guessed to give, see `guesses`."""
-        if not self.assume:
+        if not self.assume or self.runs_beside_torch(node.func):
             return NOTHING
         given = [receiver, *arguments.given()]
         found = guesses.result(node.func, given, lambda: self.origin(node, COMPUTED))
@@ -56,6 +59,11 @@ class OpaqueCalls(CallArguments):
             if is_part(self, self.owner, node.func):  # type: ignore[arg-type]
                 return replace(found, kind="tensors")  # modules give tensors, or structures of them
         return found
+
+    def runs_beside_torch(self, function: ast.expr) -> bool:
+        """Whether a method runs an exported program, whose outputs are in host memory: `method.execute(inputs)`."""
+        package = _RUNTIMES.get(function.attr) if isinstance(function, ast.Attribute) else None
+        return package is not None and any(n.partition(".")[0] == package for n in self.imports.names.values())
 
     def encoded(self, node: ast.Call, arguments: Arguments) -> Value | None:
         """`tokenizer(text, return_tensors="pt")`: tensors of the CPU, in a batch that has `to`; None for any other call.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import half_moved, lengths_beside_data, moved_for_one_use, restored
+from devlint.facts.idioms import half_moved, lengths_beside_data, looked_up, moved_for_one_use, restored
 from devlint.facts.idioms.placeholders import is_placeholder
 from devlint.facts.idioms.randomness import is_loaded
 from devlint.facts.interpreter.machine import Machine
@@ -196,6 +196,8 @@ class Operations(Machine):
             if off.span in seen:
                 continue
             seen.add(off.span)
+            if how == "index" and looked_up.note_first(self, off, other, level):
+                continue
             self.note_kept(node, off, other)
             because = (
                 *off.value.because[:2],
