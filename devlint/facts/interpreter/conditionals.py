@@ -349,14 +349,8 @@ def counted_dimensions(test: ast.expr) -> tuple[ast.expr, bool] | None:
     answer = True
     if isinstance(test, ast.Compare):
         right = test.comparators[0]
-        if (
-            len(test.ops) != 1
-            or not isinstance(right, ast.Constant)
-            or type(right.value) is not int
-            or right.value != 0
-        ):
-            return None
-        if not isinstance(test.ops[0], (ast.Eq, ast.NotEq, ast.Gt)):
+        is_zero = isinstance(right, ast.Constant) and type(right.value) is int and right.value == 0
+        if len(test.ops) != 1 or not is_zero or not isinstance(test.ops[0], (ast.Eq, ast.NotEq, ast.Gt)):
             return None
         answer = not isinstance(test.ops[0], ast.Eq)
         test = test.left
