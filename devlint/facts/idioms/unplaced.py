@@ -163,12 +163,21 @@ def is_used_as_tensor(own: FunctionScan, leaf: ast.expr) -> bool:
 
 def parts(machine: Machine, node: ast.expr, given: Value) -> Iterator[Operand]:
     """The items of a list or tuple that is joined with new tensors, of which nothing else is known."""
-    nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
+    nodes = list(items_of(node))
     if isinstance(given.elements, tuple) and len(given.elements) == len(nodes):
         for item, value in zip(nodes, given.elements, strict=True):
             place = place_of(machine, item) if value.kind == "unknown" and is_blank(value) else None
             if place is not None:
                 yield machine.operand(item, place)
+
+
+def items_of(node: ast.expr) -> Iterator[ast.expr]:
+    """The items that a list or tuple, or a sum of them, is written with: `[x] + [y, z]`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from items_of(node.left)
+        yield from items_of(node.right)
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        yield from node.elts
 
 
 def place_of(machine: Machine, node: ast.expr) -> Value | None:
