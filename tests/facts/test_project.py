@@ -133,7 +133,9 @@ def test_code_of_another_file_is_not_looked_for_in_the_text_of_this_one(tmp_path
     assert revealed(facts_of(tmp_path)) == ["tensor on the CPU"]
 
 
-def test_attributes_that_a_base_of_another_file_places_are_not_looked_for_in_the_text_of_this_one(tmp_path: Path) -> None:
+def test_attributes_that_a_base_of_another_file_places_are_not_looked_for_in_the_text_of_this_one(
+    tmp_path: Path,
+) -> None:
     write(
         tmp_path,
         {
