@@ -58,8 +58,8 @@ _REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[
 #: Where one may start: a row of a list of requirements, or a string.
 _ROW = re.compile(rf"^\s*(?:-\s*)?{_REQUIREMENT.pattern}", re.MULTILINE)
 _STRING = re.compile(rf"[\"']{_REQUIREMENT.pattern}")
-#: A row that pins a torchvision. Its wheels require one torch each since 0.5: 1.4 for 0.5, up to 1.13 for 0.14, and 2.0 for 0.15
-#: [the table in torchvision's README].
+#: A row that pins a torchvision. Its wheels require one torch each since 0.5: 1.4 for 0.5, up to 1.13 for 0.14, and 2.0 for
+#: 0.15 [the table in torchvision's README].
 _VISION = re.compile(r"^\s*(?:-\s*)?torchvision\s*={2,3}\s*0\.(\d+)(?![\d*])", re.MULTILINE)
 _FIRST_VISION, _VISION_OF_2 = 5, 15
 #: A row that includes another list, or names one of constraints [pip's documentation, "Requirements File Format"].

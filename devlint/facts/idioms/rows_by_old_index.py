@@ -1,7 +1,9 @@
-"""Tables on the CPU of which a module takes rows by an index of another device, and moves the rows: `self.table[ids].to(x.device)`.
+"""Tables on the CPU of which a module takes rows by an index of another device, and moves the rows.
 
-Up to torch 1.12 a tensor of the CPU took an index from any device [pytorch/pytorch issue 90194]. Where a project admits no later
-one, such a table may stay behind.
+    return self.layer(x) + self.table[ids].to(x.device)
+
+Up to torch 1.12 a tensor of the CPU took an index from any device [pytorch/pytorch issue 90194]. Where a project admits no
+later one, such a table may stay behind.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _REFUSED = (1, 13)  # the first torch that refuses the index
 
 
 def are_rows_moved(flow: Flow, class_: ClassFacts, name: str, entry: Unregistered) -> bool:
-    """Whether all that a class does with `self.name` is to take rows of it that it moves, which no torch of the project refuses."""
+    """Whether all that a class does with `self.name` is to take rows of it, which it moves, and no torch of the project refuses
+    that."""
     newest = flow.facts.torch_newest
     if newest is None or newest >= _REFUSED or not entry.uses:
         return False
