@@ -885,7 +885,9 @@ def test_tensor_that_all_constructions_give_placed_or_registered_is_no_lost_stat
         ("from typing import Union\nimport torch\nTensorType = Union[torch.Tensor, list]\n", ["DEV102"]),
     ],
 )
-def test_class_of_an_annotation_that_is_called_like_tensors(checked: Checked, defined: str, expected: list[str]) -> None:
+def test_class_of_an_annotation_that_is_called_like_tensors(
+    checked: Checked, defined: str, expected: list[str]
+) -> None:
     exporter = """
         from typing import Optional
 
@@ -901,6 +903,8 @@ def test_class_of_an_annotation_that_is_called_like_tensors(checked: Checked, de
                 mask = inputs["mask"]
                 return torch.cat([mask, torch.ones(size, 2, dtype=mask.dtype)], dim=1)
     """
-    base = "from lib import dummies\nclass Exporter:\n    def dummies(self, *a, **k):\n        return dummies(*a, **k)\n"
+    base = (
+        "from lib import dummies\nclass Exporter:\n    def dummies(self, *a, **k):\n        return dummies(*a, **k)\n"
+    )
     files = {"kit/__init__.py": "", "kit/masked.py": exporter, "kit/types.py": defined, "kit/base.py": base}
     assert codes(checked(files, "kit/masked.py")) == expected

@@ -7,8 +7,8 @@ Their sizes may be read, and what they hold may be read on the host: `lengths.to
 `size = tuple(size.tolist())` in its block reads no input.
 
 What is on the CPU meets nothing either where it is an index alone, `h[rows] = self.cell(x, h[rows])`, is gone through or
-compared with numbers, or with what an attribute keeps that is no tensor, for the host to decide, or is the lengths of sequences, which `pack_padded_sequence` wants there
-[torch/nn/utils/rnn.py].
+compared with numbers, or with what an attribute keeps that is no tensor, for the host to decide, or is the lengths of
+sequences, which `pack_padded_sequence` wants there [torch/nn/utils/rnn.py].
 """
 
 from __future__ import annotations

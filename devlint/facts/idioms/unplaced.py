@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import computed_on_host
 from devlint.facts.idioms.joined import is_blank
 from devlint.facts.idioms.placed import goes_back
 from devlint.facts.idioms.said_elsewhere import is_of_host
@@ -259,6 +260,8 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
         if is_of_host(each) or is_opaque(machine, each) or brings_to_host(each) or reads_for_host(machine, each):
             return None
         if any(is_on_host(machine, name) for name in outside_calls(each)) or is_given_new(machine, each):
+            return None
+        if computed_on_host.reads_one(machine, each):
             return None
         for name in names_in(machine, each):
             if name in seen:

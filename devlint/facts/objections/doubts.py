@@ -43,7 +43,7 @@ from devlint.facts.objections.unread_inputs import is_unread
 from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to, scripts_over
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import asks_name, blocks, encloses, every, holds, statements, walk
+from devlint.facts.text.nodes import asks_name, encloses, every, holds, statements, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import index_in_result, is_moved, is_shown, is_taken_apart, returns_host_data
 from devlint.facts.text.signatures import parameter_of
