@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
+from devlint.facts.idioms import computed_on_host
 from devlint.facts.idioms.joined import is_blank
 from devlint.facts.idioms.placed import goes_back
 from devlint.facts.idioms.said_elsewhere import is_of_host
@@ -40,7 +41,7 @@ from devlint.facts.text.shown_tensors import (
     used_as_tensors,
 )
 from devlint.facts.text.signatures import parameter_names, parameter_of
-from devlint.facts.text.signs import OF_HOST, TO_HOST
+from devlint.facts.text.signs import OF_HOST, TO_HOST, moves
 from devlint.facts.values import CPU, HOME, MADE_ON_CPU, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
 from devlint.model import Origin
 
@@ -258,7 +259,9 @@ def source_of(machine: Machine, own: FunctionScan, node: ast.expr) -> str | None
     for each in pending:  # which grows
         if is_of_host(each) or is_opaque(machine, each) or brings_to_host(each) or reads_for_host(machine, each):
             return None
-        if any(is_on_host(machine, name) for name in outside_calls(each)):
+        if any(is_on_host(machine, name) for name in outside_calls(each)) or is_given_new(machine, each):
+            return None
+        if computed_on_host.reads_one(machine, each):
             return None
         for name in names_in(machine, each):
             if name in seen:
@@ -370,6 +373,17 @@ def is_on_host(machine: Machine, name: str) -> bool:
     """Whether a name stands for a tensor of the CPU, on some path at least."""
     value = machine.lookup(name)
     return value is not None and value.kind in TENSOR_KINDS and not CPU.isdisjoint(value.device)
+
+
+def is_given_new(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression calls a method of the class, which moves nothing, with a tensor of the CPU: what it gives is there,
+    or it fails itself."""
+    for call in (n for n in walk(node) if isinstance(n, ast.Call) and is_self_attribute(n.func)):
+        if machine.owner is not None and any(isinstance(a, ast.Name) and is_on_host(machine, a.id) for a in call.args):
+            found = machine.owner.method(last_name(call.func))
+            if found is not None and not any(isinstance(n, ast.Call) and moves(n) for n in walk(found[1])):
+                return True
+    return False
 
 
 def is_host_value(machine: Machine, name: str) -> bool:

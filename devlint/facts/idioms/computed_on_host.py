@@ -1,0 +1,74 @@
+"""Attributes that a class computes from nothing but what it brought to the CPU: they are there, whoever reads them.
+
+def on_batch(self, output):
+    found = output.argmax(-1).cpu()
+    counts = (found == self.kinds[:, None]).sum(1)   # on the CPU, or it fails itself
+    self.counts = counts if self.counts is None else self.counts + counts
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import is_own_attribute, is_self_attribute
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.machine import Machine
+
+_DEPTH = 6  # names and operations that are followed
+
+
+def reads_one(machine: Machine, node: ast.expr) -> bool:
+    """Whether an expression reads such an attribute of the object that the checked method belongs to."""
+    if machine.owner is None or machine.owner.abroad or "cpu" not in machine.scan.calls:
+        return False
+    names = {n.attr for n in walk(node) if isinstance(n, ast.Attribute) and is_self_attribute(n)}
+    return any(is_computed_there(machine.owner, name) for name in names)
+
+
+def is_computed_there(class_: ClassFacts, name: str) -> bool:
+    """Whether a class and its bases give an attribute tensors of the CPU alone, and do so once at least, or None."""
+    methods = (method for each in lineage(class_) for method in each.methods.values())
+    given = [(method, value) for method in methods for value in bound_to(method, name)]
+    tensors = [(method, value) for method, value in given if not isinstance(value, ast.Constant)]
+    return bool(tensors) and all(is_there(method, value, 0) for method, value in tensors)
+
+
+def bound_to(method: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What a method binds an attribute of `self` to, or adds to it."""
+    for node in walk(method):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(is_own_attribute(part, name) for target in targets for part in walk(target)):
+                yield node.value
+
+
+def is_there(method: ast.AST, node: ast.expr, depth: int) -> bool:
+    """Whether an expression gives a tensor of the CPU, where it does not fail: a part that it computes with is there."""
+    if depth > _DEPTH:
+        return False
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in ("to", "cuda"):
+            return False
+        return node.func.attr == "cpu" or is_there(method, node.func.value, depth + 1)
+    if isinstance(node, ast.IfExp):
+        return all(is_there(method, part, depth + 1) for part in (node.body, node.orelse))
+    if isinstance(node, (ast.BinOp, ast.Compare)):
+        parts = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.left, *node.comparators)
+        return any(is_there(method, part, depth + 1) for part in parts)
+    if isinstance(node, (ast.Subscript, ast.UnaryOp)):
+        inner = node.value if isinstance(node, ast.Subscript) else node.operand
+        return is_there(method, inner, depth + 1)
+    if not isinstance(node, ast.Name):
+        return False
+    given = [n for n in walk(method) if isinstance(n, ast.Assign) and any(is_name(t, node.id) for t in n.targets)]
+    others = sum(isinstance(n, ast.Name) and n.id == node.id and not isinstance(n.ctx, ast.Load) for n in walk(method))
+    return bool(given) and len(given) == others and all(is_there(method, n.value, depth + 1) for n in given)
+
+
+def is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
