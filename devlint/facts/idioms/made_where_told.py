@@ -30,9 +30,11 @@ _MADE = re.compile(
     r"|zeros|ones|kernel|freqs|rays|points|latents?|range|arange)(?:_(?:nd|[1-3]d|like))?\Z"
 )
 #: What is done to get a number, as the first or last word of a name, and numbers, as the last one.
-_VERB = r"eval\w*|bench\w*|measur\w*|scor(?:e|es|ing)|tim(?:e|er|eit|ing)|count\w*|tests?|run|train\w*|fit|profil\w*|check|validate"
+_VERB = (
+    r"eval\w*|bench\w*|measur\w*|scor(?:e|es|ing)|tim(?:e|er|eit|ing)|count\w*|tests?|run|train\w*|fit|profil\w*|check"
+)
 _MEASURES = re.compile(
-    rf"^_*(?:{_VERB})(?:_|\Z)|(?:^|_)(?:{_VERB}|flops|macs|params|latency|throughput|speed|memory|accuracy|loss|metrics?|num|length)\Z"
+    rf"^_*(?:{_VERB})(?:_|\Z)|(?:^|_)(?:{_VERB}|flops|macs|params|latency|throughput|speed|memory|accuracy|loss|metrics?)\Z"
 )
 #: Names of functions that a function is given to call them.
 _CALLED = re.compile(r"(?:^|_)(?:f|fn|fun|func|function|forward|callback|self)\Z")
