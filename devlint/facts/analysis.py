@@ -55,7 +55,7 @@ BUDGET_LEAST = 20_000
 RECURSION = 4000
 #: Tensor types that leave the default device where it is [torch/__init__.py, `set_default_tensor_type`].
 _CPU_TYPE = re.compile(r"torch\.(?:Float|Double|Half|BFloat16)Tensor")
-#: Names of helpers that may set where new tensors are made, and the known functions among such names that do not, or not unread.
+#: Names of helpers that may set where new tensors are made, and the functions among such names that are known.
 _SETS_DEFAULT = re.compile(
     r"(?:^|_)(?:set|use|change|switch|push|enter|with|init)\w*_defaults?(?:_|\Z)|default_(?:device|tensor)"
 )

@@ -193,7 +193,7 @@ class Objects(Entry):
         """Of the attributes that methods assign, those that are None or a new tensor of the CPU at first and ever after.
 
         `if self.total is None: self.total = torch.zeros(n)`, and `self.total += x`, which leaves it where it is. The methods of
-        classes that are derived from this one count, and so does all code of the file that sets attributes under computed names.
+        classes that are derived from this one count, and so does code of the file that sets attributes under computed names.
         """
         found = {
             name
