@@ -177,16 +177,20 @@ def may_be(own: FunctionScan, node: ast.expr, name: str) -> bool:
     if isinstance(node, ast.Name):
         return node.id == "self" or any(may_hold(source, name) for source in bindings(own).get(node.id, ()))
     if isinstance(node, ast.Subscript):
-        return is_self(list(chain(node))[-1])
+        parts = list(chain(node))
+        return is_self(parts[-1]) and not any(isinstance(part, ast.Call) for part in parts)
     return own_name(node) == name or (isinstance(node, ast.Call) and asks_object(node))
 
 
 def may_hold(source: ast.expr, name: str) -> bool:
     """Whether an expression may give `self.name`, alone or among others, and not only what that computes."""
     whole = moved_by(source) if isinstance(source, ast.Call) and last_name(source.func) in _SAME else source
+    if any(isinstance(part, ast.Call) and run(part) == name for part in chain(whole)):
+        return False
     if isinstance(whole, ast.Call):
-        several = _SEVERAL.search(last_name(whole.func)) is not None or last_name(whole.func) in ("values", "items")
-        return asks_object(whole) or several or any(may_hold(each, name) for each in whole.args if run(whole) != name)
+        called = last_name(whole.func)
+        several = not whole.args and (called in ("values", "items") or _SEVERAL.search(called) is not None)
+        return asks_object(whole) or several or any(may_hold(each, name) for each in whole.args)
     parts = [own_name(part) for part in walk(whole)]
     return name in parts or is_self(whole) or any(part and _SEVERAL.search(part) is not None for part in parts)
 
