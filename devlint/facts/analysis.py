@@ -55,6 +55,11 @@ BUDGET_LEAST = 20_000
 RECURSION = 4000
 #: Tensor types that leave the default device where it is [torch/__init__.py, `set_default_tensor_type`].
 _CPU_TYPE = re.compile(r"torch\.(?:Float|Double|Half|BFloat16)Tensor")
+#: Names of helpers that may set where new tensors are made, and the functions among such names that are known.
+_SETS_DEFAULT = re.compile(
+    r"(?:^|_)(?:set|use|change|switch|push|enter|with|init)\w*_defaults?(?:_|\Z)|default_(?:device|tensor)"
+)
+_NO_PLACE = frozenset({"set_default_tensor_type", "set_default_dtype", "set_defaults", "get_default_device"})
 
 
 def analyse(tree: ast.Module, source: SourceLike, settings: Settings, project: Project | None = None) -> Facts:
@@ -320,10 +325,12 @@ def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
 
 
 def changes_default(flow: Flow, text: str) -> bool:
-    """Whether a file speaks of what sets where new tensors are made, other than to set a tensor type of the CPU."""
+    """Whether a file speaks of what sets where new tensors are made, other than to set a tensor type of the CPU alone."""
     if "set_default_device" in text:
         return True
     named = text.count("set_default_tensor_type")
+    if named and any(_SETS_DEFAULT.search(name) is not None for name in flow.scan.calls if name not in _NO_PLACE):
+        return True  # what a helper sets cannot be read
     types = [site.call.args[:1] for site in flow.scan.calls.get("set_default_tensor_type", ())] if named else []
     return named != sum(len(given) == 1 and is_cpu_type(flow, given[0]) for given in types)
 

@@ -2,7 +2,7 @@
 
 `self.models = []`, in `__init__` also `self.models.append(WideResNet())`, and in `forward` `self.models[i](x)`: a plain list.
 `self.embed = TimeEmbedding(8)`, and in `forward` `self.embed(x)`: a part that moves with the module. So is
-`self.embed = self.build_embedding(8)` where that method makes and gives back one.
+`self.embed = self.build_embedding(8)` where that method makes and gives back one, and no class of the file overrides it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.text.classes import ClassFacts, Container, Kept, Unregistered
+from devlint.facts.text.classes import ClassFacts, Container, Kept, Unregistered, lineage
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute
 from devlint.facts.text.signatures import parameter_names
@@ -79,9 +79,18 @@ def is_built(flow: Flow, class_: ClassFacts, method: ast.AST, node: ast.expr, de
     called_method = class_.methods.get(maker.attr) if maker.value.id in ("self", "cls", class_.name) else None
     if called_method is None:
         return is_network(flow, node)
+    if maker.value.id != class_.name and is_overridden(flow, class_, maker.attr):
+        return False
     given = [each.value for each in statements(called_method) if isinstance(each, ast.Return)]
     return bool(depth and given) and all(
         value is not None and is_built(flow, class_, called_method, value, depth - 1) for value in given
+    )
+
+
+def is_overridden(flow: Flow, class_: ClassFacts, name: str) -> bool:
+    """Whether a class that the file derives from this one has a method of that name."""
+    return any(
+        name in heir.methods and class_ in lineage(heir)[1:] for heir in list(flow.classes.values()) if not heir.abroad
     )
 
 

@@ -29,12 +29,17 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-_SET_BY_NAME = re.compile(r"\bsetattr\(|\b__dict__\b|\bvars\(")
+_SET_BY_NAME = re.compile(r"\bsetattr\(|\b__setattr__\(|\b__dict__\b|\bvars\(")
+#: The same on any object; `vars(args)` alone is most often read.
+_SETS_ON_ANY = re.compile(
+    r"\bsetattr\((?!\w*(?:args|opts?|options|config|cfg|parser|namespace)\b)|\b__setattr__\("
+    r"|(?:\b__dict__|\bvars\(\w+\))(?:\[[^\]\n]*\])?(?:\s*=[^=]|\.update\()"
+)
 
 
 def sets_by_name(text: str) -> bool:
     """Whether code sets attributes under computed names."""
-    shown = "setattr(" in text or "__dict__" in text or "vars(" in text  # most has none of these
+    shown = "setattr" in text or "__dict__" in text or "vars(" in text  # most has none of these
     return shown and _SET_BY_NAME.search(text) is not None
 
 
@@ -127,9 +132,18 @@ class Objects(Entry):
         elsewhere = self.set_from_outside() | self.set_by_bases(class_) | self.set_by_heirs(class_)
         return found if name not in elsewhere else None
 
+    @cached_property
+    def sets_on_any(self) -> bool:
+        """Whether code of the file sets attributes under computed names on some object."""
+        return sets_by_name(self.source.text) and _SETS_ON_ANY.search(self.source.text) is not None
+
+    def heirs(self, class_: ClassFacts) -> list[ClassFacts]:
+        """The classes of this file that it is a base of."""
+        return [c for c in list(self.classes.values()) if not c.abroad and class_ in lineage(c)[1:]]
+
     def set_by_heirs(self, class_: ClassFacts) -> set[str]:
         """The attributes that methods of the classes of this file that it is a base of assign."""
-        heirs = [c for c in list(self.classes.values()) if not c.abroad and class_ in lineage(c)[1:]]
+        heirs = self.heirs(class_)
         scans = [self.scan.functions.get(id(method)) for heir in heirs for method in heir.methods.values()]
         return {store.attr for own in scans if own is not None for store in own.stores if is_self_attribute(store)}
 
@@ -178,7 +192,8 @@ class Objects(Entry):
     def always_made_here(self, class_: ClassFacts, names: set[str]) -> set[str]:
         """Of the attributes that methods assign, those that are None or a new tensor of the CPU at first and ever after.
 
-        `if self.total is None: self.total = torch.zeros(n)`, and `self.total += x`, which leaves it where it is.
+        `if self.total is None: self.total = torch.zeros(n)`, and `self.total += x`, which leaves it where it is. The methods of
+        classes that are derived from this one count, and so does code of the file that sets attributes under computed names.
         """
         found = {
             name
@@ -190,9 +205,14 @@ class Objects(Entry):
                 or (known.is_tensor and known.made and known.device == CPU)
             )
         }
-        for name, method in class_.methods.items():
-            if name == "__init__" or not found:
-                continue
+        if not found or any(sets_by_name(self.text(c.node)) for c in lineage(class_) if not c.abroad):
+            return set()
+        if self.sets_on_any or any(sets_of_abroad(c) for c in lineage(class_) if c.abroad):
+            return set()
+        own = [method for name, method in class_.methods.items() if name != "__init__"]
+        for method in (*own, *(m for heir in self.heirs(class_) for m in heir.methods.values())):
+            if not found:
+                break
             for child in ast.walk(method):
                 if isinstance(child, ast.Assign):
                     value = child.value
@@ -255,6 +275,11 @@ def made_of_themselves(method: ast.FunctionDef | ast.AsyncFunctionDef) -> set[in
                     if isinstance(part, ast.Attribute) and is_self_attribute(part) and reads(child.value, part.attr):
                         found.add(id(part))
     return found
+
+
+def sets_of_abroad(class_: ClassFacts) -> bool:
+    """Whether the methods of a class of another file set attributes under computed names."""
+    return any(sets_by_name(ast.unparse(method)) for method in class_.methods.values())
 
 
 def registers(node: ast.expr) -> bool:
