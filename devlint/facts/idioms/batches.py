@@ -319,7 +319,9 @@ def is_named_as_input(machine: Machine, node: ast.expr, takes_input: Callable[[s
         own = machine.scan.functions.get(id(machine.function.node)) if machine.function is not None else None
         assigns = (each for each in own.assigns if isinstance(each, ast.Assign)) if own is not None else ()
         given += [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id == node.id for t in a.targets)]
-    keys = [each.slice.value for each in given if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant)]
+    keys = [
+        each.slice.value for each in given if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant)
+    ]
     names = [last_name(node), *(key for key in keys if isinstance(key, str))]
     return any(takes_input(name) or _INPUT.search(name.lower()) is not None for name in names)
 
