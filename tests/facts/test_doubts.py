@@ -65,6 +65,14 @@ def test_default_that_is_set_beside_the_file_counts(checked: Checked, setter: st
         ("from models.net import Net\nNet()\n", []),  # nothing puts it on a device there
         ("import torch\nfrom models.net import Net\ntorch.set_default_device('cuda')\nNet().to('cuda')\n", []),
         ("print('cuda')\n", []),
+        ("from models.net import SIZES\nprint(SIZES.to('cuda'))\n", []),  # it runs nothing of the class
+        ("import torch\nfrom models.net import Net\nwith torch.device('cuda'):\n    Net().to('cuda')\n", []),
+        ("import torch\nfrom models.net import Net\nwith torch.no_grad():\n    Net().to('cuda')\n", ["DEV102"]),
+        (
+            "from models.net import Net as N\ndef f():\n    N().to('cuda')\nif __name__ == '__main__':\n    f()\n",
+            ["DEV102"],
+        ),
+        ("from models import net\ndef f():\n    return net.Net()\nf().to('cuda')\n", ["DEV102"]),
     ],
 )
 def test_default_that_one_of_two_scripts_sets_counts_where_the_other_needs_none(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +46,8 @@ _FOR_HOST = re.compile(
 )
 #: What models of transformers take, though its name ends in `ids`.
 _TOKENS = re.compile(r"(^|_)(input|label|token|segment|position)_ids$|(^|_)type_ids$")
+#: Names of what models compute with.
+_INPUT = re.compile(r"(^|_)(x|images?|imgs?|inputs?|data|features?|feats?|src)[0-9]*\Z")
 #: A move of some attributes of what loaders take their batches from: `data.to(device, "x", "y")`.
 _MOVES_PARTS = re.compile(r"\.to\([\w.]+, *[\"']\w+[\"']")
 #: Names of how many of something there are.
@@ -299,15 +301,29 @@ def is_left_behind(first: Operand | None, further: Operand) -> bool:
     return plain and (value.because[0].text.endswith(MOVED_HERE) or value.because[0].text.startswith(HOST_BATCH))
 
 
-def stays_on_purpose(first: Operand | None, operands: list[Operand]) -> bool:
+def stays_on_purpose(first: Operand, operands: list[Operand]) -> bool:
     """Whether the first input of a model that cannot be read stayed where a loader gave it, and a later one was moved.
 
     `model(times, x.to(device))`: who moves the others by hand leaves to the host what the model reads there.
     """
-    if first is None or first.value.moved or not first.value.because:
+    if first.value.moved or not first.value.because:
         return False
     left = first.value.because[0].text.endswith(MOVED_HERE)
     return left and any(operand.value.moved for operand in operands if operand is not first)
+
+
+def is_named_as_input(machine: Machine, node: ast.expr, takes_input: Callable[[str], bool]) -> bool:
+    """Whether a part of a batch is called like what a model computes with: itself, or the entry that it is bound to."""
+    given = [node]
+    if isinstance(node, ast.Name):
+        own = machine.scan.functions.get(id(machine.function.node)) if machine.function is not None else None
+        assigns = (each for each in own.assigns if isinstance(each, ast.Assign)) if own is not None else ()
+        given += [a.value for a in assigns if any(isinstance(t, ast.Name) and t.id == node.id for t in a.targets)]
+    keys = [
+        each.slice.value for each in given if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant)
+    ]
+    names = [last_name(node), *(key for key in keys if isinstance(key, str))]
+    return any(takes_input(name) or _INPUT.search(name.lower()) is not None for name in names)
 
 
 def _is_gathered(machine: Machine, name: str) -> bool:

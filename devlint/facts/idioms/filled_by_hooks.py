@@ -139,27 +139,48 @@ def stores(machine: Machine) -> dict[str, list[tuple[ast.expr, bool, ast.expr]]]
 def is_removed_before_move(machine: Machine, site: Site, module: ast.expr) -> bool:
     """Whether the code that registers a hook removes one, and moves the module below that: what it kept stays where it was.
 
-    `handle.remove()`, which lists have with an argument alone. `module`: what the hook is registered at, or a part of what is
-    moved; any module that is moved in place counts, since the hook may be one of a part that has a name of its own.
+    `handle.remove()`, which lists have with an argument alone. `module`: what the hook is registered at. It is moved with
+    what it is written as a part of, and with what the code runs before it removes the hook, whatever that is called. Not where
+    the code has moved it above as well.
     """
     removed = [
         each.call.lineno
         for each in machine.scan.calls.get("remove", ())
         if each.caller is site.caller and not each.call.args and each.call.lineno > site.call.lineno
     ]
-    if not removed:
-        return False
-    *_, root = chain(module)
     around = site.caller.node if site.caller is not None else machine.scan.tree
-    in_place = {id(n.value) for n in statements(around) if isinstance(n, ast.Expr)} if around is not None else set()
+    if not removed or around is None:
+        return False
+    first, hooked = min(removed), ast.unparse(module)
+    moved: dict[bool, set[str]] = {False: set(), True: set()}  # whether it is below the place where the hook is removed
     for each in (each for name in MOVES for each in machine.scan.calls.get(name, ())):
-        if each.caller is not site.caller or each.call.lineno <= min(removed) or not moves(each.call):
-            continue
-        *_, start = chain(each.call)
-        same = isinstance(start, ast.Name) and isinstance(root, ast.Name) and start.id == root.id and start.id != "self"
-        if same or id(each.call) in in_place:
-            return True
-    return False
+        if each.caller is site.caller and moves(each.call):
+            moved[each.call.lineno > first].add(receiver_of(each.call))
+    for node in statements(around) if moved[True] else ():
+        if isinstance(node, ast.Assign) and any(isinstance(p, ast.Call) and moves(p) for p in chain(node.value)):
+            moved[node.lineno > first].update(map(ast.unparse, node.targets))
+    ran = {
+        ast.unparse(node.func)
+        for node in (walk(around) if moved[True] else ())
+        if isinstance(node, ast.Call) and site.call.lineno < node.lineno < first
+    }
+    holders = {each for each in moved[True] if is_part(hooked, each) or each in ran}
+    return bool(holders) and not any(
+        is_part(hooked, early) or is_part(late, early) for early in moved[False] for late in holders
+    )
+
+
+def receiver_of(call: ast.Call) -> str:
+    """What a call of a method is made on, as it is written, without the calls between: `net` of `net.eval().cuda()`."""
+    node: ast.expr = call
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return ast.unparse(node)
+
+
+def is_part(part: str, whole: str) -> bool:
+    """Whether a path names something, or a part of it: `net.layer3`, `net[0]`."""
+    return part == whole or part.startswith((f"{whole}.", f"{whole}["))
 
 
 def hook_of(machine: Machine, node: ast.expr) -> _Hook | None:

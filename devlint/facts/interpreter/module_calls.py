@@ -189,8 +189,9 @@ class ModuleCalls(Moves):
                 if class_ is not None or not home.startswith("torch.nn.") or home == "torch.nn.Module":
                     # what an unknown forward does with its inputs together is not known: each meets the module alone
                     lead = leading(arguments, checked, value)
-                    if class_ is None and batches.stays_on_purpose(lead, operands):
-                        checked = []
+                    if class_ is None and lead is not None and batches.stays_on_purpose(lead, operands):
+                        if not batches.is_named_as_input(self, lead.node, takes_input):
+                            checked = []
                     inputs = {id(n) for k, (n, _) in arguments.keywords.items() if takes_input(k)}
                     placed = value.device != HOME or (lead is not None and lead.value.moved)
                     for operand in checked:

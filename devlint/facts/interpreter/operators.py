@@ -130,7 +130,7 @@ class Operators(Narrowing):
             self.work(node, f"`{symbol_}` is queued here", value.device)
             return value
         value = unplaced.result(tensors, self.combine(tensors))
-        if symbol_ == "@" and tables.may_have_no_dimension(left_node, left, right_node, right):
+        if symbol_ == "@" and tables.may_have_no_dimension(self, node, *tensors):
             value = replace(value, zero_dim=None, split=None)
         first, second = tensors
         beside_guess = is_put_beside_guess(first, second.value) or is_put_beside_guess(second, first.value)

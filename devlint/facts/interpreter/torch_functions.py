@@ -261,7 +261,7 @@ class TorchFunctions(SizedTensors):
             combined = self.combine(deciding, zero_dim)
             if len(deciding) == 2 and record.qualname.rsplit(".", 1)[-1] in ("matmul", "inner"):
                 one, other = deciding
-                if tables.may_have_no_dimension(one.node, one.value, other.node, other.value):
+                if tables.may_have_no_dimension(self, node, one, other):
                     return replace(combined, zero_dim=None, split=None)
             if len(deciding) == 1 and is_along_another(record, arguments):
                 combined = with_dimensions(combined, deciding[0].value)

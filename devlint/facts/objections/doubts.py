@@ -40,7 +40,7 @@ from devlint.facts.objections.replaced_methods import rests_on_replaced
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.unread_inputs import is_unread
-from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to, scripts_over
+from devlint.facts.objections.ways import HOPS, READ, imported_files, leads_to, programs_that_run
 from devlint.facts.project.project import is_marked
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import asks_name, encloses, every, holds, statements, walk
@@ -149,7 +149,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         made = [creation.function for creation in event.off.value.made if follows_default(creation.function)]
         is_new = event.off.value.kind == "module" and event.off.value.ident is not None and not event.off.value.moved
         abroad = made_abroad(sites, event.off.value)
-        if (made or is_new or abroad) and default_is_set(sites, legacy=set(made) == {_LEGACY}, maker=abroad):
+        if (made or is_new or abroad) and default_is_set(sites, event, legacy=set(made) == {_LEGACY}, maker=abroad):
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
@@ -158,11 +158,11 @@ def refuted(sites: CallSites, event: Event) -> bool:
         if event.what in ("tensor", "tensors") and (sites.is_host_script or is_moved_along(sites, event)):
             return True
         made = [creation.function for creation in event.value.value.made if follows_default(creation.function)]
-        return bool(made) and default_is_set(sites, legacy=set(made) == {_LEGACY})
+        return bool(made) and default_is_set(sites, event, legacy=set(made) == {_LEGACY})
     if isinstance(event, GeneratorMeet) and event.how == "draw" and event.drawn is None:
-        return default_is_set(sites, legacy=False)
+        return default_is_set(sites, event, legacy=False)
     if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
-        return default_is_set(sites, legacy=True)
+        return default_is_set(sites, event, legacy=True)
     if isinstance(event, ApiName) and event.exists is False:
         return is_tried_by_predicate(sites, event)
     if isinstance(event, ApiName) and event.since is not None:
@@ -445,10 +445,10 @@ def made_abroad(sites: CallSites, value: Value) -> str | None:
     return None if called.rstrip().endswith(_NEVER_BY_DEFAULT) else path
 
 
-def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> bool:
+def default_is_set(sites: CallSites, event: Event, legacy: bool, maker: str | None = None) -> bool:
     """Whether a script of the project that leads to the checked file by its imports sets a default device or tensor type.
 
-    Not where another script, which sets none, leads to it as well.
+    Not where another script, which sets none, runs the function of the event as well.
     Or what the file itself imports, or a package that it is in: they set it for whoever imports them, or are there to do so.
     Or what a file that imports the checked one imports beside it, when it is imported.
     `maker`: another file, in which the tensor is made; a script may lead to that one as well.
@@ -464,7 +464,7 @@ def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> 
             if not is_of_program(sites, looked):
                 continue
             if leads_to(sites, looked.path, sites.path, *([maker] if maker is not None else ())):
-                if not is_run_by_others(sites, scripts, maker):
+                if not is_run_by_others(sites, scripts, event.function):
                     return True
             if any(looked.path in imported_files(sites, path) for path in (sites.path, *packages_of(sites))):
                 return True
@@ -475,13 +475,12 @@ def default_is_set(sites: CallSites, legacy: bool, maker: str | None = None) -> 
     return False
 
 
-def is_run_by_others(sites: CallSites, setting: set[str], maker: str | None) -> bool:
-    """Whether a script that handles devices, and is no test, runs the checked file, or `maker`, without a default being set.
+def is_run_by_others(sites: CallSites, setting: set[str], function: str) -> bool:
+    """Whether a script that handles devices, and is no test, runs a function of the checked file without a default being set.
 
     `setting`: the files of the project that set one.
     """
-    goals = (sites.path,) if maker is None else (sites.path, maker)
-    for path in {path: None for goal in goals for path in scripts_over(sites, goal)}:
+    for path in programs_that_run(sites, sites.path, function.partition(".")[0]):
         parts = os.path.relpath(path, sites.files.root).split(os.sep)
         if any(part.startswith("test") or part == "conftest.py" for part in parts) or path in setting:
             continue

@@ -236,12 +236,29 @@ def keeps_class_attributes(class_: ClassFacts) -> bool:
 
 
 def binds_in_body(class_: ClassFacts, looked: Looked, name: str) -> bool:
-    """Whether another class of a file, which may derive from one, turns an attribute of that name on in its body."""
-    bodies = (other.body for other in classes(looked.loaded.tree) if other is not class_.node and other.bases)
-    for statement in (each for body in bodies for each in body):
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in bound_by(statement):
-            if not isinstance(statement.value, ast.Constant) or of_constant(statement.value) is None:
-                return True
+    """Whether another class of a file, which may derive from one, binds that name in its body to anything but False or None.
+
+    Also by a method, a property or a tuple. `use: bool` binds nothing.
+    """
+    for other in classes(looked.loaded.tree):
+        if other is class_.node or not other.bases:
+            continue
+        off: set[int] = set()
+        pending: list[ast.AST] = list(other.body)
+        bound: list[ast.AST] = []
+        while pending:
+            node = pending.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                bound += [node] if node.name == name else []
+                continue
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                if node.value is None or (isinstance(node.value, ast.Constant) and of_constant(node.value) is not None):
+                    off |= {id(each) for each in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+            elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+                bound.append(node)
+            pending += children(node)
+        if any(id(each) not in off for each in bound):
+            return True
     return False
 
 

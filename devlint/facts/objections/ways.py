@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devlint.facts.text.nodes import asks_name
+from devlint.facts.text.nodes import asks_name, encloses, statements, walk
+from devlint.facts.text.parameters import reads_like_device
+from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signs import runs_something
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
+    from devlint.facts.calling.neighbours import Looked
 
 HOPS = 4  # imports from a script to the checked file
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 READ = 80  # files whose imports are read to find the way
 
 
@@ -32,21 +37,73 @@ def leads_to(sites: CallSites, start: str, *goals: str) -> bool:
     return False
 
 
-def scripts_over(sites: CallSites, goal: str) -> Iterator[str]:
-    """The programs that lead to a file, itself included: they ask whether they are run, or nothing imports them and they run
-    something."""
-    seen, edge = {goal}, [goal]
-    for _ in range(HOPS + 1):
-        following: list[str] = []
-        for path in edge:
-            importing = [each for each in sites.files.importing(path) if path in imported_files(sites, each, late=True)]
+def programs_that_run(sites: CallSites, goal: str, name: str) -> Iterator[str]:
+    """The programs that run what a file has under a name, as far as their own names show; without one, its module level.
+
+    They ask whether they are run, or nothing imports them and they run something. A program that only imports other things of
+    the file is none of them, nor one that runs it under a default device: `with torch.device("cuda"):`.
+    """
+    seen, edge = {(goal, name)}, [(goal, name)]
+    for _ in range(HOPS * 2):
+        following: list[tuple[str, str]] = []
+        for path, name in edge:
             looked = sites.files.look(path)
-            body = looked.loaded.tree.body if looked is not None else []
-            if any(map(asks_name, body)) or (not importing and path != goal and runs_something(body)):
-                yield path
-            following += [each for each in importing if each not in seen]
-            seen.update(importing)
-        edge = following if len(seen) < READ else []
+            if looked is None:
+                continue
+            importing = [each for each in sites.files.importing(path) if path in imported_files(sites, each, late=True)]
+            if not name:
+                body = looked.loaded.tree.body
+                if any(map(asks_name, body)) or (not importing and path != goal and runs_something(body)):
+                    yield path
+                following += [(each, "") for each in importing]
+                continue
+            for user, is_asked in users(looked, name):
+                if is_asked:
+                    yield path
+                else:
+                    following.append((path, user))
+            following += [(each, local) for each in importing for local in names_there(sites, each, name)]
+        edge = list(dict.fromkeys(each for each in following if each not in seen)) if len(seen) < READ else []
+        seen.update(edge)
+
+
+def users(looked: Looked, name: str) -> Iterator[tuple[str, bool]]:
+    """The functions and classes of a file, at its module level, that use a name; "" for its module level itself, with whether
+    that is where it asks whether it is run."""
+    uses = [node for node in looked.named(name) if isinstance(node.ctx, ast.Load) and not is_self_attribute(node)]
+    under = under_default(looked.loaded.tree) if uses else frozenset()
+    for statement in looked.loaded.tree.body:
+        inside = [each for each in uses if id(each) not in under and encloses(statement, each)]
+        for use in inside:
+            around = (s for s in statements(statement) if isinstance(s, _DEFINED) and encloses(s, use))
+            user = next((s.name for s in around), "")
+            yield user, not user and asks_name(statement)
+
+
+def under_default(tree: ast.Module) -> frozenset[int]:
+    """The nodes, by identity, that stand under a device that is the default there: `with torch.device("cuda"):`.
+
+    [https://docs.pytorch.org/docs/stable/tensor_attributes.html, `torch.device`: it can be used as a context manager]
+    """
+    found: set[int] = set()
+    for node in statements(tree):
+        if isinstance(node, ast.With):
+            given = [item.context_expr for item in node.items]
+            called = [each.func for each in given if isinstance(each, ast.Call)]
+            if any(ast.unparse(each) in ("torch.device", "device") for each in called) or any(
+                isinstance(each, (ast.Name, ast.Attribute)) and reads_like_device(last_name(each)) for each in given
+            ):
+                found |= {id(part) for part in walk(node)}
+    return frozenset(found)
+
+
+def names_there(sites: CallSites, path: str, name: str) -> set[str]:
+    """The names under which a file that imports another may use what that one has under a name."""
+    offered = sites.files.reach.exports(path)
+    if offered is None:
+        return set()
+    found = {local for local, qualname in offered.imports.items() if qualname.rpartition(".")[2] == name}
+    return found if name in offered.functions or name in offered.classes else {name, *found}
 
 
 def imported_files(sites: CallSites, path: str, late: bool = False) -> Iterator[str]:

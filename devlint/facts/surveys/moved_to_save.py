@@ -10,8 +10,11 @@
         save(f"{epoch}.pt")
 
 The same where a method takes a part of its object there, and another method of the class has the loop. What one function does
-by itself, or with a module that it is given, the interpreter follows (`idioms/saved_in_loops.py`). Nothing is said where the
-function or the loop may bring the module back, nor of a call in one turn alone.
+by itself, or with a module that it is given, the interpreter follows (`idioms/saved_in_loops.py`).
+
+Said only where all of the loop, and of the functions that it calls, can be read: they do nothing with the module but run it and
+set its mode, and call nothing that might move it; the loop is not left or cut short, and it saves in every turn, or in each
+that `epoch % n == 0` picks.
 
 `Module.cpu()` moves the module itself and returns it [torch/nn/modules/module.py, `Module._apply`].
 """
@@ -19,45 +22,203 @@ function or the loop may bring the module back, nor of a call in one turn alone.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from devlint.facts.events import Meet, Move
 from devlint.facts.idioms.placed import goes_back
-from devlint.facts.idioms.saved_in_loops import is_one_turn
-from devlint.facts.surveys.outline import Outline, bound_by, dotted, parameters
-from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.references import chain
+from devlint.facts.surveys.outline import Outline, bound_by, dotted, parameters, root_of
+from devlint.facts.text.nodes import walk
+from devlint.facts.text.references import last_name
+from devlint.facts.text.signs import is_loss_name
 from devlint.facts.values import ACCELERATORS, CPU, Value, describe, may_be_accelerator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_MOVES = frozenset({"to", "to_empty", *ACCELERATORS})
-#: Methods of modules that compute nothing.
-_STILL = frozenset(
-    {"train", "eval", "state_dict", "load_state_dict", "parameters", "named_parameters", "zero_grad", "cpu"}
+_MOVES = frozenset({"to", "to_empty", "cpu", *ACCELERATORS})
+#: Methods of modules that neither compute nor move anything.
+_STILL = frozenset({"train", "eval", "zero_grad"})
+#: Methods of tensors, containers and texts, which know nothing of the module.
+_OTHERS = frozenset(
+    {
+        "backward", "item", "mean", "sum", "abs", "pow", "square", "detach", "view", "reshape",
+        "squeeze", "unsqueeze", "flatten", "append", "format", "items", "join", "argmax", "eq", "size", "clone",
+    }
+)  # fmt: skip
+_OPTIMIZER = re.compile(r"opt|sched|scaler", re.IGNORECASE)
+_BUILTINS = frozenset(
+    {"print", "len", "range", "enumerate", "zip", "str", "int", "float", "round", "max", "min", "sum", "tqdm", "iter"}
 )
-_LEAVES = (ast.Break, ast.Return, ast.Raise)
+_LIBRARIES = frozenset({"torch", "numpy", "math", "time", "os", "random", "json", "tqdm"})
+#: What ends a loop, a turn or the program, or may.
+_LEAVES = (
+    ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Try, ast.While, ast.Yield, ast.YieldFrom, ast.Await, ast.Assert,
+    ast.Match, ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Import,
+    ast.ImportFrom, ast.Delete, ast.NamedExpr,
+)  # fmt: skip
+_ENDS = frozenset({"exit", "_exit", "abort", "kill", "quit"})
+
+
+class Saved:
+    """The savers of a file and the loops that call them; what is asked of a loop or a function is answered once."""
+
+    def __init__(self, o: Outline) -> None:
+        self.o = o
+        self.moved = {id(event.node): event for event in o.flow.events.values() if isinstance(event, Move)}
+        self.named: dict[str, list[Function]] = {}
+        for function in o.functions:
+            self.named.setdefault(function.name, []).append(function)
+        self.there = {path for path, moves in o.moves.items() if any(is_there(move.target) for move in moves)}
+        for node in o.parent:
+            if isinstance(node, ast.Assign) and id(node.value) in self.moved:
+                if is_there(self.moved[id(node.value)].target):
+                    self.there.update(filter(None, map(dotted, node.targets)))
+        self._own: dict[Function, frozenset[str]] = {}
+        self._quiet: dict[tuple[ast.AST, str], bool] = {}
+        self._runs: dict[tuple[ast.AST, str], tuple[ast.expr, Move] | None] = {}
+
+    def function(self, call: ast.Call, path: str) -> Function | None:
+        """The function of the file that a call is one of, if nothing else of the file has its name; a method for `self.net`."""
+        o, of_self = self.o, path.startswith("self.")
+        name = dotted(call.func) or ""
+        defined = self.named.get(name.removeprefix("self.") if of_self else name, [])
+        if len(defined) != 1 or name.startswith("self.") is not of_self or defined[0].decorator_list:
+            return None
+        function = defined[0]
+        class_ = o.parent.get(function)
+        if of_self:
+            own = isinstance(class_, ast.ClassDef) and o.nearest(call, ast.ClassDef) is class_
+            return function if own else None
+        return None if isinstance(class_, ast.ClassDef) else function
+
+    def is_same(self, site: ast.AST, saver: Function, path: str) -> bool:
+        """Whether a path stands for the same where a function is called as in the function."""
+        home, around = self.o.function(saver), self.o.function(site)
+        if path.startswith("self.") or home is around:
+            return True
+        return home is None and isinstance(around, Function) and not self.is_own(around, path)
+
+    def is_own(self, function: Function, path: str) -> bool:
+        """Whether a name is one that a function binds, or is given."""
+        if function not in self._own:
+            bound = {name for node in walk(function) for name, _ in bound_by(node)}
+            self._own[function] = frozenset(bound | parameters(function))
+        return path in self._own[function]
+
+    def leaves_alone(self, tree: ast.AST, path: str, deep: bool) -> bool:
+        """Whether a loop or a function does nothing to what a path stands for but run it, and take it to the CPU to save it.
+
+        `deep`: what it calls may call further functions of the file.
+        """
+        key = (tree, path)
+        if key not in self._quiet:
+            self._quiet[key] = False  # what calls itself
+            self._quiet[key] = all(self.is_still(node, path, deep) for node in walk(tree) if node is not tree)
+        return self._quiet[key]
+
+    def is_still(self, node: ast.AST, path: str, deep: bool) -> bool:
+        o = self.o
+        if isinstance(node, _LEAVES) or any(name == path for name, _ in bound_by(node)):
+            return False
+        if isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) == path:
+            return self.is_run(node)
+        if isinstance(node, ast.Name) and node.id == "self":
+            return isinstance(o.parent.get(node), ast.Attribute)
+        return not isinstance(node, ast.Call) or self.is_harmless(node, path, deep)
+
+    def is_run(self, node: ast.expr) -> bool:
+        """Whether the module is called, put into a mode, or taken to the CPU to be saved."""
+        outer = self.o.parent.get(node)
+        if isinstance(outer, ast.Call):
+            return outer.func is node
+        call = self.o.parent.get(outer) if isinstance(outer, ast.Attribute) else None
+        if not isinstance(call, ast.Call) or call.func is not outer or not isinstance(outer, ast.Attribute):
+            return False
+        return outer.attr in _STILL or saves(self.o, call)
+
+    def is_harmless(self, call: ast.Call, path: str, deep: bool) -> bool:
+        """Whether a call cannot move the module: that of the module itself, of a loss, of a tensor, of a library."""
+        function, o = call.func, self.o
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        if dotted(function) == path:
+            return True
+        if isinstance(function, ast.Attribute) and dotted(function.value) == path:
+            return True  # see `is_run`
+        if isinstance(function, ast.Attribute) and name == "state_dict":
+            return saves(o, function.value)
+        if name in _MOVES:
+            used = not isinstance(o.parent.get(call), ast.Expr)  # else a module moves in place
+            return used and isinstance(function, ast.Attribute) and self.is_input(function.value)
+        called = self.function(call, path)
+        if called is not None:
+            return deep and self.leaves_alone(called, path, deep=False)
+        if name in self.named or name in _ENDS:
+            return False
+        qualname = o.qualname(function)
+        if qualname is not None:
+            return qualname.partition(".")[0] in _LIBRARIES
+        if dotted(function) == f"self.{name}":
+            class_ = o.nearest(call, ast.ClassDef)
+            return is_loss_name(name) and class_ is not None and f"self.{name}" in o.values(class_)
+        if isinstance(function, ast.Attribute) and name in ("step", "zero_grad"):
+            return _OPTIMIZER.search(last_name(function.value)) is not None
+        return is_loss_name(name) or name in (_OTHERS if isinstance(function, ast.Attribute) else _BUILTINS)
+
+    def is_input(self, node: ast.expr) -> bool:
+        """Whether an expression is what a loop goes through, or a part of that: no name of `self`."""
+        root = root_of(node)
+        if not isinstance(root, ast.Name) or root.id == "self" or any(isinstance(n, ast.Call) for n in walk(node)):
+            return False
+        values = self.o.values(self.o.scope(node)).get(root.id, ())
+        return len(values) > 0 and all(value is None or id(value) in self.moved for value in values)
+
+    def runs(self, loop: ast.For, path: str) -> tuple[ast.expr, Move] | None:
+        """What a loop moves and gives the module, in every turn, with the move: `model(x.to(device))`."""
+        key = (loop, path)
+        if key not in self._runs:
+            found = (self.moved_input(node) for node in unconditional(self.o, loop.body, path))
+            self._runs[key] = next((each for each in found if each is not None), None)
+        return self._runs[key]
+
+    def moved_input(self, call: ast.Call) -> tuple[ast.expr, Move] | None:
+        given = call.args[0] if call.args else None
+        source = given
+        if isinstance(given, ast.Name):
+            values = self.o.values(self.o.scope(call)).get(given.id, ())
+            source = values[0] if len(values) == 1 else None
+        move = self.moved.get(id(source)) if source is not None else None
+        return (given, move) if given is not None and move is not None and is_there(move.target) else None
 
 
 def moved_to_save(o: Outline) -> Iterator[Meet]:
     """The calls `model.cpu().state_dict()` in functions that a loop calls, which goes on with the model."""
     if o.test:
         return
-    moved = {id(event.node): event for event in o.flow.events.values() if isinstance(event, Move)}
+    found: Saved | None = None
     for read in o.attributes.get("state_dict", ()):
         call = read.value
-        if not isinstance(call, ast.Call) or not goes_back(call) or not isinstance(call.func, ast.Attribute):
+        if not isinstance(call, ast.Call) or not saves(o, call) or not isinstance(call.func, ast.Attribute):
             continue
         path, saver = dotted(call.func.value), o.function(call)
-        if path is None or not isinstance(saver, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if path is None or not isinstance(saver, Function) or not is_plain(path):
             continue
-        if not is_plain(path) or is_own(saver, path) or is_brought_back(saver, path):
+        found = Saved(o) if found is None else found
+        if (
+            path not in found.there
+            or found.is_own(saver, path)
+            or not stands_alone(o, call, saver)
+            or not found.leaves_alone(saver, path, False)
+        ):
             continue
-        if not any(is_there(move.target) for move in moves_of(o, path, moved)):
-            continue
-        for site, loop in loops(o, saver, path):
-            given, move = next(runs(o, loop, site, path, moved), (None, None))
-            if given is not None and move is not None:
-                yield from event(o, call, given, move)
+        calls = o.attributes.get(saver.name, ()) if path.startswith("self.") else ()
+        for site in (*o.called.get(saver.name, ()), *map(o.parent.get, calls)):
+            if not isinstance(site, ast.Call) or found.function(site, path) is not saver:
+                continue
+            loop = loop_of(o, site)
+            if loop is None or not found.is_same(site, saver, path) or not found.leaves_alone(loop, path, deep=True):
+                continue
+            given = found.runs(loop, path)
+            if given is not None:
+                yield from event(o, call, *given)
                 break
 
 
@@ -76,15 +237,17 @@ def event(o: Outline, call: ast.Call, given: ast.expr, move: Move) -> Iterator[M
     yield Meet(*o.head(call, *because), "module", "module", off, other, level)
 
 
+def saves(o: Outline, call: ast.expr) -> bool:
+    """Whether a call is that of `model.cpu().state_dict()` which moves the module."""
+    if not isinstance(call, ast.Call) or not goes_back(call):
+        return False
+    read = o.parent.get(call)
+    return isinstance(read, ast.Attribute) and read.attr == "state_dict"
+
+
 def is_plain(path: str) -> bool:
     """Whether a path is a name, or an attribute of the object itself."""
     return "." not in path or (path.startswith("self.") and path.count(".") == 1)
-
-
-def is_own(function: Function, path: str) -> bool:
-    """Whether a name is one that a function binds, or is given."""
-    bound = (name for node in walk(function) for name, _ in bound_by(node))
-    return path in parameters(function) or path in bound
 
 
 def is_there(target: Value | None) -> bool:
@@ -92,101 +255,38 @@ def is_there(target: Value | None) -> bool:
     return target is not None and may_be_accelerator(target.device)
 
 
-def moves_of(o: Outline, path: str, moved: dict[int, Move]) -> Iterator[Move]:
-    """The moves of what a path stands for: `model.to(device)`, `model = Net().to(device)`."""
-    yield from o.moves.get(path, ())
-    for node in o.parent:
-        if isinstance(node, ast.Assign) and id(node.value) in moved and any(dotted(t) == path for t in node.targets):
-            yield moved[id(node.value)]
+def stands_alone(o: Outline, call: ast.Call, saver: Function) -> bool:
+    """Whether a function makes a call whenever it runs."""
+    statement = o.statement(call)
+    outer = o.parent.get(statement) if statement is not None else None
+    if isinstance(outer, ast.With):
+        outer = o.parent.get(outer)
+    return outer is saver and isinstance(statement, (ast.Expr, ast.Assign)) and not o.conditional(call, statement)
 
 
-def is_brought_back(around: ast.AST, path: str, after: int = 0, before: int = 0) -> bool:
-    """Whether a tree moves what a path stands for, binds it, or hands it on with a device, but for the rows between two."""
-    for node in walk(around):
-        if after < getattr(node, "lineno", 0) < before:
-            continue
-        if any(name == path for name, _ in bound_by(node)):
-            return True
-        if isinstance(node, ast.Call):
-            move = node.func if isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES else None
-            if move is not None and path in map(dotted, chain(move.value)) and not goes_back(node):
-                return True
-            given = [*node.args, *(keyword.value for keyword in node.keywords)]
-            if path in map(dotted, given) and any("device" in ast.unparse(each).lower() for each in given):
-                return True
-    return False
+def loop_of(o: Outline, site: ast.Call) -> ast.For | None:
+    """The loop whose turns make a call: each of them, or those that `epoch % n == 0` picks."""
+    statement = o.parent.get(site)
+    outer = o.parent.get(statement) if isinstance(statement, ast.Expr) else None
+    if isinstance(outer, ast.If) and statement in outer.body and is_every(outer.test):
+        outer, statement = o.parent.get(outer), outer
+    return outer if isinstance(outer, ast.For) and statement in outer.body else None
 
 
-def loops(o: Outline, saver: Function, path: str) -> Iterator[tuple[ast.Call, ast.For]]:
-    """The loops that call a function in several turns, each with the call."""
-    calls = o.attributes.get(saver.name, ()) if path.startswith("self.") else ()
-    sites: Iterator[ast.Call] = (
-        call
-        for call in (*o.called.get(saver.name, ()), *map(o.parent.get, calls))
-        if isinstance(call, ast.Call) and calls_saver(o, call, saver, path)
-    )
-    for site in sites:
-        inner: ast.AST = site
-        for around in o.above(site):
-            if isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-                break
-            if isinstance(around, ast.If) and inner is not around.test and is_last(around.test):
-                break
-            if isinstance(inner, ast.stmt) and leaves(o, inner):
-                break
-            if isinstance(around, ast.For) and inner in around.body:
-                yield site, around
-            inner = around
-
-
-def calls_saver(o: Outline, call: ast.Call, saver: Function, path: str) -> bool:
-    """Whether a call is one of a function, where the path stands for the same as in the function."""
-    around = o.function(call)
-    if path.startswith("self."):
-        own = isinstance(call.func, ast.Attribute) and dotted(call.func) == f"self.{saver.name}"
-        return own and o.nearest(call, ast.ClassDef) is o.nearest(saver, ast.ClassDef)
-    if not isinstance(call.func, ast.Name) or not isinstance(
-        around, (ast.FunctionDef, ast.AsyncFunctionDef, type(None))
-    ):
+def is_every(test: ast.expr) -> bool:
+    """Whether a condition picks turns at even distances: `epoch % 5 == 0`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
         return False
-    defined = [o.function(function) for function in o.functions if function.name == saver.name]
-    home = o.function(saver)
-    if isinstance(o.parent.get(saver), ast.ClassDef) or defined.count(home) != 1:
-        return False
-    if home is around:
-        return True
-    return home is None and around is not None and around not in defined and not is_own(around, path)
+    counted = test.left.op if isinstance(test.left, ast.BinOp) else None
+    return isinstance(counted, ast.Mod) and isinstance(test.comparators[0], ast.Constant)
 
 
-def is_last(test: ast.expr) -> bool:
-    """Whether a condition holds in one turn alone, as far as it shows: `epoch == last`, but not `epoch % 5 == 0 or last`."""
-    if isinstance(test, ast.BoolOp):
-        return (all if isinstance(test.op, ast.Or) else any)(map(is_last, test.values))
-    return is_one_turn(test)
-
-
-def leaves(o: Outline, statement: ast.stmt) -> bool:
-    """Whether what ends the loop stands after a statement, in its own block."""
-    block = o.block(statement)
-    return any(isinstance(each, _LEAVES) for each in block[block.index(statement) :])
-
-
-def runs(
-    o: Outline, loop: ast.For, site: ast.Call, path: str, moved: dict[int, Move]
-) -> Iterator[tuple[ast.expr, Move]]:
-    """What a loop moves for the module and gives it, each with its move: `model(x.to(device))`, `model.update(batch)`.
-
-    What brings the module back between such a call and the one that saves it, `site`, comes too late in the next turn.
-    """
-    for call in (n for n in walk(loop) if isinstance(n, ast.Call)):
-        run = call.func
-        if isinstance(run, ast.Attribute) and dotted(run) != path and run.attr not in _STILL:
-            run = run.value
-        if dotted(run) != path or is_brought_back(loop, path, call.end_lineno or call.lineno, site.lineno):
-            continue
-        for given in call.args:
-            sources = o.values(o.scope(call)).get(given.id, ()) if isinstance(given, ast.Name) else (given,)
-            for part in (n for source in sources if source is not None and holds(loop, source) for n in walk(source)):
-                move = moved.get(id(part))
-                if move is not None and is_there(move.target):
-                    yield given, move
+def unconditional(o: Outline, body: list[ast.stmt], path: str) -> Iterator[ast.Call]:
+    """The calls of a module in statements that stand under no condition, in loops inside as well."""
+    for statement in body:
+        if isinstance(statement, (ast.For, ast.With)):
+            yield from unconditional(o, statement.body, path)
+        elif isinstance(statement, (ast.Expr, ast.Assign)):
+            for node in walk(statement):
+                if isinstance(node, ast.Call) and dotted(node.func) == path and not o.conditional(node, statement):
+                    yield node

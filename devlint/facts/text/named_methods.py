@@ -47,8 +47,10 @@ def _bound_otherwise(owner: ClassFacts, names: set[str]) -> set[str]:
         elif isinstance(node, ast.withitem) and node.optional_vars is not None:
             targets = [node.optional_vars]
         elif isinstance(node, ast.Call) and last_name(node.func) in ("setattr", "__setattr__"):
-            texts = [part.value for part in node.args if isinstance(part, ast.Constant)]
-            found |= names.intersection(map(str, texts)) if texts else names
+            given = (
+                node.args[-2] if len(node.args) in (2, 3) else None
+            )  # `object.__setattr__(self, name, value)` or without it
+            found |= names & {str(given.value)} if isinstance(given, ast.Constant) else names
         for target in targets:
             found |= {n.attr for n in walk(target) if isinstance(n, ast.Attribute) and is_self_attribute(n)}
     return found
