@@ -15,6 +15,7 @@ from devlint.facts.idioms.placed import is_left_on_host, sent_back
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, last_name
+from devlint.facts.text.results import shares_array
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.text.signs import OF_HOST, TO_HOST
@@ -62,10 +63,13 @@ def note(machine: Methods, node: ast.Call, target: ast.expr) -> None:
 
 
 def gets_host_tensor(machine: Methods, call: ast.Call) -> bool:
-    """Whether a call is given a name whose tensors are on the CPU: `model(tokenizer(text, return_tensors="pt"))`."""
-    names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
-    values = [machine.state.env.get(name) for name in names]
-    return any(v is not None and v.is_tensor and v.device == CPU for v in values)
+    """Whether a call is given a name whose tensors are on the CPU: `model(tokenizer(text, return_tensors="pt"))`.
+
+    Or what shares the memory of an array: `self.score(torch.from_numpy(x))`.
+    """
+    passed = (*call.args, *(k.value for k in call.keywords))
+    values = [machine.state.env.get(a.id) for a in passed if isinstance(a, ast.Name)]
+    return any(v is not None and v.is_tensor and v.device == CPU for v in values) or any(map(shares_array, passed))
 
 
 def is_bound_by(name: str, target: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
+from devlint.facts.text.results import shares_array
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.text.signs import SAME_TENSOR, gives_tensors, is_model_call, is_model_name
 from devlint.facts.values import (
@@ -86,6 +87,7 @@ class Attributes(Calls):
             and self.assume
             and self.knows_torch
             and not self.is_typed(node.value)
+            and not self.is_of_array(node.value)
         ):
             return self.gradient(node)
         if name == "device" and base.kind == "generator" and base.device and SOMEWHERE not in base.device:
@@ -123,6 +125,17 @@ class Attributes(Calls):
         said = argument.annotation if argument is not None else None
         qualname = self.qualify(said) if isinstance(said, (ast.Name, ast.Attribute)) else None
         return qualname is not None and "." in qualname and not qualname.startswith(("torch.", "typing.", "."))
+
+    def is_of_array(self, node: ast.expr) -> bool:
+        """Whether an expression is a name of this function alone that only stands for tensors in the memory of arrays.
+
+        A gradient is where its tensor is.
+        """
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        if own is None or not isinstance(node, ast.Name) or node.id not in own.bound:
+            return False
+        made = bindings(own).get(node.id, [])
+        return len(made) == own.bound[node.id] and all(map(shares_array, made))
 
     def gradient(self, node: ast.expr) -> Value:
         """The gradient of something that may be anywhere."""

@@ -54,10 +54,20 @@ class UnreadCalls(Objects):
             self.operand(n, parts_of_batches.compared(v))
             for n, v in zip(arguments.nodes[:2], arguments.values[:2], strict=True)
         )
+        if len(arguments.values) > 2 and self.is_drawn_rows(target):
+            return  # what it is compared with is among the rest
         if output.value.is_tensor and target.value.is_tensor:
             left = any(o.value.device == CPU and (o.value.type_name == BATCH or o.value.made) for o in (output, target))
             if left or self.parted(output.value, target.value) is not None:
                 self.meet(node, [output, target], "module", name, "exact", unread=True)
+
+    def is_drawn_rows(self, operand: Operand) -> bool:
+        """Whether an operand is a permutation that the function picks rows by: `rows = torch.randperm(n)[:k]`, `x[rows]`."""
+        value, own = operand.value, self.scan.functions.get(id(self.function.node)) if self.function else None
+        if own is None or not value.made or any(made.function != "torch.randperm" for made in value.made):
+            return False
+        name = operand.node.id if isinstance(operand.node, ast.Name) else None
+        return any(isinstance(each.slice, ast.Name) and each.slice.id == name for each in own.subscripts)
 
     def note_inputs(self, node: ast.Call, arguments: Arguments) -> None:
         """`generator(noise.to(device), labels)`: what reads like a model gets one input that is moved for it, and a new one."""

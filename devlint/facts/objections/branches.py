@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Meet
 from devlint.facts.idioms.placed import is_cpu
+from devlint.facts.text.bindings import bindings
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
 from devlint.facts.text.nodes import holds, statements, walk
@@ -29,6 +30,8 @@ _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 #: A condition that asks whether an option for cards was given: `self.device_id is None`, `gpus != None`.
 _NO_CARDS = re.compile(r"(?:\w+\.)*(?:\w+_)?(?:gpus?|(?:gpu|device|cuda|card)_?ids?) (?P<is>is|is not|==|!=) None")
 
+#: Methods of tensors that give them in another shape.
+_SHAPES = frozenset({"reshape", "view", "flatten", "squeeze", "unsqueeze", "expand", "repeat", "permute", "contiguous"})
 _OF_LISTS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.tensor"})
 _OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand", "torch.randn"})
 
@@ -206,6 +209,40 @@ def is_never_taken(sites: CallSites, event: Meet) -> bool:
         return False
     calls = [site for looked, site in sites.every_call(function)]
     return bool(calls) and any(all(leaves_off(function, site, option) for site in calls) for option in options)
+
+
+def is_always_given(sites: CallSites, event: Meet) -> bool:
+    """Whether what meets an accelerator's is made where a parameter of a private helper is None, and every call gives one.
+
+    `if mask is None: mask = torch.ones(n)` where each call says `mask=rows.reshape(n)`, or a name that stands for that alone.
+    """
+    function = sites.function(event.function)
+    made = [creation.place for creation in event.off.value.made]
+    if function is None or isinstance(function.node, ast.Lambda) or not made or not is_private(function.node.name):
+        return False
+    node = function.node
+    names = {
+        name
+        for name in parameter_names(node)
+        if default_of(node.args, name) is not None and all(is_without(node, place, name) for place in made)
+    }
+    calls = list(sites.every_call(function)) if names else []
+    return bool(calls) and any(all(gives_tensor(function, site, name) for _, site in calls) for name in names)
+
+
+def gives_tensor(function: Function, site: Site, name: str) -> bool:
+    """Whether a call passes for a parameter what a method gives that only tensors and arrays have: never None."""
+    passed = given(site.call, name, Callers.position(function, name))
+    if len(passed) != 1 or any(isinstance(a, ast.Starred) for a in site.call.args):
+        return False
+    values = passed
+    if isinstance(passed[0], ast.Name) and site.caller is not None:
+        values = bindings(site.caller).get(passed[0].id, [])
+        if len(values) != site.caller.bound.get(passed[0].id):
+            return False
+    return bool(values) and all(
+        isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr in _SHAPES for v in values
+    )
 
 
 def is_never_given(sites: CallSites, function: Function, name: str) -> bool:

@@ -16,6 +16,7 @@ from devlint.facts.events import ApiCall, ApiName, Call, Event, GeneratorMeet, L
 from devlint.facts.idioms import called_devices
 from devlint.facts.objections.branches import (
     asks_for_array,
+    is_always_given,
     is_asked_whether_empty,
     is_made_for_host,
     is_made_of_array,
@@ -123,6 +124,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
             or is_asked_whether_empty(sites, event)
             or is_brought_to_host(event)
             or is_made_of_array(sites, event)
+            or is_always_given(sites, event)
             or is_shown_alone(sites, event.function)
             or is_trained_on_host(sites, event)
             or is_read_before(sites, event)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import children, walk
 from devlint.facts.text.parameters import makes_tensor
-from devlint.facts.text.references import chain
+from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signs import HOST_LIBRARIES, TO_HOST, moved_after, moves
 
@@ -28,7 +28,8 @@ _SHOWS = frozenset(
 #: Names of a project's own functions that do so: `plot_weights`, `draw_boxes`.
 _PLOTS = re.compile(r"_?(plot|show|draw|visuali[sz]e)(_|\Z)")
 
-
+#: Methods that may give a tensor elsewhere.
+_MOVES = frozenset({"to", "type", "type_as", "cuda", "xpu", "npu", "mps", "hpu"})
 #: What makes a number of a tensor, wherever it is.
 _NUMBERS = frozenset({"int", "float", "bool"})
 
@@ -64,6 +65,15 @@ def is_made_on_host(node: ast.expr | None, names: Mapping[str, str]) -> bool:
         getattr(call.func, "attr", "") in ("to", "cuda", "type_as") or any(k.arg == "device" for k in call.keywords)
         for call in calls
     )
+
+
+def shares_array(node: ast.expr) -> bool:
+    """Whether an expression is `torch.from_numpy(x)`, or made of that by methods that do not move it.
+
+    Whatever `torch` is bound to, a lazy import too: nothing else has such a function.
+    """
+    names = [last_name(part.func) for part in chain(node) if isinstance(part, ast.Call)]
+    return bool(names) and names[-1] == "from_numpy" and not _MOVES.intersection(names)
 
 
 def is_shown(sites: CallSites, function: Function, copied: bool = True) -> bool:
