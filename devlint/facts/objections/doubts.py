@@ -23,7 +23,7 @@ from devlint.facts.objections.branches import (
     is_no_alternative,
     is_without_cards,
 )
-from devlint.facts.objections.flags import is_switched_off
+from devlint.facts.objections.flags import is_dead_by_locals, is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.given_state import is_given_right
 from devlint.facts.objections.hooked import is_hooked
@@ -153,6 +153,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
+        body = sites.body(event.function)
+        if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_dead_by_locals(body, [event.node]):
+            return True
         if event.what != "tensors" and is_given_right(sites, event):
             return True
         if event.what in ("tensor", "tensors") and (sites.is_host_script or is_moved_along(sites, event)):
