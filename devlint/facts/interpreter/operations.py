@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from devlint.facts.events import Creation, How, Meet, Move, Operand, Scope
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import half_moved, lengths_beside_data, looked_up, moved_for_one_use, restored
+from devlint.facts.idioms import beside_kept, half_moved, lengths_beside_data, looked_up, moved_for_one_use, restored
 from devlint.facts.idioms.placeholders import is_placeholder
 from devlint.facts.idioms.randomness import is_loaded
 from devlint.facts.interpreter.machine import Machine
@@ -221,6 +221,8 @@ class Operations(Machine):
             owner, _, name = value.attribute.rpartition(".")
             class_ = self.classes.get(owner)
             entry = class_.unregistered.get(name) if class_ is not None else None
+            if class_ is not None and entry is not None and beside_kept.is_beside(class_, name, entry, other.value):
+                return
         elif len(value.made) > 1 and self.owner is not None:
             # made anew on the other path
             kept = {origin.span for origin in value.because if origin.text == KEPT}

@@ -24,7 +24,7 @@ from devlint.facts.objections.branches import (
     is_no_alternative,
     is_without_cards,
 )
-from devlint.facts.objections.flags import is_switched_off
+from devlint.facts.objections.flags import is_dead_by_locals, is_switched_off
 from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.given_state import is_given_right
 from devlint.facts.objections.hooked import is_hooked
@@ -34,7 +34,7 @@ from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
 from devlint.facts.objections.on_purpose import is_brought_by_method, is_copied_to_host, is_rehomed, is_tried_again
 from devlint.facts.objections.parts_left import is_part_left
-from devlint.facts.objections.predicates import is_tried_by_predicate, is_under_version
+from devlint.facts.objections.predicates import is_for_lack_of_module, is_tried_by_predicate, is_under_version
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.replaced_methods import rests_on_replaced
@@ -155,6 +155,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
             return True
         return is_never_taken(sites, event)
     if isinstance(event, Register):
+        body = sites.body(event.function)
+        if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_dead_by_locals(body, [event.node]):
+            return True
         if event.what != "tensors" and is_given_right(sites, event):
             return True
         if event.what in ("tensor", "tensors") and (sites.is_host_script or is_moved_along(sites, event)):
@@ -166,7 +169,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
     if isinstance(event, ApiCall) and event.qualname == _LEGACY and "device" in event.arguments:
         return default_is_set(sites, event, legacy=True)
     if isinstance(event, ApiName) and event.exists is False:
-        return is_tried_by_predicate(sites, event)
+        return is_tried_by_predicate(sites, event) or is_for_lack_of_module(sites, event)
     if isinstance(event, ApiName) and event.since is not None:
         return is_under_version(sites, event)
     if isinstance(event, Call) and event.qualname == f"{called_devices.LACKING}.device" and event.is_call:

@@ -8,7 +8,8 @@ followed. Where a construction cannot be seen through, nothing is concluded.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 DEPTH = 3  # constructors that hand a flag down to the next
 _MODULE = frozenset({"Module", "object", "ABC"})
+_COMPARES: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 def is_switched_off(sites: CallSites, event: Event) -> bool:
@@ -72,7 +77,23 @@ def is_dead_by_locals(function: Plain, places: list[ast.AST]) -> bool:
     def known(node: ast.expr) -> Flag:
         return of_local(function, node.id) if isinstance(node, ast.Name) else None
 
-    return any(truth(test, known) is (not wanted) for place in places for test, wanted in conditions(function, place))
+    return any(
+        (not wanted) in (truth(test, known), compared(function, test))
+        for place in places
+        for test, wanted in conditions(function, place)
+    )
+
+
+def compared(function: Plain, test: ast.expr) -> bool | None:
+    """What a comparison with a whole number gives for a name that a function binds once, to such a number: `layers != 0`
+    after `layers = 0`; None for any other condition."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
+        return None
+    right, compare = test.comparators[0], _COMPARES.get(type(test.ops[0]))
+    if compare is None or not isinstance(right, ast.Constant) or type(right.value) is not int:
+        return None
+    left = constant_of_local(function, test.left.id)
+    return compare(left.value, right.value) if left is not None and type(left.value) is int else None
 
 
 def is_called_in_vain(sites: CallSites, home: Looked, class_: ClassFacts, name: str, depth: int) -> bool:
@@ -163,7 +184,13 @@ def flag(sites: CallSites, home: Looked, class_: ClassFacts, method: Plain, node
 
 @lru_cache(256)
 def of_local(function: Plain, name: str) -> Flag:
-    """What a name is that a function, with what stands in it, binds once, in an assignment of a constant."""
+    """What a flag is that a function, with what stands in it, binds once, in an assignment of a constant."""
+    value = constant_of_local(function, name)
+    return of_constant(value) if value is not None else None
+
+
+def constant_of_local(function: Plain, name: str) -> ast.Constant | None:
+    """The constant to which a function, with what stands in it, binds a name that it binds once."""
     stars = {each.arg for each in (function.args.vararg, function.args.kwarg) if each is not None}
     if parameter_of(function.args, name) is not None or name in stars:
         return None
@@ -176,7 +203,7 @@ def of_local(function: Plain, name: str) -> Flag:
     if len(bound) != 1:
         return None
     value = next((n.value for n in statements(function) if binds_alone(n, bound[0])), None)  # type: ignore[attr-defined]
-    return of_constant(value) if isinstance(value, ast.Constant) else None
+    return value if isinstance(value, ast.Constant) else None
 
 
 def binds_otherwise(node: ast.AST, name: str) -> bool:

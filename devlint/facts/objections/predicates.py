@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from devlint import knowledge
+from devlint.facts.text.handlers import caught
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import asks_none, is_private, last_name
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
@@ -119,3 +121,70 @@ def tries(function: ast.AST, qualname: str) -> bool:
             if isinstance(name, str) and f"{ast.unparse(node.args[0])}.{name}" == qualname:
                 return True
     return False
+
+
+def is_for_lack_of_module(sites: CallSites, event: ApiName) -> bool:
+    """Whether a name that torch lacks stands in a private function that is named only where a module of torch is not there,
+    which every known torch has: `rfft = _old_rfft if new_fft is None else _new_rfft`, after `import torch.fft as new_fft` in
+    a `try`."""
+    function, own = sites.function(event.function), sites.files.look(sites.path)
+    if own is None or function is None or not isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    name, tree = function.node.name, own.loaded.tree
+    if not is_private(name) or function.node not in tree.body or function.node.decorator_list:
+        return False
+    named = own.named(name)
+    lacking = (
+        {flag for flag in lacking_modules(tree) if sum(is_stored(n) for n in own.named(flag)) == 1} if named else ()
+    )
+    arms = [
+        arm
+        for node in walk(tree)
+        if lacking and isinstance(node, (ast.If, ast.IfExp))
+        for arm in arms_of(node, lacking)
+    ]
+    inside = {id(node) for arm in arms for node in walk(arm)}
+    return bool(arms) and all(id(node) in inside for node in named)
+
+
+def lacking_modules(tree: ast.Module) -> Iterator[str]:
+    """The names that stand for modules of torch, which every known torch has, and for None where one cannot be imported."""
+    for node in tree.body:
+        first = node.body[0] if isinstance(node, ast.Try) and len(node.body) == 1 else None
+        if not isinstance(node, ast.Try) or not isinstance(first, ast.Import) or node.orelse or node.finalbody:
+            continue
+        modules = {alias.asname for alias in first.names if alias.name.startswith("torch.") and is_in_all(alias.name)}
+        if not caught(node) <= {"ImportError", "ModuleNotFoundError"} or len(first.names) != 1:
+            continue
+        for statement in (part for handler in node.handlers for part in handler.body):
+            if (
+                isinstance(statement, ast.Assign)
+                and isinstance(statement.value, ast.Constant)
+                and not statement.value.value
+            ):
+                yield from (t.id for t in statement.targets if isinstance(t, ast.Name) and t.id in modules)
+
+
+def is_in_all(module: str) -> bool:
+    """Whether every known torch has a module."""
+    return all(knowledge.exists(module, version) for version in knowledge.VERSIONS)
+
+
+def is_stored(node: ast.expr) -> bool:
+    """Whether a name or attribute is bound where it stands."""
+    return not isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def arms_of(node: ast.If | ast.IfExp, lacking: Collection[str]) -> list[ast.AST]:
+    """What runs where one of these names is None: the arm of a condition that asks for it."""
+    test, is_none = node.test, False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, is_none = test.operand, not is_none
+    for name in lacking:
+        if asks_none(test, name):
+            is_none = not is_none
+        elif not asks_none(test, name, ast.IsNot) and not (isinstance(test, ast.Name) and test.id == name):
+            continue
+        arm = node.body if is_none else node.orelse
+        return [*arm] if isinstance(arm, list) else [arm]
+    return []
