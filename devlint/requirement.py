@@ -146,7 +146,9 @@ def required_in(directory: str) -> Required | None:
         path = os.path.join(directory, name)
         found = _required(list(_specifiers(path)))
         if found.newest is None and path.endswith(".txt"):
-            found = found._replace(newest=beside_torchvision(_text(path)))
+            pinned = beside_torchvision(_text(path))
+            if pinned is not None and (found.lowest is None or pinned >= found.lowest):
+                found = found._replace(newest=pinned)
         if found.lowest or found.newest:
             beside = map(lowest_in, _of_groups(_document(_read(path)), beside=True)) if path.endswith(".toml") else ()
             return found._replace(beside=max(filter(None, beside), default=None))

@@ -458,6 +458,7 @@ def test_what_a_program_says_of_torch_itself_counts(tmp_path: Path) -> None:
         ("torch\ntorchvision==0.15.2\n", Required(None, (2, 0))),
         ("torch==2.4\ntorchvision==0.15.2\n", Required((2, 4), (2, 4))),
         ("torch>=1.6\ntorchvision>=0.8\n", Required((1, 6), None)),
+        ("torch>=1.13\ntorchvision==0.12.0\n", Required((1, 13), None)),
         ("torch>=1.2\ntorchvision==0.4\n", Required((1, 2), None)),
         ("torch\ntorchvision\n", None),
     ],

@@ -23,6 +23,12 @@ _NAMES = ("device", "torch_device", "run_device")
 _HOST = frozenset({"cpu", "meta"})
 #: What reads every local variable by its name.
 _READS_ALL = frozenset({"locals", "vars", "eval", "exec"})
+#: What keeps what it is given as it is: by name, and as an expression.
+_CONTAINERS = frozenset({"list", "tuple", "dict", "set", "OrderedDict"})
+_HOLDS = (
+    ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Starred,
+    ast.IfExp, ast.keyword,
+)  # fmt: skip
 _STUBS = frozenset({"overload", "abstractmethod"})
 #: Names of functions and classes that say themselves which device they are for.
 _NAMED = re.compile(r"cuda|gpu|xpu|npu|mps", re.IGNORECASE)
@@ -78,7 +84,8 @@ def calls_of_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, flow: Flow
 def dropped_within(o: Outline) -> Iterator[IgnoredDevice]:
     """The calls of functions in themselves that place what is inside of their argument, and give it no device.
 
-    What they give is returned as it is, or takes the place of an item. A condition about the device may have chosen.
+    What they give is returned as it is, or takes the place of an item, as what the function moves to its device is elsewhere.
+    A condition about the device may have chosen.
     """
     for function in o.functions:
         bound_to_class = isinstance(o.parent.get(function), ast.ClassDef)
@@ -91,13 +98,55 @@ def dropped_within(o: Outline) -> Iterator[IgnoredDevice]:
             kept = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
             if statement is None or not (kept or isinstance(statement, ast.Return)):
                 continue
-            word = re.compile(rf"\b{name}\b")
-            if word.search(o.flow.text(statement)) or any(map(word.search, o.tests(call))):
+            if re.search(rf"\b{name}\b", o.flow.text(statement)) or not is_whole(o, call, statement):
+                continue
+            if not gives_moved(function, name) or has_condition(function, name):
                 continue
             parameter = parameter_of(function.args, name)
             if parameter is not None:
                 origin = o.flow.origin(parameter, f"`{name}` is an argument")
                 yield IgnoredDevice(*o.head(call, origin), function.name, name, within=True)
+
+
+def is_whole(o: Outline, call: ast.Call, statement: ast.stmt) -> bool:
+    """Whether what a call gives of what is inside of an argument ends up, as it is, in what a statement gives or keeps."""
+    if not call.args or isinstance(call.args[0], ast.Constant):
+        return False
+    inner: ast.AST = call
+    for around in o.above(call):
+        if around is statement:
+            return True
+        made = isinstance(around, ast.Call) and inner is not around.func
+        if made and isinstance(around, ast.Call) and last_name(around.func) not in _CONTAINERS:
+            if not isinstance(around.func, ast.Call):  # `type(batch)(...)`
+                return False
+        elif not made and not isinstance(around, _HOLDS):
+            return False
+        inner = around
+    return False
+
+
+def gives_moved(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a function returns what it moves to its device, or puts that in the place of an item."""
+    for node in walk(function):
+        kept = isinstance(node, ast.Return) or (
+            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript)
+        )
+        value = node.value if kept and isinstance(node, (ast.Return, ast.Assign)) else None
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda"):
+            if any(isinstance(part, ast.Name) and part.id == name for part in walk(value)):
+                return True
+    return False
+
+
+def has_condition(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a condition of a function is about its device, other than whether it is None."""
+    tests = [node.test for node in walk(function) if isinstance(node, (ast.If, ast.IfExp, ast.While, ast.Assert))]
+    for test in tests:
+        plain = isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.IsNot))
+        if not plain and any(isinstance(part, ast.Name) and part.id == name for part in walk(test)):
+            return True
+    return False
 
 
 def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
