@@ -390,18 +390,61 @@ def _moved_in_first_turn(machine: CallArguments, body: ast.AST, move: ast.Call, 
     if not stated or any(each.start < span.end for each in stated):
         return False
     loops = [s for s in statements(body) if isinstance(s, (ast.For, ast.While)) and _has(s, move)]
-    loop = max(loops, key=lambda each: each.lineno, default=None)
-    if loop is None or any(each.start > machine.span(loop).end for each in stated):
+    spans = [machine.span(each) for each in loops]
+    if not loops or any(each.start > max(spans, key=lambda span: span.start).end for each in stated):
         return False
+    outer = [each for each in loops if not any(_has(each, creation.node) for creation in entry.made)] or loops[-1:]
+    loop = min(outer, key=lambda each: each.lineno)  # it holds the step as well, as the innermost one does
+    changed = (*_changed_in(loop), _set_later(machine.scan.tree))
     ways = [s for s in statements(loop) if isinstance(s, (ast.If, ast.Try, ast.Match)) and _has(s, move)]
-    names = (n for n in walk(loop) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store))
-    bound = set(map(ast.unparse, names))
-    return all(
-        isinstance(way, ast.If)
-        and not any(isinstance(n, ast.Call) and last_name(n.func) != "is_available" for n in walk(way.test))
-        and bound.isdisjoint(ast.unparse(n) for n in walk(way.test) if isinstance(n, (ast.Name, ast.Attribute)))
-        for way in ways
+    return all(isinstance(way, ast.If) and _is_settled(way.test, *changed) for way in ways)
+
+
+def _is_settled(test: ast.expr, bound: set[str], called: set[str], later: set[str]) -> bool:
+    """Whether a condition is the same in each turn of a loop, which binds some paths and calls something on some names.
+
+    `later`: the attributes that the file sets outside constructors, which calls on `self` may change.
+    """
+    for node in walk(test):
+        if isinstance(node, ast.Call) and last_name(node.func) != "is_available":
+            return False
+        if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in bound:
+            return False
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.value, ast.Name):
+            root, name = node.value.id, node.attr if isinstance(node, ast.Attribute) else ""
+            if root in called and root != "torch" and (root != "self" or name in later):
+                return False
+    return True
+
+
+@lru_cache(64)
+def _changed_in(loop: ast.stmt) -> tuple[set[str], set[str]]:
+    """The paths that a loop binds, with what holds the items that it stores, and the names that it calls something on."""
+    bound: set[str] = set()
+    called: set[str] = set()
+    for node in walk(loop):
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            bound.add(ast.unparse(node))
+            held: ast.expr = node
+            while isinstance(held, ast.Subscript):
+                held = held.value
+                bound.add(ast.unparse(held))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            root: ast.expr = node.func
+            while isinstance(root, (ast.Attribute, ast.Subscript)):
+                root = root.value
+            called.update({root.id} if isinstance(root, ast.Name) else ())
+    return bound, called
+
+
+@lru_cache(8)
+def _set_later(tree: ast.AST) -> set[str]:
+    """The attributes that the functions of a file set, other than constructors."""
+    functions = (
+        n for n in walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name != "__init__"
     )
+    stored = (n for f in functions for s in f.body for n in walk(s) if isinstance(n, ast.Attribute))
+    return {n.attr for n in stored if isinstance(n.ctx, ast.Store)}
 
 
 def _is_state_moved(body: ast.AST, creation: Creation) -> bool:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: What registers what is in a list [torch/nn/modules/container.py].
 _CONTAINERS = frozenset({"ModuleList", "Sequential"})
+#: What only reads a list that it gets.
+_READS = frozenset({"len", "enumerate", "zip", "list", "tuple", "reversed", "print", "append", "extend"})
 _GROWS = frozenset({"append", "add", "setdefault", "insert"})
 #: What registers a module under a computed name.
 _REGISTERS = frozenset({"setattr", "__setattr__", "add_module", "register_module", "set_submodule"})
@@ -72,18 +74,35 @@ def is_name(nodes: list[ast.expr], name: str) -> bool:
 
 
 def lists_of_parts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
-    """The local lists, bound once, of which a method makes a part of its module: `self.layers = nn.ModuleList(layers)`,
-    `self.body = nn.Sequential(*layers)`."""
+    """The local lists, bound once and only appended to, of which a method makes a part of its module under no condition:
+    `self.layers = nn.ModuleList(layers)`, `self.body = nn.Sequential(*layers)`."""
     nodes = list(walk(method))
-    bound = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    bound = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del))]
+    end = min((n.lineno for n in nodes if isinstance(n, ast.Return)), default=None)
     parts = (
         node.value
-        for node in nodes
+        for node in method.body
         if isinstance(node, ast.Assign) and any(is_self_attribute(target) for target in node.targets)
+        if end is None or node.lineno < end
     )
     calls = (part for part in parts if isinstance(part, ast.Call) and last_name(part.func) in _CONTAINERS)
     given = (node.value if isinstance(node, ast.Starred) else node for call in calls for node in call.args)
-    return frozenset(node.id for node in given if isinstance(node, ast.Name) and bound.count(node.id) == 1)
+    found = {node.id for node in given if isinstance(node, ast.Name) and bound.count(node.id) == 1}
+    return frozenset(found.difference(*(shrunk(node) for node in nodes))) if found else frozenset()
+
+
+def shrunk(node: ast.AST) -> Iterator[str]:
+    """The names of the lists that a node may take something from: `layers.pop()`, `del layers[0]`, `prune(layers)`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr not in ("append", "extend"):
+        yield node.value.id
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.value.id
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+        yield node.value.id
+    if isinstance(node, ast.Call) and last_name(node.func) not in _CONTAINERS | _READS:
+        yield from (
+            given.id for given in (*node.args, *(k.value for k in node.keywords)) if isinstance(given, ast.Name)
+        )
 
 
 def stored(statement: ast.stmt, name: str) -> Iterator[ast.expr]:

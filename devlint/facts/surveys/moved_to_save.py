@@ -37,18 +37,19 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOVES = frozenset({"to", "to_empty", "cpu", *ACCELERATORS})
 #: Methods of modules that neither compute nor move anything.
 _STILL = frozenset({"train", "eval", "zero_grad"})
-#: Methods of tensors, containers and texts, which know nothing of the module.
+#: Methods of tensors, containers, texts and logs, which know nothing of the module.
 _OTHERS = frozenset(
     {
         "backward", "item", "mean", "sum", "abs", "pow", "square", "detach", "view", "reshape",
         "squeeze", "unsqueeze", "flatten", "append", "format", "items", "join", "argmax", "eq", "size", "clone",
+        "add_scalar", "add_scalars", "info", "debug", "warning",
     }
 )  # fmt: skip
 _OPTIMIZER = re.compile(r"opt|sched|scaler", re.IGNORECASE)
 _BUILTINS = frozenset(
     {"print", "len", "range", "enumerate", "zip", "str", "int", "float", "round", "max", "min", "sum", "tqdm", "iter"}
 )
-_LIBRARIES = frozenset({"torch", "numpy", "math", "time", "os", "random", "json", "tqdm"})
+_LIBRARIES = frozenset({"torch", "numpy", "math", "time", "os", "random", "json", "tqdm", "logging"})
 #: What ends a loop, a turn or the program, or may.
 _LEAVES = (
     ast.Break, ast.Continue, ast.Return, ast.Raise, ast.Try, ast.While, ast.Yield, ast.YieldFrom, ast.Await, ast.Assert,
@@ -126,14 +127,21 @@ class Saved:
         return not isinstance(node, ast.Call) or self.is_harmless(node, path, deep)
 
     def is_run(self, node: ast.expr) -> bool:
-        """Whether the module is called, put into a mode, or taken to the CPU to be saved."""
+        """Whether the module is called, put into a mode, taken to the CPU to be saved, or has its gradients clipped."""
         outer = self.o.parent.get(node)
         if isinstance(outer, ast.Call):
             return outer.func is node
         call = self.o.parent.get(outer) if isinstance(outer, ast.Attribute) else None
         if not isinstance(call, ast.Call) or call.func is not outer or not isinstance(outer, ast.Attribute):
             return False
-        return outer.attr in _STILL or saves(self.o, call)
+        return outer.attr in _STILL or saves(self.o, call) or self.is_clipped(call, outer.attr)
+
+    def is_clipped(self, call: ast.Call, name: str) -> bool:
+        """Whether a call is that of `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`."""
+        clip = self.o.parent.get(call)
+        if name != "parameters" or not isinstance(clip, ast.Call):
+            return False
+        return (self.o.qualname(clip.func) or "").startswith("torch.nn.utils.clip_grad_")
 
     def is_harmless(self, call: ast.Call, path: str, deep: bool) -> bool:
         """Whether a call cannot move the module: that of the module itself, of a loss, of a tensor, of a library."""
@@ -151,9 +159,10 @@ class Saved:
         called = self.function(call, path)
         if called is not None:
             return deep and self.leaves_alone(called, path, deep=False)
-        if name in self.named or name in _ENDS:
-            return False
         qualname = o.qualname(function)
+        of_file = name in self.named and (qualname is None or isinstance(function, ast.Name))  # not `torch.save`
+        if of_file or name in _ENDS:
+            return False
         if qualname is not None:
             return qualname.partition(".")[0] in _LIBRARIES
         if dotted(function) == f"self.{name}":
@@ -181,12 +190,20 @@ class Saved:
 
     def moved_input(self, call: ast.Call) -> tuple[ast.expr, Move] | None:
         given = call.args[0] if call.args else None
-        source = given
-        if isinstance(given, ast.Name):
-            values = self.o.values(self.o.scope(call)).get(given.id, ())
-            source = values[0] if len(values) == 1 else None
+        source = self.bound_last(given, call) if isinstance(given, ast.Name) else given
         move = self.moved.get(id(source)) if source is not None else None
         return (given, move) if given is not None and move is not None and is_there(move.target) else None
+
+    def bound_last(self, name: ast.Name, call: ast.Call) -> ast.expr | None:
+        """What a name got last before a call, in the block of the call, or the one thing that it ever gets."""
+        statement = self.o.statement(call)
+        block = self.o.block(statement) if statement is not None else []
+        for before in reversed(block[: block.index(statement)] if statement in block else []):
+            bound = [(node, value) for node in walk(before) for path, value in bound_by(node) if path == name.id]
+            if bound:
+                return bound[0][1] if len(bound) == 1 and bound[0][0] is before else None
+        values = self.o.values(self.o.scope(call)).get(name.id, ())
+        return values[0] if len(values) == 1 else None
 
 
 def moved_to_save(o: Outline) -> Iterator[Meet]:
@@ -265,12 +282,42 @@ def stands_alone(o: Outline, call: ast.Call, saver: Function) -> bool:
 
 
 def loop_of(o: Outline, site: ast.Call) -> ast.For | None:
-    """The loop whose turns make a call: each of them, or those that `epoch % n == 0` picks."""
+    """The loop whose turns make a call: each of them, or those that `epoch % n == 0` picks; not the last turn alone."""
     statement = o.parent.get(site)
     outer = o.parent.get(statement) if isinstance(statement, ast.Expr) else None
+    test: ast.expr | None = None
     if isinstance(outer, ast.If) and statement in outer.body and is_every(outer.test):
-        outer, statement = o.parent.get(outer), outer
-    return outer if isinstance(outer, ast.For) and statement in outer.body else None
+        test, outer, statement = outer.test, o.parent.get(outer), outer
+    if not isinstance(outer, ast.For) or statement not in outer.body:
+        return None
+    turns = literal_range(outer.iter)
+    return outer if turns is None or picks_before_last(turns, outer.target, test) else None
+
+
+def literal_range(node: ast.expr) -> range | None:
+    """The numbers of `range(10)`, where all that it gets is written out."""
+    if not isinstance(node, ast.Call) or dotted(node.func) != "range" or not 1 <= len(node.args) <= 3:
+        return None
+    given = [n.value for n in node.args if isinstance(n, ast.Constant) and isinstance(n.value, int)]
+    return range(*given) if len(given) == len(node.args) and given[2:] != [0] else None
+
+
+def picks_before_last(turns: range, target: ast.expr, test: ast.expr | None) -> bool:
+    """Whether `epoch % 5 == 0` is known to hold in a turn that is not the last one; no condition holds in each."""
+    earlier = turns[:-1]
+    if test is None:
+        return len(earlier) > 0
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.BinOp):
+        return False
+    counted, every, rest = test.left.left, test.left.right, test.comparators[0]
+    if not isinstance(every, ast.Constant) or not isinstance(rest, ast.Constant) or not isinstance(every.value, int):
+        return False
+    added = 0
+    if isinstance(counted, ast.BinOp) and isinstance(counted.op, ast.Add) and isinstance(counted.right, ast.Constant):
+        added, counted = counted.right.value if isinstance(counted.right.value, int) else 0, counted.left
+    if dotted(counted) is None or dotted(counted) != dotted(target) or every.value == 0:
+        return False
+    return any((turn + added) % every.value == rest.value for turn in earlier[: abs(every.value)])
 
 
 def is_every(test: ast.expr) -> bool:
