@@ -100,7 +100,9 @@ def before(own: FunctionScan, place: ast.expr, given: str) -> list[ast.Subscript
     at = bisect(found.starts, start) - 1
     if at < 0 or found.ends[at] <= start:
         return []
-    return [node for number, node in found.by_argument[given] if number < at and found.blocks[number] == found.blocks[at]]
+    return [
+        node for number, node in found.by_argument[given] if number < at and found.blocks[number] == found.blocks[at]
+    ]
 
 
 class Lookups(NamedTuple):
