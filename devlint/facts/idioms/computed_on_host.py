@@ -78,9 +78,22 @@ def is_there(method: ast.AST, name: str, node: ast.expr, depth: int) -> bool:
         return is_there(method, name, inner, depth + 1)
     if not isinstance(node, ast.Name):
         return False
-    given = [n for n in walk(method) if isinstance(n, ast.Assign) and any(is_name(t, node.id) for t in n.targets)]
-    others = sum(isinstance(n, ast.Name) and n.id == node.id and not isinstance(n.ctx, ast.Load) for n in walk(method))
-    return bool(given) and len(given) == others and all(is_there(method, name, n.value, depth + 1) for n in given)
+    return is_bound_there(method, name, node.id, depth)
+
+
+@lru_cache(256)
+def is_bound_there(method: ast.AST, name: str, local: str, depth: int) -> bool:
+    """Whether a method binds a name to tensors of the CPU alone."""
+    given, others = assigned(method, local)
+    return bool(given) and len(given) == others and all(is_there(method, name, value, depth + 1) for value in given)
+
+
+@lru_cache(64)
+def assigned(method: ast.AST, local: str) -> tuple[list[ast.expr], int]:
+    """What the assignments of a method give a name, and how often the method binds or deletes it at all."""
+    given = [n.value for n in walk(method) if isinstance(n, ast.Assign) and any(is_name(t, local) for t in n.targets)]
+    names = (n for n in walk(method) if isinstance(n, ast.Name) and n.id == local)
+    return given, sum(not isinstance(n.ctx, ast.Load) for n in names)
 
 
 def is_reduced(method: ast.AST, node: ast.expr, depth: int) -> bool:
@@ -100,8 +113,13 @@ def is_reduced(method: ast.AST, node: ast.expr, depth: int) -> bool:
         return is_reduced(method, node.operand, depth + 1)
     if not isinstance(node, ast.Name):
         return False
-    given = (n for n in walk(method) if isinstance(n, ast.Assign) and any(is_name(t, node.id) for t in n.targets))
-    return any(is_reduced(method, n.value, depth + 1) for n in given)
+    return is_bound_reduced(method, node.id, depth)
+
+
+@lru_cache(256)
+def is_bound_reduced(method: ast.AST, local: str, depth: int) -> bool:
+    """Whether a method binds a name to a tensor without dimensions, on one path at least."""
+    return any(is_reduced(method, value, depth + 1) for value in assigned(method, local)[0])
 
 
 def is_name(node: ast.AST, name: str) -> bool:
