@@ -17,18 +17,20 @@ looks up an index that it put on the device of the argument later on, torch refu
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from bisect import bisect
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import parameter_names, parameter_of
 from devlint.facts.values import CPU, HOME, LOOKED_UP, Conflict, Symbol, Value, describe
 from devlint.model import Origin
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.operations import Operations
+    from devlint.facts.text.scan import FunctionScan
 
 
 def note(machine: Operations, node: ast.Subscript, table: Value, index: Value) -> None:
@@ -64,16 +66,19 @@ def argument(machine: Operations, node: ast.expr) -> Operand | None:
 def note_first(machine: Operations, off: Operand, other: Operand, level: Conflict) -> bool:
     """Emit what a look-up before this one meets instead, if it is of the same table and by an argument on whose device the
     index of this one is."""
+    if off.value.attribute is not None:
+        return False  # what a module keeps unregistered is reported as such
     function = machine.function
     given = next((p.name.removesuffix(".device") for p in other.value.device if isinstance(p, Symbol)), "")
     if function is None or off.value.device != CPU or len(other.value.device) != 1 or not given.isidentifier():
         return False
     own = machine.scan.functions.get(id(function.node))
-    table = machine.path(off.node)
+    earlier = before(own, off.node, given) if own is not None else []
+    table = machine.path(off.node) if earlier else None
     if own is None or table is None or any(machine.path(store) == table for store in own.stores) or table in own.bound:
         return False
-    for node in before(function.node, off.node):
-        if machine.path(node.value) != table or not isinstance(node.slice, ast.Name) or node.slice.id != given:
+    for node in earlier:
+        if machine.path(node.value) != table:
             continue
         index = argument(machine, node.slice)
         if index is None:
@@ -86,14 +91,51 @@ def note_first(machine: Operations, off: Operand, other: Operand, level: Conflic
     return False
 
 
-def before(function: ast.AST, place: ast.expr) -> Iterator[ast.Subscript]:
-    """The subscripts in the simple statements that run before one with a place in it, in the same block."""
-    for node in walk(function):
-        blocks: list[object] = [getattr(node, "body", None), getattr(node, "orelse", None)]
-        for block in blocks:
-            if not isinstance(block, list):
-                continue
-            for at, statement in enumerate(block):
-                if not hasattr(statement, "body") and any(part is place for part in walk(statement)):
-                    earlier = (each for each in block[:at] if not hasattr(each, "body"))
-                    yield from (part for each in earlier for part in walk(each) if isinstance(part, ast.Subscript))
+def before(own: FunctionScan, place: ast.expr, given: str) -> list[ast.Subscript]:
+    """The look-ups by an argument in the simple statements that run before one with a place in it, in the same block."""
+    found = lookups(own)
+    if given not in found.by_argument:
+        return []
+    start = (place.lineno, place.col_offset)
+    at = bisect(found.starts, start) - 1
+    if at < 0 or found.ends[at] <= start:
+        return []
+    return [
+        node for number, node in found.by_argument[given] if number < at and found.blocks[number] == found.blocks[at]
+    ]
+
+
+class Lookups(NamedTuple):
+    """`starts`, `ends`, `blocks`: where each simple statement of a function begins and ends, and in which block, in order.
+    `by_argument`: the subscripts whose index is an argument as it is, with the number of their statement."""
+
+    starts: list[tuple[int, int]]
+    ends: list[tuple[int, int]]
+    blocks: list[int]
+    by_argument: dict[str, list[tuple[int, ast.Subscript]]]
+
+
+@lru_cache(8)
+def lookups(own: FunctionScan) -> Lookups:
+    """The look-ups of a function by its arguments; read once."""
+    found = Lookups([], [], [], {})
+    names = {node.slice.id for node in own.subscripts if isinstance(node.slice, ast.Name)}
+    names.intersection_update(parameter_names(own.node))
+    if not names:
+        return found
+    simple: list[tuple[int, ast.stmt]] = []
+    blocks = 0
+    for node in walk(own.node):
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            if isinstance(block, list):
+                simple += ((blocks, s) for s in block if not hasattr(s, "body"))
+                blocks += 1
+    simple.sort(key=lambda each: (each[1].lineno, each[1].col_offset))
+    for at, (number, statement) in enumerate(simple):
+        found.starts.append((statement.lineno, statement.col_offset))
+        found.ends.append((statement.end_lineno or statement.lineno, statement.end_col_offset or 0))
+        found.blocks.append(number)
+        for part in walk(statement):
+            if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name) and part.slice.id in names:
+                found.by_argument.setdefault(part.slice.id, []).append((at, part))
+    return found

@@ -377,13 +377,33 @@ def is_on_host(machine: Machine, name: str) -> bool:
 
 def is_given_new(machine: Machine, node: ast.expr) -> bool:
     """Whether an expression calls a method of the class, which moves nothing, with a tensor of the CPU: what it gives is there,
-    or it fails itself."""
+    or it fails itself. Not with one that has no dimensions, or that the method uses as an index, which may stay there."""
     for call in (n for n in walk(node) if isinstance(n, ast.Call) and is_self_attribute(n.func)):
-        if machine.owner is not None and any(isinstance(a, ast.Name) and is_on_host(machine, a.id) for a in call.args):
-            found = machine.owner.method(last_name(call.func))
-            if found is not None and not any(isinstance(n, ast.Call) and moves(n) for n in walk(found[1])):
-                return True
+        given = [
+            (at, a.id) for at, a in enumerate(call.args) if isinstance(a, ast.Name) and has_items_on_host(machine, a.id)
+        ]
+        found = machine.owner.method(last_name(call.func)) if machine.owner is not None and given else None
+        if found is None or any(isinstance(n, ast.Call) and moves(n) for n in walk(found[1])):
+            continue
+        arguments = found[1].args
+        names = [p.arg for p in (*arguments.posonlyargs, *arguments.args)]
+        first = 0 if any(last_name(d) == "staticmethod" for d in found[1].decorator_list) else 1
+        indices = {
+            n.id
+            for subscript in walk(found[1])
+            if isinstance(subscript, ast.Subscript)
+            for n in walk(subscript.slice)
+            if isinstance(n, ast.Name)
+        }
+        if any(at + first >= len(names) or names[at + first] not in indices for at, _ in given):
+            return True
     return False
+
+
+def has_items_on_host(machine: Machine, name: str) -> bool:
+    """Whether a name stands for a tensor of the CPU that may have dimensions."""
+    value = machine.lookup(name)
+    return is_on_host(machine, name) and value is not None and value.zero_dim is not True
 
 
 def is_host_value(machine: Machine, name: str) -> bool:
