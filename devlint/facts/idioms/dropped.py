@@ -55,6 +55,8 @@ _MAKES_OTHERS = re.compile(
 )
 #: Arithmetic that lists, sets, texts and sequences of modules have not.
 _ARITHMETIC = (ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.MatMult, ast.FloorDiv)
+#: What gives things of any kind.
+_GIVES_ANY = frozenset({"get", "next", "pop", "popitem", "getattr", "fetch", "resolve"})
 
 
 def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool) -> bool:
@@ -90,10 +92,6 @@ def is_tensor(machine: Moves, statement: ast.Call, node: ast.expr, is_item: bool
     if INPUT.fullmatch(node.id) is not None:
         signs.add("name")
     return len(signs) > 1 and not batches.is_whole(node.id) and not moves_itself(machine)
-
-
-#: What gives things of any kind.
-_GIVES_ANY = frozenset({"get", "next", "pop", "popitem", "getattr", "fetch", "resolve"})
 
 
 def gives_annotated(machine: Moves, scope: ast.AST, made: ast.expr) -> bool:

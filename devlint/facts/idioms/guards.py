@@ -37,8 +37,9 @@ _AVAILABLE = {
 _ASKS = re.compile(r"\bis_(?:torch_)?(\w+)_available$")
 #: The classes of tensors of the CPU by dtype: no tensor elsewhere is an instance [torch/csrc/tensor/python_tensor.cpp].
 _LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor\Z")
-#: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
+#: Classes of what may hold tensors.
 _CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"})
+#: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
 _NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
 #: The class of all modules: what is no instance of it has no parameters, and nothing moves it.
 _MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"})

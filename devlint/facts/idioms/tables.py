@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
 _OF_ONE_SIZE = frozenset({"torch.full"})  # that are given their sizes as one tuple
+#: What makes tensors of one dimension.
+_VECTORS = frozenset(
+    {"torch.arange", "torch.linspace", "torch.logspace", "torch.randperm", "torch.hann_window", "torch.hamming_window"}
+)
 _MATRIX = "torch.eye"  # two dimensions, whatever it is given
 
 
@@ -33,12 +37,6 @@ def dimensions(value: Value) -> int:
             return 1 if value.made[0].function in _OF_SIZES else 0
         sizes = sizes[0].elts
     return 0 if any(isinstance(size, ast.Starred) for size in sizes) else len(sizes)
-
-
-#: What makes tensors of one dimension.
-_VECTORS = frozenset(
-    {"torch.arange", "torch.linspace", "torch.logspace", "torch.randperm", "torch.hann_window", "torch.hamming_window"}
-)
 
 
 def may_have_no_dimension(machine: Machine, node: ast.expr, left: Operand, right: Operand) -> bool:

@@ -116,11 +116,12 @@ def is_whole(o: Outline, call: ast.Call, statement: ast.stmt) -> bool:
     for around in o.above(call):
         if around is statement:
             return True
-        made = isinstance(around, ast.Call) and inner is not around.func
-        if made and isinstance(around, ast.Call) and last_name(around.func) not in _CONTAINERS:
-            if not isinstance(around.func, ast.Call):  # `type(batch)(...)`
+        if isinstance(around, ast.Call) and inner is not around.func:
+            if last_name(around.func) not in _CONTAINERS and not isinstance(
+                around.func, ast.Call
+            ):  # `type(batch)(...)`
                 return False
-        elif not made and not isinstance(around, _HOLDS):
+        elif not isinstance(around, _HOLDS):
             return False
         inner = around
     return False
