@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import walk
-from devlint.facts.text.references import is_own_attribute, is_self_attribute
+from devlint.facts.text.references import is_name, is_own_attribute, is_self_attribute
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -120,7 +120,3 @@ def is_reduced(method: ast.AST, node: ast.expr, depth: int) -> bool:
 def is_bound_reduced(method: ast.AST, local: str, depth: int) -> bool:
     """Whether a method binds a name to a tensor without dimensions, on one path at least."""
     return any(is_reduced(method, value, depth + 1) for value in assigned(method, local)[0])
-
-
-def is_name(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.nodes import blocks, walk
-from devlint.facts.text.references import is_own_attribute, is_self_attribute, is_static, last_name, stored_names
+from devlint.facts.text.references import (
+    is_name,
+    is_own_attribute,
+    is_self_attribute,
+    is_static,
+    last_name,
+    stored_names,
+)
 from devlint.facts.text.signatures import named_parameters, positional_names
 
 if TYPE_CHECKING:
@@ -66,11 +73,11 @@ def grows(statement: ast.stmt, lists: frozenset[str], name: str) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
         return False
-    return last_name(call.func.value) in lists and isinstance(call.func.value, ast.Name) and is_name(call.args, name)
-
-
-def is_name(nodes: list[ast.expr], name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in nodes)
+    return (
+        last_name(call.func.value) in lists
+        and isinstance(call.func.value, ast.Name)
+        and any(is_name(each, name) for each in call.args)
+    )
 
 
 def lists_of_parts(method: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
@@ -160,7 +167,7 @@ def keeps(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a function makes a parameter an attribute or an item of something: `setattr(parent, last, module)`."""
     for node in walk(function):
         if isinstance(node, ast.Call) and last_name(node.func) in _REGISTERS:
-            if is_name(node.args, name):
+            if any(is_name(each, name) for each in node.args):
                 return True
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:
             if any(isinstance(t, ast.Subscript) or is_attribute_of_other(t) for t in node.targets):

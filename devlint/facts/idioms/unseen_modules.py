@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from devlint import knowledge
 from devlint.facts.text.classes import ClassFacts, Container, Kept, Unregistered, lineage
 from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.references import is_own_attribute
+from devlint.facts.text.references import is_name, is_own_attribute
 from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import Value
 
@@ -92,11 +92,6 @@ def is_overridden(flow: Flow, class_: ClassFacts, name: str) -> bool:
     return any(
         name in heir.methods and class_ in lineage(heir)[1:] for heir in list(flow.classes.values()) if not heir.abroad
     )
-
-
-def is_name(node: ast.expr, name: str) -> bool:
-    """Whether an expression is a name and nothing more."""
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def kept(class_: ClassFacts) -> Kept:

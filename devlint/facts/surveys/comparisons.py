@@ -22,14 +22,15 @@ from functools import partial
 from typing import Literal
 
 from devlint.facts.events import DeviceTest
+from devlint.facts.idioms.attribute_lists import binds
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.imported import definition
 from devlint.facts.surveys.outline import Outline, dotted, parameters
 from devlint.facts.text import parametrized
-from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import text_of, walk
 from devlint.facts.text.parameters import TENSOR_ONLY, fits_others
-from devlint.facts.text.references import is_self_attribute, last_name
+from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 
 _DEVICE_NAME = re.compile(r"(?:cpu|cuda|mps|xpu|npu|hpu|meta)(?::\d+)?\Z")
@@ -302,13 +303,7 @@ def annotates_model(o: Outline) -> bool:
         o.flow.find(name) for a in annotations if (name := text_of(a) or o.qualname(a)) is not None and "." in name
     )
     classes = (definition(each) for each in found if each is not None and each.kind == "class")
-    return any(binds_device(class_) for known in classes if known is not None for class_ in lineage(known[1]))
-
-
-def binds_device(class_: ClassFacts) -> bool:
-    """Whether the methods of a class store something in `self.device`."""
-    stored = (n for method in class_.methods.values() for n in walk(method) if isinstance(n, ast.Attribute))
-    return any(n.attr == "device" and isinstance(n.ctx, ast.Store) and is_self_attribute(n) for n in stored)
+    return any(binds(class_, "device") for known in classes if known is not None for class_ in lineage(known[1]))
 
 
 def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:

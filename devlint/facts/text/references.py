@@ -50,6 +50,11 @@ def is_self_attribute(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
+def is_name(node: ast.AST, name: str) -> bool:
+    """Whether a node is a name and nothing more."""
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def is_own_attribute(node: ast.AST, name: str) -> bool:
     """Whether an expression is `self.name`."""
     return is_self_attribute(node) and getattr(node, "attr", "") == name
