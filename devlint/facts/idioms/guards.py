@@ -80,6 +80,14 @@ class Condition:
     else_no_module: Set[str] = _NONE
     has_device: Set[str] = _NONE  # paths of what is asked for its device
 
+    @property
+    def tells_values(self) -> bool:
+        """Whether it says of some value where it is or what it is, in one branch at least."""
+        return bool(
+            self.on_cpu or self.else_on_cpu
+            or self.no_tensor or self.else_no_tensor or self.no_module or self.else_no_module
+        )  # fmt: skip
+
     def negated(self) -> Condition:
         """The opposite condition."""
         key = self.key[4:] if self.key.startswith("not ") else f"not {self.key}"
@@ -219,6 +227,8 @@ def _comparison(
     source: Callable[[ast.AST], str],
 ) -> Condition:
     left, right, operator = test.left, test.comparators[0], test.ops[0]
+    if isinstance(right, ast.Constant) and right.value is None and not isinstance(left, ast.Call):
+        return condition  # `mask is not None`, as most comparisons are: it says nothing of a device
     if isinstance(operator, (ast.Eq, ast.Is)):
         _device_type(condition, left, right, evaluate, source)
         _device_type(condition, right, left, evaluate, source)

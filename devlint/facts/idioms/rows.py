@@ -120,8 +120,6 @@ def grown_on_both(
     Where both do so it must be in a loop: elsewhere a list has what one of them appends. It has that in a loop, too, where the
     condition is fixed, the same in every turn and where the list is read; that is asked when there is such a list.
     """
-    if then.dead or otherwise.dead:
-        return
     for path, before in entry.env.items():
         if before.kind != "list" or not isinstance(before.elements, tuple):
             continue

@@ -56,12 +56,7 @@ class Conditionals(Assignments):
         then = entry.copy()
         self.state = then
         self.guards = self.under(condition)
-        on_cpu = self.refine_by(node.test, True)
-        self.none_here(node.test, True)
-        on_cpu |= self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
-        on_cpu |= self.no_modules(condition.no_module)
-        self.tensors_here(condition.else_no_tensor)
-        converted.ahead(self, condition.else_no_tensor, node.orelse)
+        on_cpu = self.told_in_branch(node.test, True, condition, node.orelse)
         returned = len(self.returns)
         self.block(node.body)
         then = self.state
@@ -73,12 +68,7 @@ class Conditionals(Assignments):
         negated = condition.negated()
         self.guards = guards
         self.guards = self.under(negated)
-        off_card = self.refine_by(node.test, False)
-        self.none_here(node.test, False)
-        off_card |= self.place(condition.else_on_cpu, condition.has_device) | self.no_tensors(condition.else_no_tensor)
-        off_card |= self.no_modules(condition.else_no_module)
-        self.tensors_here(condition.no_tensor)
-        converted.ahead(self, condition.no_tensor, node.body if node.orelse else [])
+        off_card = self.told_in_branch(node.test, False, negated, node.body if node.orelse else [])
         if condition.unless_not or (only_calls(node.body) and then.work is None):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
@@ -89,10 +79,11 @@ class Conditionals(Assignments):
             before, after = entry.env.get(name), then.env.get(name)
             if before is not None and before.made and after is not None:
                 otherwise.env[name] = after  # what was made before the options only stands for what each of them binds
-        if self.surely_elsewhere(condition.on_cpu, entry):
-            then.dead = True
-        elif self.surely_elsewhere(condition.else_on_cpu, entry):
-            otherwise.dead = True
+        if condition.tells_values:
+            if self.surely_elsewhere(condition.on_cpu, entry):
+                then.dead = True
+            elif self.surely_elsewhere(condition.else_on_cpu, entry):
+                otherwise.dead = True
         exports = conditions.asks_for_export(node.test, self.qualify)
         if exports is not None and not then.dead and not otherwise.dead:
             # what follows runs on accelerators after the plain path; an export goes its own way, on the host for the most part
@@ -101,8 +92,9 @@ class Conditionals(Assignments):
             otherwise.dead = True
             del self.returns[returned:]
         self.guards = guards
-        restore(then, otherwise, on_cpu)
-        restore(otherwise, then, off_card)
+        if on_cpu or off_card:
+            restore(then, otherwise, on_cpu)
+            restore(otherwise, then, off_card)
         if then.dead and not otherwise.dead:
             self.guards = self.under(negated)
         elif otherwise.dead and not then.dead:
@@ -114,7 +106,10 @@ class Conditionals(Assignments):
             # a condition that an equal one does not repeat still tells which values belong together
             key = f"{key} @{self.span(node).start}"
         self.state = join_states(then, otherwise, key, self.told_apart)
-        moved_off_cpu.settle(self.state, then, otherwise, condition)
+        if then.dead or otherwise.dead:
+            return
+        if condition.tells_values:
+            moved_off_cpu.settle(self.state, then, otherwise, condition)
         fixed = partial(self.is_fixed, node)
         rows.grown_on_both(self.state, entry, then, otherwise, condition.key, self.loops > 0, fixed)
         self.join_attributes(then, otherwise)
@@ -122,17 +117,33 @@ class Conditionals(Assignments):
         if differ:
             self.join_modules(then, otherwise, differ)
             self.choose_devices(then, otherwise, condition, node, differ)
-        if not then.dead and not otherwise.dead and (condition.when or asks_for_card(node.test)):
+        if condition.when or asks_for_card(node.test):
             self.bound_by_availability(then, otherwise)
             self.bound_by_availability(otherwise, then)
             if isinstance(node.test, ast.UnaryOp):
                 self.brought_back(otherwise, then)
             else:
                 self.brought_back(then, otherwise)
-        if condition.else_on_cpu and not then.dead and not otherwise.dead:
+        if condition.else_on_cpu:
             for path, value in list(self.state.env.items()):
                 if path in then.env and path in otherwise.env:
                     self.state.env[path] = self.along(value, then.env[path], otherwise.env[path], condition)
+
+    def told_in_branch(
+        self, test: ast.expr, holds: bool, condition: conditions.Condition, other: list[ast.stmt]
+    ) -> dict[str, tuple[Value, Value]]:
+        """At the start of a branch: what the test tells of the values there, and which are on the CPU by it, before and after.
+
+        `condition`: what holds in the branch. `other`: the statements of the other one.
+        """
+        on_cpu = self.refine_by(test, holds)
+        self.none_here(test, holds)
+        if condition.tells_values:
+            on_cpu |= self.place(condition.on_cpu, condition.has_device) | self.no_tensors(condition.no_tensor)
+            on_cpu |= self.no_modules(condition.no_module)
+            self.tensors_here(condition.else_no_tensor)
+            converted.ahead(self, condition.else_no_tensor, other)
+        return on_cpu
 
     def none_here(self, test: ast.expr, holds: bool) -> None:
         """The branch of `if weight is None:` in which the variable is None: there it is no tensor."""
@@ -148,7 +159,7 @@ class Conditionals(Assignments):
 
     def join_attributes(self, then: State, otherwise: State) -> None:
         """An attribute of `self` that one branch binds to a new tensor is, after the other one, what it was."""
-        if self.owner is None or self.in_init or then.dead or otherwise.dead:
+        if self.owner is None or self.in_init:
             return
         for one, other in ((then.env, otherwise.env), (otherwise.env, then.env)):
             for path, value in one.items():
@@ -376,9 +387,7 @@ def moves_by(node: ast.AST, path: str) -> bool:
 
 
 def differing(then: State, otherwise: State) -> list[str]:
-    """The paths that both branches leave bound, to values that differ; none where one of them does not go on."""
-    if then.dead or otherwise.dead:
-        return []
+    """The paths that both branches leave bound, to values that differ."""
     other = otherwise.env
     return [path for path, value in then.env.items() if path in other and other[path] is not value]
 

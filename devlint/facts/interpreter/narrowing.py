@@ -78,8 +78,7 @@ class Narrowing(Subscripts):
         state, splits = self.state, condition.key in self.split_keys or negated.key in self.split_keys
         splits = splits or self.may_refine(node.test)
         self.guards = self.under(condition)
-        told = condition.on_cpu or condition.else_on_cpu or condition.no_tensor or condition.else_no_tensor
-        told = told or condition.no_module or condition.else_no_module
+        told = condition.tells_values
         if splits or told:
             self.state = state.copy()
             self.refine_by(node.test, True)
