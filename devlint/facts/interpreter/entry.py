@@ -30,6 +30,7 @@ from devlint.facts.values import (
     NUMBER,
     UNKNOWN,
     Device,
+    Kind,
     Value,
     symbol,
 )
@@ -98,9 +99,7 @@ class Entry(Registration):
         assert not isinstance(node, ast.Lambda)
         spec = node.args
         every = named_parameters(spec)
-        owner = function.owner
-        is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
-        static = is_static(node)
+        owner, of_class, static = function.owner, is_method(function), is_static(node)
         evidence = self.evidence_of(function)
         # a module is built on the host; that other code prepares data does not say where it is given its arguments
         built = self.in_init and owner is not None and owner.is_module
@@ -108,7 +107,7 @@ class Entry(Registration):
         on_host = any(v is not None and CPU_PLACE in v.device for v in function.seen.values())
         for index, argument in enumerate(every):
             name = argument.arg
-            if index == 0 and is_method and not static and owner is not None:
+            if index == 0 and of_class and not static and owner is not None:
                 is_class = name == "cls" or any(getattr(d, "id", "") == "classmethod" for d in node.decorator_list)
                 self.state.env[name] = (
                     Value("class", type_name=owner.name) if is_class else self.own_object(function, owner, bound, name)
@@ -131,71 +130,79 @@ class Entry(Registration):
                 self.state.env[name] = replace(given, split=told) if given.kind != "unknown" else NOTHING
                 continue
             passed = function.given.get(name)
-            if passed is not None and passed.device == CPU and passed.is_tensor and is_method:
+            if passed is not None and passed.device == CPU and passed.is_tensor and of_class:
                 # every call on the object itself brings a tensor of the CPU: nothing is assumed against that
                 self.state.env[name] = replace(passed, split=None)
                 continue
-            origin = Origin(self.span(argument), f"`{name}` is an argument, which may be on an accelerator")
-            annotated = self.annotated_value(node, argument, home, origin) if argument.annotation is not None else None
-            if annotated is not None:
-                if annotated.kind == "module" and is_loss_name(name):
-                    annotated = replace(annotated, device=UNKNOWN)  # a loss rarely holds tensors, and is then nowhere
-                self.state.env[name] = annotated
-                if annotated.kind in ("object", "tuple"):
-                    self.assumed[origin.span] = (function, name)
-                if annotated.kind == "module":
-                    self.assumed_modules[origin.span] = function, name
-            elif (
-                (name in evidence.tensors or name in evidence.containers)
-                and not self.host
-                and not self.callers.is_plausible(
-                    function,
-                    name in evidence.annotated | evidence.several | evidence.documented | evidence.replaced,
-                )
-            ):
-                self.state.env[name] = NOTHING
-            elif name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
-                self.state.env[name] = Value("tensor", home, None, because=(origin,))
-                self.assumed[origin.span] = (function, name)
-            elif (
-                (name in evidence.containers or name in evidence.several)
-                and self.assume
-                and self.knows_torch
-                and not self.host
-            ):
-                self.state.env[name] = Value("tensors", home, None, because=(origin,))
-                self.assumed[origin.span] = (function, name)
-            elif name in evidence.maybe and self.assume and self.knows_torch and not self.host:
-                self.state.env[name] = guesses.guess(home, origin)
-                self.assumed[origin.span] = (function, name)
-            elif name in evidence.devices:
-                self.state.env[name] = Value("device", symbol(name, self.span(node).start), type_name="argument")
-            elif (name in evidence.modules or name in evidence.annotated_modules) and self.assume:
-                place = UNKNOWN if is_loss_name(name) else home
-                self.state.env[name] = Value("module", place, type_name=f"argument {name}", because=(origin,))
-                self.assumed_modules[origin.span] = function, name
-            elif argument.annotation is None and is_loader_name(name) and self.assume and self.gets_host_batches:
-                text = Origin(origin.span, HOST_BATCH)
-                self.state.env[name] = Value("loader", CPU, type_name=BATCH, because=(text,))
-            elif self.is_batch(function, argument, evidence):
-                text = Origin(origin.span, HOST_BATCH + ", as a part of it is moved in this function")
-                self.state.env[name] = Value("tensors", CPU, False, type_name=BATCH, because=(text,))
-            elif (
-                self.assume
-                and not self.host
-                and ((index > 0 and is_gradient_of(function)) or (index == is_method and self.is_hook(function)))
-            ):
-                self.state.env[name] = Value("tensor", home, None, because=(origin,))
-                self.assumed[origin.span] = (function, name)
-            elif index == 1 and self.is_input(function, argument, evidence):
-                self.state.env[name] = guesses.guess(home, origin)
-                self.assumed[origin.span] = (function, name)
-            else:
-                self.state.env[name] = NOTHING
+            annotated = self.annotated_value(node, argument, home) if argument.annotation is not None else None
+            if annotated is None:
+                self.state.env[name] = self.plain_argument(function, argument, index, evidence, home)
+                continue
+            if annotated.kind == "module" and is_loss_name(name):
+                annotated = replace(annotated, device=UNKNOWN)  # a loss rarely holds tensors, and is then nowhere
+            self.state.env[name] = annotated
+            if annotated.kind in ("object", "tuple"):
+                self.assumed[self.span(argument)] = (function, name)
+            if annotated.kind == "module":
+                self.assumed_modules[self.span(argument)] = function, name
         for extra in (spec.vararg, spec.kwarg):
             if extra is not None:
                 given = self.annotated_extra(function, extra) if bound is None else None
                 self.state.env[extra.arg] = given or (bound or {}).get(extra.arg, NOTHING)
+
+    def plain_argument(
+        self, function: Function, argument: ast.arg, index: int, evidence: Evidence, home: Device
+    ) -> Value:
+        """What an argument is that nothing is seen to be given for, and whose annotation is no class of torch.
+
+        `index`: its place among all, `self` included. `home`: where tensors are.
+        """
+        name = argument.arg
+        if (
+            (name in evidence.tensors or name in evidence.containers)
+            and not self.host
+            and not self.callers.is_plausible(
+                function,
+                name in evidence.annotated | evidence.several | evidence.documented | evidence.replaced,
+            )
+        ):
+            return NOTHING
+        assumes = self.assume and not self.host
+        if name in evidence.tensors and (self.assume or self.host) and self.knows_torch:
+            return self.assumed_to_be("tensor", home, function, argument)
+        if (name in evidence.containers or name in evidence.several) and assumes and self.knows_torch:
+            return self.assumed_to_be("tensors", home, function, argument)
+        if name in evidence.maybe and assumes and self.knows_torch:
+            return self.assumed_to_be("unknown", home, function, argument)
+        if name in evidence.devices:
+            return Value("device", symbol(name, self.span(function.node).start), type_name="argument")
+        if (name in evidence.modules or name in evidence.annotated_modules) and self.assume:
+            place = UNKNOWN if is_loss_name(name) else home
+            origin = self.origin_of(argument)
+            self.assumed_modules[origin.span] = function, name
+            return Value("module", place, type_name=f"argument {name}", because=(origin,))
+        if argument.annotation is None and is_loader_name(name) and self.assume and self.gets_host_batches:
+            return Value("loader", CPU, type_name=BATCH, because=(self.origin(argument, HOST_BATCH),))
+        if self.is_batch(function, argument, evidence):
+            origin = self.origin(argument, HOST_BATCH + ", as a part of it is moved in this function")
+            return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
+        if assumes and index > 0 and is_gradient_of(function):
+            return self.assumed_to_be("tensor", home, function, argument)
+        if assumes and index == is_method(function) and self.is_hook(function):
+            return self.assumed_to_be("tensor", home, function, argument)
+        if index == 1 and self.is_input(function, argument, evidence):
+            return self.assumed_to_be("unknown", home, function, argument)
+        return NOTHING
+
+    def assumed_to_be(self, kind: Kind, home: Device, function: Function, argument: ast.arg) -> Value:
+        """An argument that is taken to be a tensor, or several; of kind "unknown" it may be one."""
+        origin = self.origin_of(argument)
+        self.assumed[origin.span] = (function, argument.arg)
+        return guesses.guess(home, origin) if kind == "unknown" else Value(kind, home, None, because=(origin,))
+
+    def origin_of(self, argument: ast.arg) -> Origin:
+        """What explains where an argument is that is assumed to be somewhere."""
+        return self.origin(argument, f"`{argument.arg}` is an argument, which may be on an accelerator")
 
     def is_told_here(self, key: str) -> bool:
         """Whether a condition of the caller is the same in the function: it asks for what the module level binds, and no local
@@ -214,9 +221,7 @@ class Entry(Registration):
         """What `*tensors: Tensor` and `**tensors: Tensor` hold, where their annotation says that it is tensors."""
         if not is_tensor_annotation(argument.annotation, self.imports.names) or not self.assume or self.host:
             return None
-        origin = Origin(self.span(argument), f"`{argument.arg}` is an argument, which may be on an accelerator")
-        self.assumed[origin.span] = (function, argument.arg)
-        return Value("tensors", HOME, None, because=(origin,))
+        return self.assumed_to_be("tensors", HOME, function, argument)
 
     def is_hook(self, function: Function) -> bool:
         """Whether the file hands a function to `register_hook` of a tensor, which gives it the gradient."""
@@ -250,8 +255,8 @@ class Entry(Registration):
         node, owner = function.node, function.owner
         evidence = self.evidence.get(id(node))
         if evidence is None:
-            is_method = owner is not None and "." not in function.name[len(owner.name) + 1 :]
-            forward = owner is not None and owner.is_module and is_method and not function.name.endswith(".__init__")
+            forward = owner is not None and owner.is_module and is_method(function)
+            forward = forward and not function.name.endswith(".__init__")
             own = self.scan.functions.get(id(node))
             evidence = self.evidence[id(node)] = Evidence(
                 node, own if own is not None else FunctionScan(node), self.imports.names, forward,
@@ -281,7 +286,7 @@ class Entry(Registration):
             return set()
         return set(owner.method_names).union(*(self.method_names(base) for base in owner.local_bases))
 
-    def annotated_parts(self, node: ast.Subscript, home: Device, origin: Origin) -> Value | None:
+    def annotated_parts(self, node: ast.Subscript, argument: ast.arg, home: Device) -> Value | None:
         """What `Tuple[Tensor, int]` says: a tuple of which some parts are tensors; None for other structures."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
         if last_name(node.value) not in ("tuple", "Tuple") or not self.assume or self.host:
@@ -289,10 +294,10 @@ class Entry(Registration):
         shown = [is_tensor_annotation(part, self.imports.names) for part in parts]
         if all(shown) or not any(shown) or any(isinstance(part, ast.Constant) for part in parts):
             return None
-        tensor = Value("tensor", home, None, because=(origin,))
+        tensor = Value("tensor", home, None, because=(self.origin_of(argument),))
         return Value("tuple", elements=tuple(tensor if is_one else NOTHING for is_one in shown))
 
-    def annotated_value(self, function: ast.AST, argument: ast.arg, home: Device, origin: Origin) -> Value | None:
+    def annotated_value(self, function: ast.AST, argument: ast.arg, home: Device) -> Value | None:
         """What an annotation with a class of torch says: a module, a loader, an optimizer, a device, a dtype."""
         node = argument.annotation
         if node is None or is_tensor_annotation(node, self.imports.names):
@@ -310,7 +315,7 @@ class Entry(Registration):
         if says_numbers(node):
             return NUMBER if isinstance(node, ast.Name) else Value("list")
         if isinstance(node, ast.Subscript):
-            parts = self.annotated_parts(node, home, origin)
+            parts = self.annotated_parts(node, argument, home)
             if parts is not None:
                 return parts
             node = node.value
@@ -320,7 +325,7 @@ class Entry(Registration):
         if qualname is None:
             return None
         if qualname in self.classes and self.assume and not self.host:
-            return records.on_device(self, self.classes[qualname], home, origin)
+            return records.on_device(self, self.classes[qualname], home, self.origin_of(argument))
         if qualname == "torch.device":
             # callers hand over texts as well
             return Value("device", symbol(argument.arg, self.span(function).start), type_name="argument")
@@ -329,13 +334,18 @@ class Entry(Registration):
         known = knowledge.cls(qualname)
         kind = FAMILY_KIND.get(known.family) if known is not None else None
         if kind == "module":
-            return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=(origin,))
+            because = (self.origin_of(argument),)
+            return Value("module", home if self.assume else UNKNOWN, type_name="torch.nn.Module", because=because)
         if kind == "loader":
-            text = Origin(origin.span, HOST_BATCH)
-            return Value("loader", CPU, type_name=BATCH, because=(text,))
+            return Value("loader", CPU, type_name=BATCH, because=(self.origin(argument, HOST_BATCH),))
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)
         return None
+
+
+def is_method(function: Function) -> bool:
+    """Whether a function stands in the body of its class, and not in a method."""
+    return function.owner is not None and "." not in function.name[len(function.owner.name) + 1 :]
 
 
 def is_gradient_of(function: Function) -> bool:
