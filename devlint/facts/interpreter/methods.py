@@ -54,6 +54,8 @@ LACKING = {
     "ndarray": "ndarray",
 }
 _DEVICE_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "mps", "npu"})
+#: Methods that say something whatever they are called on.
+_LOOKED_AT = frozenset({"device", "load_state_dict"}) | MOVES | _DEVICE_METHODS | called_devices.FLAGS
 #: Methods of estimators that turn their data into arrays [sklearn/utils/validation.py, check_array].
 _FITS = frozenset(
     {
@@ -95,6 +97,8 @@ class Methods(ContainerMethods):
         read = safe_files.tensor(receiver, name)
         if read is not None:
             return read
+        if receiver.kind == "unknown" and name not in _LOOKED_AT:
+            return self.call_other_method(node, receiver, name, arguments)
         operand = self.operand(target, receiver)
         if name == "to" and len(node.args) == 1 and isinstance(target, (ast.Name, ast.Attribute)):
             if type(node.args[0]) is type(target) and self.text(node.args[0]) == operand.text:
@@ -158,6 +162,12 @@ class Methods(ContainerMethods):
             return NOTHING
         if receiver.kind == "clock" and name == "total_seconds":
             return NUMBER
+        return self.call_other_method(node, receiver, name, arguments)
+
+    def call_other_method(self, node: ast.Call, receiver: Value, name: str, arguments: Arguments) -> Value:
+        """Call a method of an object of which little or nothing is known."""
+        assert isinstance(node.func, ast.Attribute)
+        target = node.func.value
         if name in ("synchronize", "barrier", "block_until_ready", "wait_for_everyone"):
             self.wait()
             return NONE
