@@ -45,6 +45,8 @@ _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
 _OF_VERSIONS = re.compile(
     r"(?=.*(?:torch|requir|skip)).*(?:version|[\"'][<>=! ]*\d+\.\d+[\w.]*[\"']|torch_?\d)", re.DOTALL
 )
+#: Words in the names of functions whose results are on the host.
+_HOST_NAME = re.compile(r"cpu|numpy|host|dummy|example")
 #: Functions of `random` that give one number.
 _DRAWS = frozenset({"randrange", "randint", "random", "uniform", "gauss"})
 #: How a mark asks for a card of some kind: `compute_capability < (8, 0)`.
@@ -79,9 +81,11 @@ class FunctionRuns(UnreadCalls):
         self.function, self.name, self.owner = function, function.name, function.owner
         self.loops, self.returns, self.yields, self.statement_value = 0, [], False, None
         self.breaks, self.continues, self.handed_on = [], [], {}
-        self.modules_given = {name: v for name, v in bound.items() if v.kind == "module"} if bound else {}
-        given = ((name, is_surely_tensor(v)) for name, v in (bound or {}).items())
-        self.given_tensor = {name: is_tensor for name, is_tensor in given if is_tensor is not None}
+        self.modules_given, self.given_tensor = {}, {}
+        if bound:
+            self.modules_given = {name: v for name, v in bound.items() if v.kind == "module"}
+            given = ((name, is_surely_tensor(v)) for name, v in bound.items())
+            self.given_tensor = {name: is_tensor for name, is_tensor in given if is_tensor is not None}
         self.given_host = bound is not None and is_on_host(bound.values())
         self.moved_before = {}
         if node.name != "__init__" and not self.under_construction(function):
@@ -345,4 +349,4 @@ def is_number_drawn(node: ast.expr | None) -> bool:
 
 def is_host_name(name: str) -> bool:
     """Whether a function's name says that what it gives is on the host."""
-    return any(word in name.lower() for word in ("cpu", "numpy", "host", "dummy", "example"))
+    return _HOST_NAME.search(name.lower()) is not None

@@ -35,10 +35,13 @@ class Loops(Conditionals):
         def head() -> None:
             self.assign_target(node.target, element, None)
             names = [n.id for n in walk(node.target) if isinstance(n, ast.Name)]
-            scope = self.scope()
-            first = self.span(node.body[0])
             env = self.state.env
-            self.loop_names = {**outer, **{n: (first, scope, env[n]) for n in names if n in env and env[n].device}}
+            placed = {n: env[n] for n in names if n in env and env[n].device}
+            if placed:
+                first, scope = self.span(node.body[0]), self.scope()
+                self.loop_names = {**outer, **{n: (first, scope, value) for n, value in placed.items()}}
+            else:
+                self.loop_names = outer
 
         sums = {name: value for name, value in self.state.env.items() if value.zero_dim is True and value.made}
         counts = [name for name, value in self.state.env.items() if value.kind == "number"]

@@ -100,12 +100,13 @@ class Summaries(FunctionRuns):
     def tries_out(self, node: ast.Call | None) -> bool:
         """Whether a call is part of how a file tries out what it defines, where others call it too: in a test of its own,
         below `if __name__ == "__main__"`, or in what is called there."""
-        if self.trying or node is None or not self.places_something:
+        if self.trying or node is None:
             return self.trying
         if self.function is not None:
-            return self.is_trial
+            return self.is_trial and self.places_something
         body = self.scan.tree.body if self.scan.tree is not None else ()
-        return any(isinstance(each, ast.If) and asks_name(each) and holds(each, node) for each in body)
+        tries = any(isinstance(each, ast.If) and asks_name(each) and holds(each, node) for each in body)
+        return tries and self.places_something
 
     @cached_property
     def places_something(self) -> bool:
