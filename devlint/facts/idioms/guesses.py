@@ -18,7 +18,18 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.randomness import CHECKPOINT
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.text.signs import is_model_name
-from devlint.facts.values import BATCH, CPU, GUESS, NOTHING, UNKNOWN, Device, Value, join, may_be_accelerator
+from devlint.facts.values import (
+    BATCH,
+    CPU,
+    GUESS,
+    NOTHING,
+    TENSOR_KINDS,
+    UNKNOWN,
+    Device,
+    Value,
+    join,
+    may_be_accelerator,
+)
 from devlint.model import Origin
 
 if TYPE_CHECKING:
@@ -60,7 +71,10 @@ def result(callee: ast.expr, given: Iterable[Value], origin: Callable[[], Origin
     """What an unknown function is guessed to give: something on the one device of the tensors it is given, or nothing."""
     name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
     given = list(given)
-    if not any(v.is_tensor or v.type_name == GUESS for v in opened(given)):
+    for each in opened(given):
+        if each.kind in TENSOR_KINDS or each.type_name == GUESS:
+            break
+    else:
         return NOTHING
     device = common_device(given)
     moved = moved_on_a_path(given, is_model_name(name)) if not device else None

@@ -34,6 +34,11 @@ _EXPLAINER = "torch_geometric.explain.Explainer"
 _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
 
 
+def is_known(qualname: str) -> bool:
+    """Whether `make` may know what a call of a name makes."""
+    return qualname in (_EXPLAINER, _COLLECTION) or library_modules.holds_tensors(qualname) is not None
+
+
 def make(machine: TorchClasses, node: ast.Call, qualname: str, arguments: Arguments) -> Value | None:
     """A new module of another library that holds tensors; None for anything else."""
     if qualname == _EXPLAINER:

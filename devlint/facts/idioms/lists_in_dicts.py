@@ -16,15 +16,17 @@ from devlint.facts.values import Value
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
 
+#: What makes a dict whose missing keys are made.
+MAKER = "collections.defaultdict"
 _FILLS = ("append", "extend")
 #: Type name of a dict whose missing keys are empty lists.
 DEFAULTS = "defaultdict of lists"
 _EMPTY = Value("list", elements=())
 
 
-def made(machine: Machine, qualname: str, node: ast.Call) -> Value | None:
-    """What `defaultdict(list)` gives; None for any other call."""
-    if qualname != "collections.defaultdict" or len(node.args) != 1 or node.keywords:
+def made(machine: Machine, node: ast.Call) -> Value | None:
+    """What `defaultdict(list)` gives; None for any other call of `MAKER`."""
+    if len(node.args) != 1 or node.keywords:
         return None
     is_list = isinstance(node.args[0], ast.Name) and node.args[0].id == "list" and "list" not in machine.imports.names
     return Value("dict", type_name=DEFAULTS) if is_list else None

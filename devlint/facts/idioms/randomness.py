@@ -38,7 +38,7 @@ _PUT = "every tensor of the checkpoint is put on"
 CHECKPOINT = "checkpoint"  # type name of what `torch.load` gives; its device is that of `map_location`
 _STATE = "random state of "  # type name of a random state, followed by the device type of its generator
 #: Calls that draw indices with a generator on the default device.
-_SAMPLING = frozenset(
+SAMPLING = frozenset(
     {
         "torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader", "torch.utils.data.random_split",
         "torch.utils.data.dataset.random_split", "torch.utils.data.RandomSampler",
@@ -106,8 +106,8 @@ def note_draw(
 
 
 def note_sampling(machine: CallArguments, node: ast.Call, qualname: str, arguments: Arguments) -> None:
-    """A sampler, a shuffling loader or `random_split`: indices are drawn on the default device."""
-    if qualname not in _SAMPLING or arguments.star:
+    """One of `SAMPLING`, a sampler, a shuffling loader or `random_split`: indices are drawn on the default device."""
+    if arguments.star:
         return
     given = arguments.get("generator")
     place = machine.default_device().device

@@ -92,17 +92,10 @@ class Calls(BuiltinCalls):
             return self.call_builtin(node, qualname[9:], arguments)
         if qualname.startswith("torch."):
             note_api(self, node, qualname, arguments)
-        randomness.note_sampling(self, node, qualname, arguments)
         if is_special(qualname):
             given = self.call_special(node, qualname, arguments)
             if given is not None:
                 return given
-        made = lists_in_dicts.made(self, qualname, node)
-        if made is not None:
-            return made
-        made = library_modules.make(self, node, qualname, arguments)
-        if made is not None:
-            return made
         class_ = knowledge.cls(_LOADERS.get(qualname, qualname))
         if class_ is not None and class_.family != "object":
             return self.construct(node, qualname, class_, arguments)
@@ -132,6 +125,8 @@ class Calls(BuiltinCalls):
 
     def call_special(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value | None:
         """Call a name for which `is_special` holds; None for one that is looked at and then called as others are."""
+        if qualname in randomness.SAMPLING:
+            randomness.note_sampling(self, node, qualname, arguments)
         if qualname in _RUNNERS or qualname.rpartition(".")[2] in _COUNTERS:
             self.note_run(node, arguments)
         if qualname in never_moved.ENGINES:
@@ -152,7 +147,9 @@ class Calls(BuiltinCalls):
             return NONE
         if qualname in functional_calls.NAMES:
             return functional_calls.call(self, node, arguments)  # type: ignore[arg-type]
-        return None
+        if qualname == lists_in_dicts.MAKER:
+            return lists_in_dicts.made(self, node)
+        return library_modules.make(self, node, qualname, arguments) if library_modules.is_known(qualname) else None
 
     def note_run(self, node: ast.Call, arguments: Arguments) -> None:
         """A tracer, an exporter or a profiler calls the module it is given with the inputs it is given."""
@@ -250,5 +247,9 @@ def is_legacy_of_cuda(qualname: str) -> bool:
 def is_special(qualname: str) -> bool:
     """Whether a call of a name means something of its own: most names are in none of the tables."""
     name = qualname.rpartition(".")[2]
-    tables = (_RUNNERS, never_moved.ENGINES, SPECIAL, CLOCKS, LOADERS, _LEGACY, functional_calls.NAMES)
-    return name in _COUNTERS or name in _WAITERS or is_legacy_of_cuda(qualname) or any(qualname in t for t in tables)
+    tables = (
+        _RUNNERS, never_moved.ENGINES, SPECIAL, CLOCKS, LOADERS, _LEGACY, functional_calls.NAMES, randomness.SAMPLING
+    )  # fmt: skip
+    if name in _COUNTERS or name in _WAITERS or is_legacy_of_cuda(qualname) or qualname == lists_in_dicts.MAKER:
+        return True
+    return any(qualname in table for table in tables) or library_modules.is_known(qualname)

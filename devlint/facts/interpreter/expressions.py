@@ -162,7 +162,7 @@ class Expressions(Operators):
 
     def list_(self, node: ast.List | ast.Tuple) -> Value:
         kind: Kind = "list" if isinstance(node, ast.List) else "tuple"
-        if any(isinstance(e, ast.Starred) for e in node.elts):
+        if ast.Starred in map(type, node.elts):
             parts: list[Value] | None = []
             counted = True
             for element in node.elts:
@@ -178,7 +178,7 @@ class Expressions(Operators):
             for element in node.elts:
                 self.evaluate(element)
             return Value(kind)
-        values = tuple(self.evaluate(e) for e in node.elts)
+        values = tuple([self.evaluate(e) for e in node.elts])
         for element, value in zip(node.elts, values, strict=True):
             if value.kind == "module":
                 self.give(element, value)

@@ -69,8 +69,10 @@ class Flow(Loops):
                 value = self.evaluate(node.value.orelse)
                 if value.is_tensor and not condition.when.isdisjoint(("cuda", "accelerator")):
                     value = replace(value, device=UNKNOWN, made=())  # as below
-        if not self.guards.fails.isdisjoint(("cuda", "accelerator")) or any(map(WITHOUT_CARD.match, self.guards.tests)):
-            value = left_on_host(value)
+        if value.made or value.kind == "tuple":
+            guards = self.guards
+            if not guards.fails.isdisjoint(("cuda", "accelerator")) or any(map(WITHOUT_CARD.match, guards.tests)):
+                value = left_on_host(value)
         returned_by_helpers.note(self, node.value)
         self.returns.append(value)
         if self.modules_given:

@@ -289,6 +289,7 @@ class Machine:
         self._namespaces: dict[str, Value] = {}
         self._paths: dict[ast.expr, str | None] = {}  # what `path` gave
         self._texts: dict[ast.AST, str] = {}  # what `text` gave
+        self._keys: dict[ast.expr, tuple[str, str | None]] = {}  # of conditions, see `keys_of`
 
     @cached_property
     def bound_values(self) -> dict[str, list[ast.expr]]:

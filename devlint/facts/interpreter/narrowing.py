@@ -160,9 +160,8 @@ class Narrowing(Subscripts):
                 continue
             if isinstance(part, ast.BoolOp) and isinstance(part.op, ast.And if true else ast.Or):
                 parts += [(value, true) for value in part.values]
-            key = conditions.key_of(part, self.text)
+            key, opposite = self.keys_of(part)
             told |= self.refine(key if true else f"not {key}")
-            opposite = opposite_of(part, self.text)
             if opposite is not None:
                 told |= self.refine(f"not {opposite}" if true else opposite)
             flag = self.state.env.get(part.id) if isinstance(part, ast.Name) else None
@@ -170,6 +169,13 @@ class Narrowing(Subscripts):
                 key, first, _ = flag.split
                 told |= self.refine(key if bool(first.constant) is true else negation_of(key))
         return told
+
+    def keys_of(self, test: ast.expr) -> tuple[str, str | None]:
+        """The text of a condition, and of the one that asks the opposite, if there is one."""
+        keys = self._keys.get(test)
+        if keys is None:
+            keys = self._keys[test] = conditions.key_of(test, self.text), opposite_of(test, self.text)
+        return keys
 
     def may_refine(self, test: ast.expr) -> bool:
         """Whether a condition, or a part of it, may have told values apart before."""

@@ -123,7 +123,7 @@ class Objects(Entry):
 
     def restored_in(self, class_: ClassFacts, name: str, first: Value) -> Value | None:
         """What an attribute holds after a method took it from a checkpoint; None where other code may bind it, too."""
-        if "map_location" not in self.source.text or not self.assume or class_.abroad or class_.on_host:
+        if not self.assume or class_.abroad or class_.on_host or not self.maps_checkpoints:
             return None
         found = restored.restored(self, class_, name, first, made_of_themselves)
         found = found or restored_copies(self, class_, name, first)
@@ -131,6 +131,11 @@ class Objects(Entry):
             return None
         elsewhere = self.set_from_outside() | self.set_by_bases(class_) | self.set_by_heirs(class_)
         return found if name not in elsewhere else None
+
+    @cached_property
+    def maps_checkpoints(self) -> bool:
+        """Whether the file says where a checkpoint goes."""
+        return "map_location" in self.source.text
 
     @cached_property
     def sets_on_any(self) -> bool:

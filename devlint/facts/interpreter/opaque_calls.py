@@ -132,7 +132,7 @@ class OpaqueCalls(CallArguments):
         """An unknown function got these arguments: it may move a module in place, or wait for the device."""
         every = arguments.every()
         statement = self.statement_value is node  # a model that is one writes into what it is given
-        if _PLACES.search(last_name(node.func)) is not None:
+        if node.args and _PLACES.search(last_name(node.func)) is not None:
             for argument in node.args:
                 self.note_named(argument)
         for argument, value in every:

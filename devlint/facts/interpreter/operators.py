@@ -241,9 +241,9 @@ class Operators(Narrowing):
         return result if result is not None else NOTHING
 
     def compare(self, node: ast.Compare) -> Value:
-        self.compared.update((id(node.left), *map(id, node.comparators)))
-        values = [self.evaluate(node.left), *(self.evaluate(c) for c in node.comparators)]
         nodes = [node.left, *node.comparators]
+        self.compared.update(map(id, nodes))
+        values = [self.evaluate(each) for each in nodes]
         for index, operator in enumerate(node.ops):
             symbol_ = _COMPARISONS.get(type(operator))
             left, right = values[index], values[index + 1]
