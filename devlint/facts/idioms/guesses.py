@@ -82,7 +82,7 @@ def result(callee: ast.expr, given: Iterable[Value], origin: Callable[[], Origin
         return NOTHING
     origin_of = origin()
     if moved is None:
-        return replace(guess(device, origin_of), because=(origin_of, *source_of(given)))
+        return Value("unknown", device, type_name=GUESS, because=(origin_of, *source_of(given)))
     sides = (replace(guess(side.device, origin_of), because=side.because[:1], moved=side.moved) for side in moved[1:])
     first, second = sides
     return replace(guess(join(first.device, second.device), origin_of), split=(moved[0], first, second))

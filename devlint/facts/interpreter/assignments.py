@@ -63,7 +63,10 @@ class Assignments(Timing):
             # two names for one container: what one of them changes the other sees
             value = replace(value, elements=None)
             self.bind(self.text(node.value), value)
-        asks = isinstance(node.value, (ast.BoolOp, ast.Compare)) or getattr(node.value, "attr", "") == "is_cuda"
+        source = node.value
+        asks = isinstance(source, (ast.BoolOp, ast.Compare)) or (
+            isinstance(source, ast.Attribute) and source.attr == "is_cuda"
+        )
         if asks and value.type_name is None and not value.is_tensor:
             condition = conditions.read(node.value, self.qualify, self.asked, self.text)
             if condition.when:  # `wait = step > 0 and device.type == "cuda"`: a later `if wait` is a guard

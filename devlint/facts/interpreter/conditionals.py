@@ -69,7 +69,8 @@ class Conditionals(Assignments):
         self.guards = guards
         self.guards = self.under(negated)
         off_card = self.told_in_branch(node.test, False, negated, node.body if node.orelse else [])
-        if condition.unless_not or (only_calls(node.body) and then.work is None):
+        queued = otherwise.work is not None or otherwise.recorded
+        if queued and (condition.unless_not or (only_calls(node.body) and then.work is None)):
             # there is no device here, or the program itself says so by waiting in the other branch alone
             otherwise.work = None
             otherwise.recorded = {path: (span, True) for path, (span, _) in otherwise.recorded.items()}

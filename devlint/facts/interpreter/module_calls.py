@@ -294,11 +294,11 @@ class ModuleCalls(Moves):
     def meet_left_parts(self, node: ast.Call, inputs: list[Operand]) -> None:
         """`model.head = nn.Linear(8, 2)` after `model.to(device)`: the new part is on the CPU when the model is called."""
         path = self.path(node.func)
-        if path is None or self.in_init:
+        if path is None or self.in_init or not inputs:
             return
-        known = self.state.env if path in self.state.env else self.globals
+        known, below = self.state.env if path in self.state.env else self.globals, f"{path}."
         for name, part in list(known.items()):
-            if name.startswith(path + ".") and part.kind == "module" and part.device == CPU and not part.shared:
+            if part.kind == "module" and part.device == CPU and not part.shared and name.startswith(below):
                 if part.ident is not None and part.because and part.because[0].span == part.ident:
                     left = replace(self.operand(node.func, part), text=name)
                     for given in inputs:

@@ -55,6 +55,8 @@ class Operators(Narrowing):
     def binary_operation(
         self, node: ast.expr, left_node: ast.expr, left: Value, right_node: ast.expr, right: Value, op: ast.operator
     ) -> Value:
+        if left.kind == "number" and right.kind == "number":
+            return of_numbers(left, right, op)
         if isinstance(op, ast.MatMult):
             left, right = guesses.tensor(left), guesses.tensor(right)
         if guesses.is_guess(left) or guesses.is_guess(right):
@@ -72,9 +74,8 @@ class Operators(Narrowing):
                 if isinstance(op, ast.Mult) and one.kind == "list" and isinstance(one.elements, tuple) and one.elements:
                     if other.kind in ("number", "unknown"):
                         return Value("list") if fills_places(one.elements) else grown(one.elements)
-            if isinstance(op, ast.Sub) and "extent" in (left.type_name, right.type_name):
-                if not isinstance(left.constant, int) and not isinstance(right.constant, int):
-                    return NUMBER  # what is missing to another size is no tensor's size
+            if is_rest(left, right, op):
+                return NUMBER
             for one, other in ((left, right), (right, left)):
                 if guesses.is_guess(one) and other.kind in ("number", "unknown"):
                     return one if other.device in (one.device, UNKNOWN) else NOTHING
@@ -85,11 +86,6 @@ class Operators(Narrowing):
                     and not isinstance(op, ast.MatMult)
                 ):
                     return one
-            if left.kind == "number" and right.kind == "number":
-                for side in (left, right):
-                    if side.type_name == "extent":
-                        return side
-                return NUMBER
             if isinstance(op, ast.MatMult) and "ndarray" not in (left.kind, right.kind):
                 return NOTHING
             if "size" in (left.type_name, right.type_name):
@@ -291,3 +287,19 @@ class Operators(Narrowing):
             if value.kind == "unknown" and other.kind == "string" and other.device and isinstance(node, ast.Call):
                 return isinstance(node.func, ast.Attribute) and node.func.attr == "device" and not node.args
         return False
+
+
+def of_numbers(left: Value, right: Value, op: ast.operator) -> Value:
+    """What arithmetic with numbers gives: beside a part of a tensor's size that is all that is known."""
+    if not is_rest(left, right, op):
+        for side in (left, right):
+            if side.type_name == "extent":
+                return side
+    return NUMBER
+
+
+def is_rest(left: Value, right: Value, op: ast.operator) -> bool:
+    """Whether a difference says what is missing to another size, which is no tensor's size: `n - x.shape[0]`."""
+    if not isinstance(op, ast.Sub) or "extent" not in (left.type_name, right.type_name):
+        return False
+    return not isinstance(left.constant, int) and not isinstance(right.constant, int)

@@ -303,11 +303,12 @@ class Registration(Expressions):
 
     def append(self, path: str, container: Value, given: Value) -> None:
         super().append(path, container, given)
-        registered = any(known is given for name, known in self.state.env.items() if name.startswith("self."))
-        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
-        if own is not None and path.startswith("self.") and is_chosen_from_self(own, path[5:]):
+        if not path.startswith("self.") or self.owner is None:
             return
-        if path.startswith("self.") and self.owner is not None and not registered:
+        own = self.scan.functions.get(id(self.function.node)) if self.function is not None else None
+        if own is not None and is_chosen_from_self(own, path[5:]):
+            return
+        if not any(known is given for name, known in self.state.env.items() if name.startswith("self.")):
             self.grow(self.owner, path[5:], given, ast.Name(id="_"), ast.Name(id="_"))
 
     def unwrap(self, owner: ClassFacts, source: ast.expr | None) -> None:
