@@ -71,12 +71,17 @@ def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
 def calls_of_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, flow: Flow) -> Iterator[tuple[ast.Call, str]]:
     """The calls of a function in itself that leave its device to the default, with the name of the parameter.
 
+    By its name, or on `self`: `super().__init__()` calls another one.
     A default that reads a name, as of the function around, may be the device that was given there.
     """
     if function.decorator_list:
         return
     for call, caller in flow.scan.calls.get(function.name, ()):
-        if caller is not None and caller.node is function and (name := lacks_device(function, call)) is not None:
+        if caller is None or caller.node is not function:
+            continue
+        if not (isinstance(call.func, ast.Name) or is_self_attribute(call.func)):
+            continue
+        if (name := lacks_device(function, call)) is not None:
             if isinstance(default_of(function.args, name), ast.Constant):
                 yield call, name
 
