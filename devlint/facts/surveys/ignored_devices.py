@@ -18,7 +18,7 @@ from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import default_of, named_parameters, parameter_of, positional_names
 
-#: The names of parameters that are devices.
+#: The names of parameters that are devices. Each holds the word "device".
 _NAMES = ("device", "torch_device", "run_device")
 _HOST = frozenset({"cpu", "meta"})
 #: What reads every local variable by its name.
@@ -60,6 +60,8 @@ def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
 
 def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
     """The gate: a function of the file takes a device, and does not read it, or calls itself."""
+    if "device" not in text:
+        return False
     functions = (each.node for each in flow.scan.functions.values())
     return any(
         isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -158,8 +160,10 @@ def has_condition(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -
 def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     """The argument for a device that a function does not read."""
     names = {a.arg for a in named_parameters(function.args)}
+    if names.isdisjoint(_NAMES):
+        return None
     taken = [name for name in _NAMES if name in names]
-    if not taken or any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
+    if any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
         return None
     return None if any(reads(function, name) for name in taken) else taken[0]
 
