@@ -276,6 +276,8 @@ class Reach:
         self._found: dict[tuple[str, str], Found | None] = {}
         self._folders: dict[str, str] = {}  # of the files that import something
         self._roots: dict[str, list[str]] = {}
+        # the files that hold the names of a module which is no package, by the importing folder and how that writes it
+        self._plain: dict[tuple[str, str], str] = {}
         self._files: dict[str, bool] = {}  # by path: whether a file is there
         self._named: dict[tuple[str, str], Found | None] = {}
         self._stars: dict[tuple[str, str], str | None] = {}
@@ -432,6 +434,11 @@ class Reach:
 
     def _module(self, folder: str, qualname: str) -> tuple[str, list[str]] | None:
         """The file that a qualified name leads to, with the names that are left."""
+        stem, _, last = qualname.rpartition(".")
+        known = self._plain.get((folder, stem))
+        if known is not None:
+            return known, [last]
+        asking = folder
         bare = qualname.lstrip(".")
         dots = len(qualname) - len(bare)
         parts = bare.split(".") if bare else []
@@ -446,6 +453,8 @@ class Reach:
         for root in roots:
             found = self._walk(root, parts, bool(dots))
             if found is not None:
+                if root is roots[0] and len(found[1]) == 1 and os.path.basename(found[0]) != "__init__.py":
+                    self._plain[asking, stem] = found[0]
                 return found
         return None
 
