@@ -21,6 +21,7 @@ from devlint.facts.idioms.rows_by_old_index import are_rows_moved
 from devlint.facts.idioms.stateless_modules import are_stateless
 from devlint.facts.idioms.unseen_modules import unseen_modules
 from devlint.facts.interpreter.flow import Flow
+from devlint.facts.interpreter.imported import Imported
 from devlint.facts.interpreter.machine import OutOfBudget, SourceLike, State
 from devlint.facts.objections.programs import is_host_program
 from devlint.facts.project.project import Loaded, Project, Reach
@@ -161,15 +162,12 @@ def _listener(settings: Settings, loaded: Loaded, reach: Reach) -> Listener:
 
     flow = _muted(settings, loaded, Listener)
     assert isinstance(flow, Listener)
-    flow.wanted, flow.heard = set(), {}
-    if loaded.globals is None:
-        _visit(settings, loaded, reach)
-    flow.globals, flow.default, flow.reach = dict(loaded.globals or {}), loaded.default, reach
-    flow.told_before = _told_apart(flow)
+    flow.wanted, flow.heard, flow.reach = set(), {}, reach
+    _start(settings, loaded, flow)
     return flow
 
 
-def _told_apart(flow: Flow) -> frozenset[str]:
+def _told_apart(flow: Imported) -> frozenset[str]:
     """The conditions that told values of the module level apart."""
     return frozenset(value.split[0] for value in flow.globals.values() if value.split is not None)
 
@@ -185,26 +183,29 @@ def _run_one(flow: Flow, node: ast.AST, function: Function | None) -> None:
 
 
 def _visit(settings: Settings, loaded: Loaded, reach: Reach) -> Flow:
-    """An interpreter for another file, for one checked file.
+    """An interpreter for another file, for one checked file. It starts when something in the file is to be run."""
+    flow = _muted(settings, loaded)
+    flow.reach, flow.start = reach, partial(_start, settings, loaded)
+    return flow
 
-    The module level runs once and by itself, whoever asks: what it imports from the project stays unknown.
+
+def _start(settings: Settings, loaded: Loaded, flow: Imported) -> None:
+    """Give the interpreter of another file what its module level leaves behind.
+
+    That runs once and by itself, whoever asks: what it imports from the project stays unknown.
     """
     if loaded.globals is None:
         loaded.globals = {}
-        flow = _muted(settings, loaded)
-        _run_module(loaded.tree, flow, flow.facts)
-        loaded.globals, loaded.default = flow.globals, flow.default
-    flow = _muted(settings, loaded)
-    flow.globals, flow.default, flow.reach = dict(loaded.globals), loaded.default, reach
+        alone = _muted(settings, loaded)
+        _run_module(loaded.tree, alone, alone.facts)
+        loaded.globals, loaded.default = alone.globals, alone.default
+    flow.globals, flow.default = dict(loaded.globals), loaded.default
     flow.told_before = _told_apart(flow)
-    return flow
 
 
 def _muted(settings: Settings, loaded: Loaded, make: Callable[..., Flow] = Flow) -> Flow:
     flow = _interpreter(make, loaded.source, loaded.imports, loaded.scan, settings)
     flow.muted, flow.evidence = True, loaded.evidence
-    if loaded.definitions is None:
-        loaded.definitions = tuple(definitions(loaded.tree.body))
     _collect(loaded.definitions, flow, loaded.imports, loaded.classes)
     return flow
 

@@ -48,6 +48,7 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
     noted = {a.arg: a for a in arguments}
     if init is None or not noted or any(called(call) in _REGISTERING for call in flow.scan.calls_in(init)):
         return
+    opened: set[str] | None = None
     for node in statements(init):
         target = _target(node)
         if target is None or not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
@@ -56,6 +57,10 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
         argument = noted.get(kept[0]) if kept is not None else None
         known = class_.attributes.get(target.attr)
         if kept is None or argument is None or (known is not None and known.kind == "module"):
+            continue
+        if opened is None:
+            opened = opened_attributes(flow, class_, init)
+        if target.attr not in opened:
             continue
         moved = moved_item(node.value) is not None
         said = items(argument.annotation) if argument.annotation is not None or not moved else ("list", [])
@@ -166,6 +171,18 @@ def alternatives(node: ast.expr | None) -> list[ast.expr]:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return [inner for part in parts for inner in alternatives(part)]
     return [node]
+
+
+def opened_attributes(flow: Flow, class_: ClassFacts, init: ast.AST) -> set[str]:
+    """Attributes of which methods other than `__init__` may take items, by a key or in a loop: no others pass `Items`."""
+    first, last = class_.node.lineno, class_.node.end_lineno or 0
+    within = [each for each in flow.scan.functions.values() if first <= getattr(each.node, "lineno", 0) <= last]
+    opened: list[ast.expr] = []
+    for own in within:
+        if own.node is not init:
+            opened += [each.value for each in own.subscripts]
+            opened += [loop.iter for loop in own.loops]
+    return {part.attr for each in opened for part in walk(each) if isinstance(part, ast.Attribute)}
 
 
 class Items:

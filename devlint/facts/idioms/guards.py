@@ -282,11 +282,11 @@ def _backend(condition: Condition, left: ast.expr, operator: ast.cmpop, right: a
 
 def _index(condition: Condition, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> None:
     """`device > -1`, `gpu >= 0`, `cuda_device != -1`: the index of a card, which is -1 for the CPU (`Tensor.get_device`)."""
-    name = left.id if isinstance(left, ast.Name) else left.attr if isinstance(left, ast.Attribute) else ""
-    if not _CARD.search(name):
-        return
     number = right.operand if isinstance(right, ast.UnaryOp) and isinstance(right.op, ast.USub) else right
     if not isinstance(number, ast.Constant) or type(number.value) is not int:
+        return
+    name = left.id if isinstance(left, ast.Name) else left.attr if isinstance(left, ast.Attribute) else ""
+    if not _CARD.search(name):
         return
     bound = -number.value if number is not right else number.value
     is_card = (bound, type(operator)) in ((-1, ast.Gt), (-1, ast.NotEq), (0, ast.GtE))

@@ -153,7 +153,7 @@ class FunctionRuns(UnreadCalls):
 
     @cached_property
     def module_level_names(self) -> ModuleLevel:
-        return ModuleLevel(self.scan.tree or ast.Module([], []))
+        return ModuleLevel(self.scan)
 
     @cached_property
     def seen_by_calls(self) -> dict[str, dict[str, Value]]:

@@ -29,7 +29,8 @@ from devlint.facts.project.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.defined import Function, Summary
-from devlint.facts.text.scan import Scan
+from devlint.facts.text.names import Imports
+from devlint.facts.text.scan import FunctionScan, Scan
 from devlint.facts.text.signatures import lacks_arguments
 from devlint.facts.values import CPU, HOME, NOTHING, UNKNOWN, Device, Symbol, Value, symbol
 
@@ -45,6 +46,7 @@ class Imported(Functions):
     """Adds `call_imported`, `adopt_bases` and `imported_value`."""
 
     reach: Reach | None = None
+    start: Callable[[Imported], None] | None = None  # what is to be done before anything of another file is run
 
     @cached_property
     def abroad(self) -> dict[tuple[str, str], AdoptedClass]:
@@ -89,13 +91,17 @@ class Imported(Functions):
         says = found.short in exported.placing or any(map(has_device, values))
         if found.kind != "function" or arguments.star or not exported.knows_torch or not says:
             return None
-        home, function = found.flow, found.function
-        if home is None or function is None or not home.is_worth(function, values):
+        loaded = found.loaded
+        defined = loaded.function(found.short) if loaded is not None else None
+        if loaded is None or defined is None or not is_worth(defined, values, loaded.scan, loaded.imports):
             return None
-        if not isinstance(function.node, ast.Lambda) and lacks_arguments(function.node, node, 0, arguments.keywords):
+        if lacks_arguments(defined, node, 0, arguments.keywords):
             return NOTHING  # it raises
-        if not isinstance(function.node, ast.Lambda) and function.node.args.vararg is not None:
+        if defined.args.vararg is not None:
             return None  # which of its arguments it moves is not told apart
+        home, function = found.flow, found.function
+        if home is None or function is None:
+            return None
         for argument, given in arguments.every():
             if given.kind in ("list", "dict"):
                 self.give(argument, given)
@@ -183,22 +189,11 @@ class Imported(Functions):
         return result
 
     def is_worth(self, function: Function, given: Iterable[Value]) -> bool:
-        """Whether a call from another file can say anything: it gets something whose device is known, or places something."""
+        """Whether a call from another file can say anything."""
         node = function.node
-        if not self.knows_torch or isinstance(node, ast.Lambda) or is_stub(node) or node.name.startswith(_QUESTIONS):
+        if not self.knows_torch or isinstance(node, ast.Lambda):
             return False
-        return any(map(has_device, given)) or self.places(node)
-
-    def places(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        """Whether a function makes tensors or moves something."""
-        own = self.scan.functions.get(id(node))
-        if own is None:
-            return False
-        names = self.imports.names
-        return any(child.attr in PLACES for child in own.attributes) or any(
-            isinstance(call.func, ast.Name) and names.get(call.func.id, "").rpartition(".")[2] in PLACES
-            for call in own.calls
-        )
+        return is_worth(node, given, self.scan, self.imports)
 
     def summarize(
         self,
@@ -220,11 +215,23 @@ class Imported(Functions):
             summary = function.summaries[key]
         return summary
 
+    def begin(self) -> None:
+        """What the file's module level leaves behind is known from here on."""
+        if self.start is not None:
+            start, self.start = self.start, None
+            start(self)
+
+    def module_value(self, name: str) -> Value | None:
+        """What a name of this file's module level holds, for another file."""
+        self.begin()
+        return self.globals.get(name)
+
     def visit(self, action: Callable[[], _T], state: State | None = None) -> _T | None:
         """Do something in this file for another one, which may itself be in the middle of this one. None: out of bounds."""
         reach = self.reach
         if reach is None or reach.exhausted or self.module_level:
             return None
+        self.begin()
         saved = (
             self.state, self.guards, self.function, self.name, self.owner, self.loops, self.returns, self.yields,
             self.statement_value, self.breaks, self.continues, self.host, self.in_init, self.in_default,
@@ -436,6 +443,28 @@ def class_token(home: Imported, name: str) -> str | None:
         return name
     found = home.class_found(class_)
     return token(found.path, found.short) if found is not None else None
+
+
+def is_worth(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, given: Iterable[Value], scanned: Scan, imports: Imports
+) -> bool:
+    """Whether a call from another file, of a function of a file with torch, can say anything.
+
+    It gets something whose device is known, or places something.
+    """
+    if is_stub(node) or node.name.startswith(_QUESTIONS):
+        return False
+    return any(map(has_device, given)) or places(scanned.functions.get(id(node)), imports)
+
+
+def places(own: FunctionScan | None, imports: Imports) -> bool:
+    """Whether a function makes tensors or moves something."""
+    if own is None:
+        return False
+    return any(child.attr in PLACES for child in own.attributes) or any(
+        isinstance(call.func, ast.Name) and imports.names.get(call.func.id, "").rpartition(".")[2] in PLACES
+        for call in own.calls
+    )
 
 
 def has_device(value: Value) -> bool:

@@ -20,7 +20,7 @@ from devlint.errors import SourceError
 from devlint.facts.project.exports import ExportedClass, Exports, exports
 from devlint.facts.project.instances import Instance
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.collect import Definition
+from devlint.facts.text.collect import Definition, definitions
 from devlint.facts.text.loading import handed_to_loading
 from devlint.facts.text.names import Imports, collect_imports
 from devlint.facts.text.scan import Scan, scan
@@ -58,11 +58,11 @@ class Loaded:
     tree: ast.Module
     imports: Imports
     evidence: dict[int, Evidence] = field(default_factory=dict)  # of parameters, by the identity of a function's node
-    definitions: tuple[Definition, ...] | None = None  # of the module level, None before they were asked for
     classes: dict[int, ClassFacts] = field(default_factory=dict)  # by the identity of the node, for `fresh` ones
     globals: Mapping[str, Value] | None = None
     default: Value | None = None
     _scan: Scan | None = None
+    _definitions: tuple[Definition, ...] | None = None
     _for_loading: tuple[ast.expr, ...] | None = None
 
     @property
@@ -77,6 +77,18 @@ class Loaded:
         if self._scan is None:
             self._scan = scan(self.tree)
         return self._scan
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What the module level defines."""
+        if self._definitions is None:
+            self._definitions = tuple(definitions(self.tree.body))
+        return self._definitions
+
+    def function(self, name: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The first function of the module level with a name."""
+        functions = (node for node in self.definitions if not isinstance(node, ast.ClassDef))
+        return next((node for node in functions if node.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,11 @@ class Found:
     def name(self) -> str:
         """The qualified name of the definition, whichever way it was imported."""
         return f"{module_name(self.path)}.{self.short}"
+
+    @property
+    def loaded(self) -> Loaded | None:
+        """The file; None when too many files were looked into."""
+        return self.reach.loaded(self.path)
 
     @property
     def flow(self) -> Flow | None:
@@ -251,6 +268,7 @@ class Reach:
         self.steps = 0
         self._visit = visit
         self._weak: Reach = weakref.proxy(self)
+        self._loaded: dict[str, Loaded | None] = {}
         self._flows: dict[str, Flow | None] = {}
         self._exports: dict[str, Exports | None] = {}
         self._instances: dict[tuple[str, str, int], Instance | None] = {}
@@ -258,6 +276,8 @@ class Reach:
         self._found: dict[tuple[str, str], Found | None] = {}
         self._folders: dict[str, str] = {}  # of the files that import something
         self._roots: dict[str, list[str]] = {}
+        # the files that hold the names of a module which is no package, by the importing folder and how that writes it
+        self._plain: dict[tuple[str, str], str] = {}
         self._files: dict[str, bool] = {}  # by path: whether a file is there
         self._named: dict[tuple[str, str], Found | None] = {}
         self._stars: dict[tuple[str, str], str | None] = {}
@@ -306,7 +326,7 @@ class Reach:
                 return Found(self._weak, path, name, "class", offered)
             if name in offered.values:
                 flow = self.flow(path)
-                value = flow.globals.get(name) if flow is not None else None
+                value = flow.module_value(name) if flow is not None else None
                 if value is not None and value.kind != "namespace":
                     return Found(self._weak, path, name, "value", offered, value)
         if hops >= HOPS:
@@ -397,19 +417,28 @@ class Reach:
                 self.steps += known.steps
         return self._instances[key]
 
+    def loaded(self, path: str) -> Loaded | None:
+        """Another file, None when the bounds are reached or it says nothing."""
+        if path not in self._loaded:
+            self._loaded[path] = None
+            if len(self._loaded) <= FILES:
+                self.read[path], self._loaded[path] = self.project.load(path)
+        return self._loaded[path]
+
     def flow(self, path: str) -> Flow | None:
-        """The interpreter for another file, None when the bounds are reached or the file says nothing."""
+        """The interpreter for another file, None where `loaded` gives none."""
         if path not in self._flows:
-            self._flows[path] = None
-            if len(self._flows) <= FILES:
-                state, loaded = self.project.load(path)
-                self.read[path] = state
-                if loaded is not None:
-                    self._flows[path] = self._visit(loaded, self._weak)
+            loaded = self.loaded(path)
+            self._flows[path] = self._visit(loaded, self._weak) if loaded is not None else None
         return self._flows[path]
 
     def _module(self, folder: str, qualname: str) -> tuple[str, list[str]] | None:
         """The file that a qualified name leads to, with the names that are left."""
+        stem, _, last = qualname.rpartition(".")
+        known = self._plain.get((folder, stem))
+        if known is not None:
+            return known, [last]
+        asking = folder
         bare = qualname.lstrip(".")
         dots = len(qualname) - len(bare)
         parts = bare.split(".") if bare else []
@@ -424,6 +453,8 @@ class Reach:
         for root in roots:
             found = self._walk(root, parts, bool(dots))
             if found is not None:
+                if root is roots[0] and len(found[1]) == 1 and os.path.basename(found[0]) != "__init__.py":
+                    self._plain[asking, stem] = found[0]
                 return found
         return None
 

@@ -215,8 +215,11 @@ def _in_device(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -
 
 def _of_either(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) -> Found | None:
     """`device != "cpu" or (isinstance(device, torch.device) and ...)`: one test asks for what the other leaves out."""
-    text, around = text_of(right), o.parent.get(node)
-    if text is None or not _DEVICE_NAME.match(text) or not isinstance(around, ast.BoolOp) or dotted(left) is None:
+    text = text_of(right)
+    if text is None or not _DEVICE_NAME.match(text) or dotted(left) is None:
+        return None
+    around = o.parent.get(node)
+    if not isinstance(around, ast.BoolOp):
         return None
     if len(around.values) > _TERMS:
         return None
@@ -254,8 +257,11 @@ def _of_moved(o: Outline, node: ast.Compare, left: ast.expr, right: ast.expr) ->
 
     By a method that tensors alone have, or by `to` with a `torch.device`. Tensors in variables are the interpreter's.
     """
-    text, function = text_of(right), o.function(node)
-    if text is None or not _DEVICE_NAME.match(text) or function is None:
+    text = text_of(right)
+    if text is None or not _DEVICE_NAME.match(text):
+        return None
+    function = o.function(node)
+    if function is None:
         return None
     held = left
     if isinstance(left, ast.Name):

@@ -75,11 +75,10 @@ def may_drop(tree: ast.Module, flow: Flow, text: str) -> bool:
 
 def dropped_copies(o: Outline) -> Iterator[Move]:
     """The moves whose copies are lost."""
-    for call in o.calls:
-        if isinstance(o.parent.get(call), ast.Expr) and not is_tried(o, call):
-            data = moved_by_call(o, call) if call.args else pinned(o, call)
-            if data is not None:
-                yield event(o, call, data)
+    for call in o.dropped_calls:
+        data = moved_by_call(o, call) if call.args else pinned(o, call)
+        if data is not None and not is_tried(o, call):
+            yield event(o, call, data)
     for event_ in [e for e in o.flow.events.values() if isinstance(e, Move) and e.target is not None]:
         loop = loop_bound(o, event_)
         if loop is not None and not is_tried(o, loop):
@@ -118,6 +117,8 @@ def moved_by_call(o: Outline, call: ast.Call) -> ast.expr | None:
         return first if reads_like_data(o, first) else None
     if _MAPS.search(name) is not None:
         return mapped(o, call, name)
+    if not reads_like_data(o, first):
+        return None
     if isinstance(call.func, ast.Name):
         function = o.module_function(name)
     elif (
@@ -132,7 +133,7 @@ def moved_by_call(o: Outline, call: ast.Call) -> ast.expr | None:
     if function is None or function.decorator_list:
         return None
     names = [n for n in positional_names(function.args) if n not in ("self", "cls")]
-    return first if names and reads_like_data(o, first) and gives_copies(function, names[0]) else None
+    return first if names and gives_copies(function, names[0]) else None
 
 
 def mapped(o: Outline, call: ast.Call, name: str) -> ast.expr | None:
@@ -234,7 +235,13 @@ def reads_like_data(o: Outline, node: ast.expr) -> bool:
         return False
     if not is_data_name(last_name(node)):
         return False
-    return not moves_itself(o.flow) and _IN_PLACE.search(o.flow.source.text) is None
+    return not moves_itself(o.flow) and not shows_in_place(o.flow.source.text)
+
+
+@lru_cache(4)
+def shows_in_place(text: str) -> bool:
+    """Whether a file names batches or graphs that move in place."""
+    return _IN_PLACE.search(text) is not None
 
 
 def is_data_name(name: str) -> bool:
@@ -249,8 +256,10 @@ def is_data_name(name: str) -> bool:
 def loop_bound(o: Outline, move: Move) -> ast.For | None:
     """The loop whose name a move is bound to, where nothing reads that again, though it reads what the loop goes through."""
     receiver = move.receiver.node
+    if not isinstance(receiver, ast.Name) or receiver.id not in o.loop_names:
+        return None
     statement = o.parent.get(move.node)
-    if not isinstance(receiver, ast.Name) or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
     target = statement.targets[0]
     if not isinstance(target, ast.Name) or target.id != receiver.id or move.discarded:
@@ -353,7 +362,7 @@ def shows_tensor(o: Outline, move: Move, statement: ast.stmt, loop: ast.For, par
     return (
         all(is_data_name(p.rpartition(".")[2]) for p in parts)
         and not moves_itself(o.flow)
-        and (_IN_PLACE.search(o.flow.source.text) is None or len(parts) > 1 or isinstance(loop.iter, ast.Call))
+        and (not shows_in_place(o.flow.source.text) or len(parts) > 1 or isinstance(loop.iter, ast.Call))
     )
 
 

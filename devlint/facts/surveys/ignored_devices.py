@@ -18,7 +18,7 @@ from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import default_of, named_parameters, parameter_of, positional_names
 
-#: The names of parameters that are devices.
+#: The names of parameters that are devices. Each holds the word "device".
 _NAMES = ("device", "torch_device", "run_device")
 _HOST = frozenset({"cpu", "meta"})
 #: What reads every local variable by its name.
@@ -60,6 +60,8 @@ def ignored_devices(o: Outline) -> Iterator[IgnoredDevice]:
 
 def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
     """The gate: a function of the file takes a device, and does not read it, or calls itself."""
+    if "device" not in text:
+        return False
     functions = (each.node for each in flow.scan.functions.values())
     return any(
         isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -71,12 +73,17 @@ def any_ignored(tree: ast.Module, flow: Flow, text: str) -> bool:
 def calls_of_itself(function: ast.FunctionDef | ast.AsyncFunctionDef, flow: Flow) -> Iterator[tuple[ast.Call, str]]:
     """The calls of a function in itself that leave its device to the default, with the name of the parameter.
 
+    By its name, or on `self`: `super().__init__()` calls another one.
     A default that reads a name, as of the function around, may be the device that was given there.
     """
     if function.decorator_list:
         return
     for call, caller in flow.scan.calls.get(function.name, ()):
-        if caller is not None and caller.node is function and (name := lacks_device(function, call)) is not None:
+        if caller is None or caller.node is not function:
+            continue
+        if not (isinstance(call.func, ast.Name) or is_self_attribute(call.func)):
+            continue
+        if (name := lacks_device(function, call)) is not None:
             if isinstance(default_of(function.args, name), ast.Constant):
                 yield call, name
 
@@ -153,8 +160,10 @@ def has_condition(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -
 def ignored(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
     """The argument for a device that a function does not read."""
     names = {a.arg for a in named_parameters(function.args)}
+    if names.isdisjoint(_NAMES):
+        return None
     taken = [name for name in _NAMES if name in names]
-    if not taken or any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
+    if any(last_name(decorator) in _STUBS for decorator in function.decorator_list):
         return None
     return None if any(reads(function, name) for name in taken) else taken[0]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from devlint.facts.events import NO_GUARDS, Guards, Move, Scope
 from devlint.facts.interpreter.flow import Flow
-from devlint.facts.text.nodes import children
+from devlint.facts.text.nodes import BLOCKS, children, walk
 from devlint.facts.text.signatures import named_parameters
 from devlint.model import Origin, Span
 
@@ -26,14 +26,6 @@ _STORES = (ast.Store, ast.Del)
 N = TypeVar("N", bound=ast.AST)
 
 
-class Shape(NamedTuple):
-    """What encloses each node of a file, and its functions and classes."""
-
-    parent: dict[ast.AST, ast.AST]
-    functions: list[ast.FunctionDef | ast.AsyncFunctionDef]
-    classes: list[ast.ClassDef]
-
-
 class Outline:
     """Look-ups on one file's tree. Positions, imports, calls and events come from `flow`, the interpreter after its run."""
 
@@ -45,36 +37,50 @@ class Outline:
         self.binding: dict[ast.Name, list[ast.AST]] = {}  # the loops around names that bind them, see `dropped_copies`
 
     @cached_property
-    def _shape(self) -> Shape:
-        """One walk over the tree, for the files in which a survey looks upwards."""
-        shape = Shape({}, [], [])
-        parent, functions, classes = shape
+    def parent(self) -> dict[ast.AST, ast.AST]:
+        """What is directly around each node: one walk over the tree, for the files in which a survey looks upwards."""
+        parent: dict[ast.AST, ast.AST] = {}
         stack: list[ast.AST] = [self.tree]
         while stack:
             node = stack.pop()
             below = children(node)
-            if not below:
-                continue
-            if isinstance(node, ast.ClassDef):
-                classes.append(node)
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                functions.append(node)
-            parent.update(dict.fromkeys(below, node))
-            stack += below
-        return shape
+            if below:
+                parent.update(dict.fromkeys(below, node))
+                stack += below
+        return parent
 
-    @property
-    def parent(self) -> dict[ast.AST, ast.AST]:
-        """What is directly around each node."""
-        return self._shape.parent
+    @cached_property
+    def _statements(self) -> list[ast.AST]:
+        """The statements of the file, with the handlers and cases around some: the last one first, outer ones before inner."""
+        found: list[ast.AST] = []
+        stack: list[ast.AST] = [self.tree]
+        while stack:
+            node = stack.pop()
+            found.append(node)
+            for name in BLOCKS[type(node)]:
+                stack += getattr(node, name)
+        return found
 
-    @property
+    @cached_property
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        return self._shape.functions
+        return [node for node in self._statements if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
-    @property
+    @cached_property
     def classes(self) -> list[ast.ClassDef]:
-        return self._shape.classes
+        return [node for node in self._statements if isinstance(node, ast.ClassDef)]
+
+    @cached_property
+    def dropped_calls(self) -> list[ast.Call]:
+        """The calls that are statements by themselves, in the order of the text."""
+        values = [node.value for node in self._statements if isinstance(node, ast.Expr)]
+        found = [value for value in values if isinstance(value, ast.Call)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    @cached_property
+    def loop_names(self) -> set[str]:
+        """The names that the targets of the `for` loops of the file hold."""
+        loops = [node for node in self._statements if isinstance(node, ast.For)]
+        return {part.id for loop in loops for part in walk(loop.target) if isinstance(part, ast.Name)}
 
     @cached_property
     def calls(self) -> list[ast.Call]:

@@ -9,35 +9,29 @@ model = Large().cuda()   # `evaluate` never sees this one
 from __future__ import annotations
 
 import ast
-from functools import cached_property
 
-from devlint.facts.text.nodes import children, walk
+from devlint.facts.text.nodes import BLOCKS
+from devlint.facts.text.scan import Scan
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 Place = tuple[int, int]
 
 
 class ModuleLevel:
     """Where the module level last binds each name, and last reads it; and the names that functions and classes read."""
 
-    def __init__(self, tree: ast.Module) -> None:
-        self._scopes: list[ast.AST] = []
+    def __init__(self, scanned: Scan) -> None:
+        self._scan = scanned
         self._bound: dict[str, Place] = {}
         self._read: dict[str, Place] = {}
-        todo: list[tuple[ast.AST, Place | None]] = [(tree, None)]  # with where the loop around it starts
-        while todo:
-            node, loop = todo.pop()
-            if isinstance(node, _SCOPES):
-                self._scopes.append(node)
-                continue
-            if isinstance(node, ast.Name):
-                here, is_read = (node.lineno, node.col_offset), isinstance(node.ctx, ast.Load)
-                place = here if is_read or loop is None else loop  # the next turn sees what the last one bound
-                places = self._read if is_read else self._bound
-                places[node.id] = max(places.get(node.id, (0, 0)), place)
-            elif loop is None and isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-                loop = node.lineno, node.col_offset
-            todo += [(child, loop) for child in children(node)]
+        loops = outer_loops(scanned.tree)
+        for node in (*scanned.outside, *scanned.called_outside):
+            place, is_read = (node.lineno, node.col_offset), isinstance(node.ctx, ast.Load)
+            if loops and not is_read:  # the next turn sees what the last one bound
+                place = next((start for start, end in loops if start <= place < end), place)
+            places = self._read if is_read else self._bound
+            places[node.id] = max(places.get(node.id, (0, 0)), place)
 
     def late(self, function: str) -> frozenset[str]:
         """The names that are bound after a function was last read; none where that is not known."""
@@ -45,9 +39,25 @@ class ModuleLevel:
         if last is None:
             return frozenset()
         late = frozenset(name for name, place in self._bound.items() if place > last)
-        return late if late and function not in self._inside else frozenset()
+        return late if late and not self._is_read_inside(function) else frozenset()
 
-    @cached_property
-    def _inside(self) -> frozenset[str]:
-        names = (n for scope in self._scopes for n in walk(scope) if isinstance(n, ast.Name))
-        return frozenset(n.id for n in names if isinstance(n.ctx, ast.Load))
+    def _is_read_inside(self, name: str) -> bool:
+        """Whether a function or class reads a name."""
+        if name in self._scan.read_inside:
+            return True
+        outside = {id(node) for node in self._scan.called_outside if node.id == name}
+        called = [site.call.func for site in self._scan.calls.get(name, ())]
+        return any(isinstance(node, ast.Name) and id(node) not in outside for node in called)
+
+
+def outer_loops(tree: ast.Module | None) -> list[tuple[Place, Place]]:
+    """Where the loops of the module level start and end, those inside others left out."""
+    pending: list[ast.AST] = list(tree.body) if tree is not None else []
+    found: list[tuple[Place, Place]] = []
+    for node in pending:  # which grows
+        if isinstance(node, _LOOPS):
+            found.append(((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)))
+        elif not isinstance(node, _SCOPES):
+            for name in BLOCKS[type(node)]:
+                pending += getattr(node, name)
+    return found

@@ -54,6 +54,8 @@ _HELD = {
     kind: tuple(name for name in ("body", "orelse", "finalbody", "handlers", "cases") if name in fields)
     for kind, fields in BLOCKS.items()
 }
+#: The statements that import, or may hold one that does.
+_LEADS = {ast.Import, ast.ImportFrom, *(kind for kind, fields in _HELD.items() if fields)}
 
 
 def collect_imports(tree: ast.Module) -> Imports:
@@ -93,7 +95,7 @@ def collect_imports(tree: ast.Module) -> Imports:
             if isinstance(node, ast.If) or (isinstance(node, ast.Try) and node.handlers):
                 around = (*around, node)
             for name in fields:
-                stack += [(child, inner, around) for child in getattr(node, name)]
+                stack += [(child, inner, around) for child in getattr(node, name) if type(child) in _LEADS]
     for local in clashes:
         targets = found.names[local]
         # `try: import torch.amp ... except: torch.cuda.amp` and the like: the first in the text wins only inside torch.

@@ -125,12 +125,11 @@ class Evidence:
             self.containers |= several_said
         shown: set[int] = set()
         if not TENSOR_ONLY.isdisjoint([child.attr for child in own.attributes]):
-            shown = {
-                id(call.func)
-                for call in own.calls
-                if getattr(call.func, "attr", "") in TENSOR_ONLY and not fits_others(call)
-                if getattr(call.func, "attr", "") != "numpy" or not knows_other_tensors(names)
-            }
+            for call in own.calls:
+                function = call.func
+                if isinstance(function, ast.Attribute) and function.attr in TENSOR_ONLY and not fits_others(call):
+                    if function.attr != "numpy" or not knows_other_tensors(names):
+                        shown.add(id(function))
         # those whose data are replaced: `weight.data = torch.relu(weight.data)`
         self.replaced = {s.value.id for s in own.stores if s.attr == "data" and isinstance(s.value, ast.Name)}
         placed: set[str] = set()  # parameters whose device is read, and those whose shape is: together tensors alone
@@ -138,20 +137,21 @@ class Evidence:
         for child in own.attributes:
             base, attribute = child.value, child.attr
             if isinstance(base, ast.Name):
-                if attribute == "device" and base.id in open_:
-                    placed.add(base.id)
-                elif attribute in ("shape", "ndim") and base.id in open_:
-                    sized.add(base.id)
+                name = base.id
                 # `config.dim` is no method of a tensor
                 if attribute in TENSOR_ONLY and (attribute in _PROPERTIES or id(child) in shown):
-                    self._used(base.id, open_)
-                elif base.id in open_:
+                    self._used(name, open_)
+                elif name in open_:
+                    if attribute == "device":
+                        placed.add(name)
+                    elif attribute in ("shape", "ndim"):
+                        sized.add(name)
                     if forward and attribute in _TENSOR_OR_ARRAY:
-                        self.weak.add(base.id)
+                        self.weak.add(name)
                     elif attribute in ("parameters", "state_dict", "eval", "named_parameters"):
-                        self.modules.add(base.id)
-                elif base.id in annotated and attribute in _OF_MODULES_ALONE:
-                    self.annotated_modules.add(base.id)
+                        self.modules.add(name)
+                elif attribute in _OF_MODULES_ALONE and name in annotated:
+                    self.annotated_modules.add(name)
             elif attribute in TENSOR_ONLY:
                 self._used(tensor_root(self._of_data(base)), open_)
         for name in placed & sized:
@@ -232,33 +232,34 @@ class Evidence:
             return
         if not isinstance(function, ast.Attribute):
             return
-        part = isinstance(function.value, ast.Subscript) and function.attr == "unique"  # `x[:, 0].unique()`: no array
-        if part or (isinstance(function.value, (ast.Name, ast.Subscript)) and shows_tensor(function.attr, call)):
-            self._used(tensor_root(function.value), open_)
-        if function.attr in ("to", "cuda") and isinstance(function.value, ast.Subscript):
-            taken, where = function.value, [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
-            name = (where[0].id if isinstance(where[0], ast.Name) else getattr(where[0], "attr", "")) if where else ""
-            if isinstance(taken.value, ast.Name) and isinstance(taken.slice, ast.Constant):
-                if reads_like_device(name) or (function.attr == "cuda" and not where):
-                    self.parted.add(taken.value.id)
-        if function.attr in ("to", "cuda") and call.args and isinstance(call.args[0], ast.Name):
-            if call.args[0].id in self.parameters and reads_like_device(call.args[0].id):
-                self.devices.add(call.args[0].id)
+        method, receiver = function.attr, function.value
+        if isinstance(receiver, ast.Subscript):
+            # `x[:, 0].unique()`: no array
+            if method == "unique" or shows_tensor(method, call):
+                self._used(tensor_root(receiver), open_)
+            if method in ("to", "cuda"):
+                self._moves_part(call, method, receiver)
+        elif isinstance(receiver, ast.Name) and shows_tensor(method, call):
+            self._used(receiver.id, open_)
+        first = call.args[0] if call.args else None
+        if method in ("to", "cuda") and isinstance(first, ast.Name):
+            if first.id in self.parameters and reads_like_device(first.id):
+                self.devices.add(first.id)
             return
-        root = function.value
-        chain = [function.attr]
+        root = receiver
+        chain = [method]
         while isinstance(root, ast.Attribute):
             chain.append(root.attr)
             root = root.value
         if not isinstance(root, ast.Name):
             return
-        first = call.args[0] if call.args else None
         if root.id == "self":
+            if not (forward and isinstance(first, ast.Name) and first.id in open_):
+                return
             if any(k.arg == "return_tensors" for k in call.keywords):
                 return  # a tokenizer, which takes texts
             calls_forward = len(chain) == 2 and chain[0] == "forward"  # `self.encoder.forward(x)`
-            is_submodule = (len(chain) == 1 or calls_forward) and chain[-1] not in self.own_methods
-            if forward and is_submodule and isinstance(first, ast.Name) and first.id in open_:
+            if (len(chain) == 1 or calls_forward) and chain[-1] not in self.own_methods:
                 self.tensors.add(first.id)
             return
         target = names.get(root.id)
@@ -301,6 +302,14 @@ class Evidence:
                 self._used(used, open_)
             elif isinstance(first, ast.Subscript) and isinstance(first.value, ast.Name) and first.value.id in open_:
                 self.containers.add(first.value.id)
+
+    def _moves_part(self, call: ast.Call, method: str, taken: ast.Subscript) -> None:
+        """A part of something is moved: `batch["image"].to(device)`."""
+        where = [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
+        name = (where[0].id if isinstance(where[0], ast.Name) else getattr(where[0], "attr", "")) if where else ""
+        if isinstance(taken.value, ast.Name) and isinstance(taken.slice, ast.Constant):
+            if reads_like_device(name) or (method == "cuda" and not where):
+                self.parted.add(taken.value.id)
 
 
 def loop_pairs(node: ast.For | ast.comprehension) -> list[tuple[ast.expr, ast.expr]]:

@@ -68,6 +68,10 @@ class Scan:
     handed: set[str] = field(default_factory=set)  # names, and last names of attributes, that are read and not called
     uncalled: set[str] = field(default_factory=set)  # last names of attributes that are read or bound, and not called
     compares: list[ast.Compare] = field(default_factory=list)  # every comparison, in no order
+    read_inside: set[str] = field(default_factory=set)  # names that are read in functions and classes, and not called
+    # the names at module level and in no class, without those that are called, and these; in no order
+    outside: list[ast.Name] = field(default_factory=list)
+    called_outside: list[ast.Name] = field(default_factory=list)
     module: FunctionScan | None = None  # what is at module level and in class bodies, and in no function
     size: int = 0
     tree: ast.Module | None = None
@@ -100,9 +104,16 @@ def scan(tree: ast.Module) -> Scan:
     # what is left to do around a function or class, the function that holds it, the outermost one, the class
     around: list[tuple[list[ast.AST | None], FunctionScan, FunctionScan | None, ast.ClassDef | None]] = []
     inside, caller, owner = outside, None, None
-    handed, uncalled = found.handed, found.uncalled
+    uncalled, read_inside, names_outside = found.uncalled, found.read_inside, found.outside
     stack: list[ast.AST | None] = [tree]
-    any_node, name, constant, store = ast.AST, ast.Name, ast.Constant, ast.Store  # asked for at every node
+    any_node, name, constant, load, store = (
+        ast.AST,
+        ast.Name,
+        ast.Constant,
+        ast.Load,
+        ast.Store,
+    )  # asked for at every node
+    deleted: set[str] = set()
     size = 0  # nodes of `inside` that are not counted there yet
     while True:
         if not stack:
@@ -117,8 +128,13 @@ def scan(tree: ast.Module) -> Scan:
             continue  # a key may be missing, and a default
         size += 1
         if isinstance(node, name):
-            if type(node.ctx) is not store:
-                handed.add(node.id)
+            context = type(node.ctx)
+            if caller is None and owner is None:
+                names_outside.append(node)
+            elif context is load:
+                read_inside.add(node.id)
+            elif context is not store:
+                deleted.add(node.id)
             elif caller is not None:
                 inside.bound[node.id] = inside.bound.get(node.id, 0) + 1
             continue
@@ -140,6 +156,8 @@ def scan(tree: ast.Module) -> Scan:
                 found.calls.setdefault(target.id, []).append(Site(node, caller))
                 if caller is not None:
                     found.called.add(target.id)
+                elif owner is None:
+                    found.called_outside.append(target)
             elif isinstance(target, ast.Attribute):
                 size += 1
                 inside.attributes.append(target)
@@ -195,6 +213,7 @@ def scan(tree: ast.Module) -> Scan:
             outer.calls += own.calls
             outer.subscripts += own.subscripts
             outer.nonlocals |= own.nonlocals
-    handed |= uncalled
+    found.handed = uncalled | read_inside | deleted
+    found.handed.update(each.id for each in names_outside if type(each.ctx) is not store)
     found.size, found.module = outside.size, outside
     return found
