@@ -299,6 +299,38 @@ def test_class_with_a_forward_whose_bases_are_all_plain_is_no_module(tmp_path: P
     assert not [event for event in facts_of(tmp_path).events if isinstance(event, Register)]
 
 
+def test_class_whose_base_has_a_forward_and_plain_bases_itself_is_no_module(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "mixins.py": """
+                class Loads:
+                    def load(self):
+                        self.loaded = True
+            """,
+            "model.py": """
+                import torch
+                from mixins import Loads
+                class Model(Loads):
+                    def forward(self, x):
+                        return x
+            """,
+            "main.py": """
+                import torch
+                from model import Model
+                class Layer(Model):
+                    def __init__(self, sizes):
+                        self.parts = [Layer([]) for _ in sizes]
+                    def forward(self, x):
+                        for part in self.parts:
+                            x = part.forward(x)
+                        return x
+            """,
+        },
+    )
+    assert not [event for event in facts_of(tmp_path).events if isinstance(event, Register)]
+
+
 @pytest.mark.parametrize(
     ("imported", "expected"),
     [

@@ -402,6 +402,8 @@ class Reach:
             return None
         of_bases = [self.family(base, seen | {key}) for base in self.bases(found)]
         near, far = of_bases[: len(class_.near)], of_bases[len(class_.near) :]
+        if class_.family == "Module" and not any(of_bases) and self.is_plain(found):
+            return None  # it has a `forward`, and is no module of torch
         return next(filter(None, (*reversed(far), class_.family, *near)), None)
 
     def instance(self, found: Found) -> Instance | None:
