@@ -777,3 +777,38 @@ def test_model_of_a_class_that_binds_a_device_of_its_own_may_hold_a_text(
         },
     )
     assert len([e for e in facts_of(tmp_path).events if isinstance(e, DeviceTest)]) == tests
+
+
+def test_argument_annotated_with_a_pipeline_is_called_as_one_unless_the_class_is_a_module(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "models.py": """
+                from torch import nn
+                class Tagger(nn.Module):
+                    def __init__(self):
+                        super().__init__()
+                        self.head = nn.Linear(3, 3)
+                    def forward(self, x):
+                        return self.head(x)
+                class TaggerPipeline(Tagger):
+                    pass
+            """,
+            "main.py": """
+                import torch
+                from diffusers import PicturePipeline
+                from models import TaggerPipeline
+                from torch.utils.data import DataLoader
+                device = torch.device("cuda")
+                def run(model: TaggerPipeline, tool: PicturePipeline, items):
+                    model.to(device)
+                    tool.to(device)
+                    for batch in DataLoader(items):
+                        rows = batch["rows"]
+                        target = batch["target"].to(device)
+                        print(model(rows), tool(rows), target)
+            """,
+        },
+    )
+    met = [event for event in facts_of(tmp_path).events if isinstance(event, Meet)]
+    assert [(event.off.text, event.other.text) for event in met] == [("rows", "model")]

@@ -51,6 +51,9 @@ _ELEMENTWISE = frozenset(
 DIMENSIONED: Final = Value("ndarray", zero_dim=False)
 #: An array of objects: what is stored at one of its places stays what it is.
 OF_OBJECTS: Final = Value("ndarray", zero_dim=False, type_name="objects")
+#: What `x.cpu().numpy()` gives of something unknown: an array of a tensor; an object of a class that has both methods may
+#: give another object.
+OF_SOMETHING: Final = Value("ndarray", type_name="of something unknown")
 
 
 def result(record: Record, arguments: Arguments) -> Value | None:

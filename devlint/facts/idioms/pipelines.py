@@ -11,14 +11,22 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import TYPE_CHECKING
 
+from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import statements
-from devlint.facts.text.references import chain, last_name
+from devlint.facts.text.references import bindings_of, chain, is_own_attribute, is_self_attribute, last_name
+from devlint.facts.text.signatures import parameter_of
+
+if TYPE_CHECKING:
+    from devlint.facts.interpreter.module_calls import ModuleCalls
 
 _NAME = re.compile(r"(^|_)(pipe|pipeline)$")
 #: What is in every name of a class of pipelines.
 WORD = "ipeline"
-_CLASS = re.compile(r"[A-Z]\w*Pipeline([A-Z]\w*)?|pipeline")
+#: The last two are a function of transformers, and what tests keep such a class in [diffusers/tests/pipelines/
+#: test_pipelines_common.py: `self.pipeline_class(**components)`].
+_CLASS = re.compile(r"[A-Z]\w*Pipeline([A-Z]\w*)?|pipeline|pipeline_(class|cls)")
 
 
 def bound(tree: ast.AST | None) -> frozenset[str]:
@@ -41,3 +49,32 @@ def is_made(call: ast.Call) -> bool:
 def is_named(node: ast.expr) -> bool:
     """Whether what is called reads like a pipeline by its name: `pipe(prompts)`, `self.base_pipeline(prompts)`."""
     return _NAME.search(last_name(node).lower()) is not None
+
+
+def is_annotated(machine: ModuleCalls, node: ast.expr) -> bool:
+    """Whether what is called is annotated with a class of pipelines, which is no module: a parameter of the function, or an
+    attribute of `self` in the methods of its class, `def __init__(self, model: PicturePipeline): self.model = model`."""
+    noted: list[ast.expr | None] = []
+    if isinstance(node, ast.Name) and machine.function is not None:
+        noted.append(_annotation(machine.function.node, node.id))
+    elif is_self_attribute(node) and machine.owner is not None:
+        for method in (method for each in lineage(machine.owner) for method in each.methods.values()):
+            for statement in statements(method):
+                for target, value in bindings_of(statement):
+                    if is_own_attribute(target, last_name(node)):
+                        said = getattr(statement, "annotation", None)
+                        noted.append(said or (_annotation(method, value.id) if isinstance(value, ast.Name) else None))
+    for each in noted:
+        if each is None or _CLASS.fullmatch(last_name(each)) is None:
+            return False
+        class_ = machine.class_named(each)
+        if class_ is not None and class_.is_module:
+            return False
+    return bool(noted)
+
+
+def _annotation(function: ast.AST, name: str) -> ast.expr | None:
+    """What is written beside a parameter of a function."""
+    spec = getattr(function, "args", None)
+    found = parameter_of(spec, name) if isinstance(spec, ast.arguments) else None
+    return found.annotation if found is not None else None

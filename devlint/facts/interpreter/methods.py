@@ -8,6 +8,7 @@ from devlint import knowledge
 from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import (
+    arrays,
     as_text,
     called_devices,
     converted,
@@ -292,7 +293,7 @@ class Methods(ContainerMethods):
             if value.elements is None and not isinstance(operand.node, (ast.List, ast.Tuple, ast.Dict, ast.ListComp)):
                 return NOTHING
         elif value.kind == "ndarray":
-            if name == "cpu":
+            if name == "cpu" or value == arrays.OF_SOMETHING:
                 return NOTHING
         elif value.type_name is None:
             return NOTHING

@@ -147,7 +147,7 @@ class ModuleCalls(Moves):
         if given is not None:
             return given
         home = value.type_name or ""
-        if home in ("", "moved") and (pipelines.is_named(node.func) or self.text(node.func) in self.pipelines):
+        if home in ("", "moved") and (pipelines.is_named(node.func) or self.is_pipeline(node.func)):
             return NOTHING
         if home.endswith(_LOSSES_END) and home.startswith("torch.nn."):
             arguments.values = [guesses.tensor(given) for given in arguments.values]
@@ -304,10 +304,16 @@ class ModuleCalls(Moves):
                     for given in inputs:
                         self.meet(node, [left, given], "module", "module", "exact")
 
+    def is_pipeline(self, node: ast.expr) -> bool:
+        """Whether the file says by the name of a class that what is called is a pipeline."""
+        return pipelines.WORD in self.source.text and (
+            self.text(node) in self.pipelines or pipelines.is_annotated(self, node)
+        )
+
     @cached_property
     def pipelines(self) -> frozenset[str]:
         """What the file binds to pipelines: names and attributes, as written."""
-        return pipelines.bound(self.scan.tree) if pipelines.WORD in self.source.text else frozenset()
+        return pipelines.bound(self.scan.tree)
 
     @cached_property
     def attribute_uses(self) -> dict[str, list[kept_modules.Around]]:

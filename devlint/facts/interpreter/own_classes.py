@@ -56,6 +56,8 @@ class OwnClasses(Definitions):
                 device = UNKNOWN
             if any(value.is_tensor and value.device != CPU for value in given):
                 device = UNKNOWN  # it may be placed where that is
+            if device and any(value.kind == "function" and self.is_told_a_device(value) for value in given):
+                device = UNKNOWN  # which makes a part of it
             holds = any(value.kind == "module" for value in given)  # which may be moved by themselves
             return Value("module", device, type_name=class_.name, because=because, ident=because[0].span, shared=holds)
         if class_.family == "Dataset":
@@ -85,6 +87,16 @@ class OwnClasses(Definitions):
                     if holder is not None and holder.kind == "module":
                         return True
         return False
+
+    def is_told_a_device(self, function: Value) -> bool:
+        """Whether a function knows a device to make things on: `partial(nn.Linear, 8, device=device)`, a lambda likewise."""
+        name = function.type_name or ""
+        if name in self.partials:
+            first = self.partials[name][1]
+            assert isinstance(first, Arguments)
+            named = any("device" in keyword and value.device != CPU for keyword, value in first.named().items())
+            return named or any(v.kind in ("device", "string") and v.device not in (UNKNOWN, CPU) for v in first.values)
+        return name in self.lambdas and mentions_devices(self.lambdas[name][0])
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         if isinstance(class_, AdoptedClass):

@@ -7,7 +7,7 @@ import ast
 from devlint import knowledge
 from devlint.facts.events import Move, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unknown_devices
+from devlint.facts.idioms import arrays, guesses, library_modules, said_elsewhere, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import RUNS_MODEL, SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
@@ -33,7 +33,7 @@ class TensorMethods(ModuleCalls):
                 if receiver.device or not said_elsewhere.note(self, node, operand.node):
                     self.use(node, "numpy", operand, detached)
             self.wait_for(receiver)
-            return Value("ndarray")
+            return arrays.OF_SOMETHING if receiver.type_name == "moved" else Value("ndarray")
         if name == "get_device":
             return self.index_of(node, receiver)
         if name == "backward":
