@@ -66,7 +66,7 @@ CHOICE: Final = "one of several functions"
 CHOICES: Final = 4
 TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
 _CALLED: Final = frozenset({"function", "namespace"})
-ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "privateuseone"})
+ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "ipu", "privateuseone"})
 LIMIT: Final = 3
 #: Of how many factory calls a tensor may be known to be made; the others are left out.
 MADE: Final = 16

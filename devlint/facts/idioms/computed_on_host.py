@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_name, is_own_attribute, is_self_attribute
 
@@ -61,7 +62,7 @@ def is_there(method: ast.AST, name: str, node: ast.expr, depth: int) -> bool:
     if depth > _DEPTH:
         return False
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in ("to", "cuda"):
+        if node.func.attr in OFF_HOST:
             return False
         return node.func.attr == "cpu" or is_there(method, name, node.func.value, depth + 1)
     if isinstance(node, ast.IfExp):

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.idioms.placed import argument, device_given, goes_back, own_name
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import OFF_HOST, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self, last_name
 from devlint.facts.text.scan import FunctionScan, Scan
@@ -42,7 +43,7 @@ _RUNS = frozenset({"forward", "generate"})
 #: Methods of a module that give the module back [torch/nn/modules/module.py].
 _SAME = frozenset({"train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"})
 #: Methods that say where what they give is; `to` may also ask for a type, and then says nothing.
-_PLACES = frozenset({"to", "cuda", "xpu", "npu", "cpu", "numpy", "tolist", "item"})
+_PLACES = OFF_HOST | TO_HOST
 #: Methods that only what has parameters is asked for.
 _OF_NETWORKS = frozenset({"parameters", "named_parameters", "state_dict", "load_state_dict", "eval", "generate"})
 #: Names of networks.

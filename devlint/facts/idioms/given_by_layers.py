@@ -22,6 +22,7 @@ from devlint.facts.idioms import guesses
 from devlint.facts.idioms.placed import stored_in, unconditional
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import PLACES
 from devlint.facts.text.references import is_self, is_self_attribute, stored_names
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.values import Value
@@ -50,7 +51,7 @@ _SAME = frozenset(
 #: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].
 _OF_DISTRIBUTION = frozenset({"log_prob", "sample", "rsample", "entropy"})
 #: What puts a tensor elsewhere.
-_MOVES = frozenset({"cpu", "cuda", "xpu", "to", "numpy"})
+_MOVES = PLACES | {"numpy"}
 _DEPTH = 12  # names that stand for what another one holds
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.idioms.unseen_modules import called, looks_like_network
-from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.text.classes import ClassFacts, Container, Unregistered
+from devlint.facts.text.method_names import MOVES
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute, last_name
 from devlint.facts.text.signatures import named_parameters, positional_names

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.signs import moves
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
     from devlint.facts.text.classes import ClassFacts
 
-_NAMES_DEVICES = re.compile(r"\.(to|cuda|xpu|npu)\(|device|cuda|gpu|accelerat", re.IGNORECASE)
-_MOVES = frozenset({"to", "cuda", "xpu", "npu"})  # what `moves` asks for
+_NAMES_DEVICES = re.compile(rf"\.({'|'.join(sorted(OFF_HOST))})\(|device|cuda|gpu|accelerat", re.IGNORECASE)
 #: What makes tensors of numbers and arrays: in host memory, where no device is said.
 _FROM_DATA = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"})
 _OF_MODULES = frozenset(
@@ -42,7 +42,7 @@ _OF_MODULES = frozenset(
 
 def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, Value]]:
     """The attributes of a plain class that are models which its methods put on a device, with what is known of each."""
-    if _MOVES.isdisjoint(machine.scan.calls):
+    if OFF_HOST.isdisjoint(machine.scan.calls):
         return
     found: dict[str, ast.Call] = {}
     left: set[str] = set()  # bound without a move, or moved back

@@ -20,6 +20,7 @@ from devlint import knowledge
 from devlint.facts.idioms.placed import argument, device_given, goes_back, own_name
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import UNKNOWN, Device, Place, Value, may_be_accelerator
@@ -102,7 +103,7 @@ def place_of(machine: Machine, class_: ClassFacts, name: str, node: ast.expr) ->
             elif record is not None:
                 given = next((k.value for k in node.keywords if k.arg == "device"), None)
                 return named_device(machine, class_, given) if given is not None and record.result == "tensor" else None
-            elif isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+            elif isinstance(node.func, ast.Attribute) and node.func.attr in OFF_HOST:
                 if not makes_tensor(machine, node.func.value):
                     return place_of(machine, class_, name, node.func.value)
                 given = argument(node)

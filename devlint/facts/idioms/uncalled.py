@@ -10,6 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Call
+from devlint.facts.text.method_names import OUT_OF_TORCH
 from devlint.facts.values import NOTHING, Value
 
 if TYPE_CHECKING:
@@ -20,13 +21,12 @@ METHODS = frozenset({"cpu", "cuda", "xpu", "detach"})
 #: The family name that events carry for what is read from a method.
 FAMILY = "method"
 _AFTER_DETACH = frozenset({"cpu", "cuda", "numpy", "clone", "data", "item", "tolist"})
-_READS = frozenset({"numpy", "item", "tolist"})
 
 
 def note(machine: Machine, node: ast.Attribute, is_called: bool = False) -> None:
     """An attribute is read, or called as a method, of what may be such a method."""
     data = node.value
-    by_data = is_called and node.attr in _READS and isinstance(data, ast.Attribute) and data.attr == "data"
+    by_data = is_called and node.attr in OUT_OF_TORCH and isinstance(data, ast.Attribute) and data.attr == "data"
     read = data if by_data and isinstance(data, ast.Attribute) else node  # `x.cpu.data.numpy()`
     method = read.value
     if not isinstance(method, ast.Attribute) or method.attr not in METHODS or read.attr.startswith("__"):

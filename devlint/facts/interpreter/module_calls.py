@@ -32,6 +32,7 @@ from devlint.facts.interpreter.moves import Moves
 from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import is_array_annotation, knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.method_names import MOVES_TENSOR
 from devlint.facts.text.nodes import returns, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import Returned, as_returned
@@ -89,7 +90,7 @@ _ALIKE = re.compile(
 RUNS_MODEL = frozenset({"generate", "get_image_features", "get_text_features", "get_audio_features"})
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
-_PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
+_PUTS = MOVES_TENSOR | {"cpu", "to_device"}
 _TYPE = re.compile(r"\w*dtype\Z|(?:bfloat|float|u?int|complex)\d+\Z|(?:float|double|half|long|int|short|bool)\Z")
 #: What makes tensors that are no input.
 _OF_SIZES = frozenset(

@@ -13,6 +13,7 @@ from devlint.facts.interpreter.definitions import Definitions
 from devlint.facts.interpreter.expressions import literal
 from devlint.facts.project.adopted import AdoptedClass
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import root_name
 from devlint.facts.text.references import is_self_attribute, last_name
@@ -248,7 +249,7 @@ def called_on_self(class_: ast.AST) -> frozenset[str]:
 def mentions_devices(node: ast.AST) -> bool:
     """Whether the text of a class, a data set mostly, or of what it is given, names devices or moves anything."""
     for child in walk(node):
-        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "device", "xpu", "mps", "npu"):
+        if isinstance(child, ast.Attribute) and (child.attr in OFF_HOST or child.attr == "device"):
             return True
         if isinstance(child, ast.Constant) and isinstance(child.value, str) and parse_device(child.value):
             return True

@@ -11,11 +11,12 @@ from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unkno
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import RUNS_MODEL, SAME_MODULE, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
 
 #: Methods that wait for the device: the host reads what they give.
-SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
+SYNCING = TO_HOST | {"nonzero", "is_nonzero"}
 #: What gives the tensors that a module holds.
 _HELD = frozenset({"state_dict", "parameters", "named_parameters", "named_buffers"})
 _OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})

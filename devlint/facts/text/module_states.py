@@ -16,10 +16,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from devlint import knowledge
 from devlint.facts.frozen import record, replace
+from devlint.facts.text.method_names import SAME_TENSOR
 from devlint.facts.text.nodes import children
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import named_parameters
-from devlint.facts.text.signs import SAME_TENSOR
 
 #: `given` is an argument or attribute of which nothing else is known: a module, or its parameters.
 What = Literal["given", "tensors", "pairs", "mapping", "tensor"]
