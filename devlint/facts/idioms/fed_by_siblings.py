@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.idioms.placed import argument, device_given, goes_back, own_name
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.method_names import OFF_HOST, TO_HOST
+from devlint.facts.text.method_names import OFF_HOST, SAME_MODULE, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self, last_name
 from devlint.facts.text.scan import FunctionScan, Scan
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 Methods = tuple[tuple[ast.AST, FunctionScan], ...]
 #: Methods by which a model computes with what it is given.
 _RUNS = frozenset({"forward", "generate"})
-#: Methods of a module that give the module back [torch/nn/modules/module.py].
-_SAME = frozenset({"train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"})
 #: Methods that say where what they give is; `to` may also ask for a type, and then says nothing.
 _PLACES = OFF_HOST | TO_HOST
 #: Methods that only what has parameters is asked for.
@@ -185,7 +183,7 @@ def may_be(own: FunctionScan, node: ast.expr, name: str) -> bool:
 
 def may_hold(source: ast.expr, name: str) -> bool:
     """Whether an expression may give `self.name`, alone or among others, and not only what that computes."""
-    whole = moved_by(source) if isinstance(source, ast.Call) and last_name(source.func) in _SAME else source
+    whole = moved_by(source) if isinstance(source, ast.Call) and last_name(source.func) in SAME_MODULE else source
     if any(isinstance(part, ast.Call) and run(part) == name for part in chain(whole)):
         return False
     if isinstance(whole, ast.Call):
@@ -205,7 +203,7 @@ def asks_object(call: ast.Call) -> bool:
 def moved_by(call: ast.Call) -> ast.expr:
     """The module that a call moves: `self.net` for `self.net.cpu()` and `self.net.eval().cpu()`, not what it computes."""
     node = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAME_MODULE:
         node = node.func.value
     return node
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.placed import goes_back
-from devlint.facts.text.method_names import OFF_HOST
+from devlint.facts.text.method_names import OFF_HOST, SAME_PLACE
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import bindings_of, chain, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 REGISTER = ("register_forward_hook", "register_forward_pre_hook")
 #: What leaves a tensor where it is, and one with dimensions.
-_SAME = frozenset(
-    {"data", "detach", "clone", "contiguous", "float", "squeeze", "flatten", "view", "reshape", "permute", "transpose"}
-)
+_SAME = SAME_PLACE | {"data"}
 #: What reads a container, or what it holds, and leaves both as they are.
 _READS = frozenset({"len", "list", "tuple", "sorted", "print", "enumerate", "zip", "cat", "stack", "concat"})
 _Hook = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

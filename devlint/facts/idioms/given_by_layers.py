@@ -22,7 +22,7 @@ from devlint.facts.idioms import guesses
 from devlint.facts.idioms.placed import stored_in, unconditional
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
-from devlint.facts.text.method_names import PLACES
+from devlint.facts.text.method_names import PLACES, SAME_PLACE
 from devlint.facts.text.references import is_self, is_self_attribute, stored_names
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.values import Value
@@ -41,13 +41,9 @@ _OTHERS = frozenset(
     }
 )  # fmt: skip
 #: Methods of a tensor that give one where it is.
-_SAME = frozenset(
-    {
-        "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "detach", "clone", "float",
-        "half", "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow",
-        "norm",
-    }
-)  # fmt: skip
+_SAME = SAME_PLACE | {
+    "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow", "norm",
+}  # fmt: skip
 #: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].
 _OF_DISTRIBUTION = frozenset({"log_prob", "sample", "rsample", "entropy"})
 #: What puts a tensor elsewhere.

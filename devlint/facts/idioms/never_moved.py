@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.idioms.unseen_modules import looks_like_network
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.method_names import MOVES_MODULE
+from devlint.facts.text.method_names import MOVES_MODULE, SAME_PLACE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import is_self_attribute, last_name, stored_names
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 #: Makers of engines that move batches and no model, with the place of `device` [ignite/engine/__init__.py].
 ENGINES = {"ignite.engine.create_supervised_trainer": 3, "ignite.engine.create_supervised_evaluator": 2}
 #: What changes the type or the shape of a tensor and leaves it where it is.
-_SAME_PLACE = frozenset(
-    {"float", "double", "half", "long", "int", "bool", "unsqueeze", "squeeze", "view", "reshape", "flatten", "permute",
-     "transpose", "contiguous", "detach", "clone", "unsqueeze_", "requires_grad_", "type"}
-)  # fmt: skip
+_SAME_PLACE = SAME_PLACE | {"unsqueeze_", "requires_grad_", "type"}
 
 
 def note_method(machine: ModuleCalls, node: ast.Call, module: Operand, class_: ClassFacts, name: str) -> None:

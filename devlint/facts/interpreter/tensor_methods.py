@@ -9,9 +9,9 @@ from devlint.facts.events import Move, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.interpreter.module_calls import RUNS_MODEL, SAME_MODULE, ModuleCalls
+from devlint.facts.interpreter.module_calls import RUNS_MODEL, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
-from devlint.facts.text.method_names import TO_HOST
+from devlint.facts.text.method_names import SAME_MODULE, TO_HOST
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
 

@@ -16,6 +16,7 @@ from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
+from devlint.facts.text.method_names import SHAPES
 from devlint.facts.text.nodes import holds, statements, walk
 from devlint.facts.text.references import asks_none, chain, given, is_private
 from devlint.facts.text.scan import Site
@@ -31,7 +32,7 @@ _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 _NO_CARDS = re.compile(r"(?:\w+\.)*(?:\w+_)?(?:gpus?|(?:gpu|device|cuda|card)_?ids?) (?P<is>is|is not|==|!=) None")
 
 #: Methods of tensors that give them in another shape.
-_SHAPES = frozenset({"reshape", "view", "flatten", "squeeze", "unsqueeze", "expand", "repeat", "permute", "contiguous"})
+_SHAPES = SHAPES | {"expand", "repeat"}
 _OF_LISTS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.tensor"})
 _OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand", "torch.randn"})
 

@@ -20,19 +20,14 @@ from devlint.facts.surveys.outline import (
     stored,
     touches,
 )
-from devlint.facts.text.method_names import OUT_OF_TORCH, PLACES
+from devlint.facts.text.method_names import OUT_OF_TORCH, PLACES, SHAPES, TYPES
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
 _JOINS = frozenset(f"torch.{name}" for name in ("cat", "concat", "stack", "vstack", "hstack"))
 #: These give the same memory, or may: a conversion to what a tensor is already.
-_VIEWS = frozenset(
-    {
-        "detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "float", "double", "half",
-        "long", "int", "bool", "type", "contiguous",
-    }
-)  # fmt: skip
+_VIEWS = SHAPES | TYPES | {"detach", "type"}
 #: Methods of a tensor that compute with its values at once.
 _COMPUTES = frozenset(
     {

@@ -39,8 +39,8 @@ TYPES = frozenset({"float", "double", "half", "bfloat16", "long", "int", "short"
 SAME_PLACE = SHAPES | TYPES | {"detach", "clone"}
 #: Attributes of a tensor that are tensors where it is.
 SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
-#: What gives back the module that it is called on, and leaves that where it is [torch/nn/modules/module.py]. `apply` may
-#: move its parts by what it is given.
+#: What gives back the module that it is called on, and leaves that where it is [torch/nn/modules/module.py]: `apply` unless
+#: what it is given moves the parts, `type` unless it is given a type of another device's tensors.
 SAME_MODULE = frozenset(
     {"train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "type", "apply", "share_memory"}
 )
