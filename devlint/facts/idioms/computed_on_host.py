@@ -43,13 +43,13 @@ def reads_one(machine: Machine, node: ast.expr) -> bool:
 def is_computed_there(class_: ClassFacts, name: str) -> bool:
     """Whether a class and its bases give an attribute tensors of the CPU alone, and do so once at least, or None."""
     methods = (method for each in lineage(class_) for method in each.methods.values())
-    given = [(method, value) for method in methods for value in bound_to(method, name)]
+    given = [(method, value) for method in methods for value in given_to(method, name)]
     tensors = [(method, value) for method, value in given if not isinstance(value, ast.Constant)]
     return bool(tensors) and all(is_there(method, name, value, 0) for method, value in tensors)
 
 
-def bound_to(method: ast.AST, name: str) -> Iterator[ast.expr]:
-    """What a method binds an attribute of `self` to, or adds to it."""
+def given_to(method: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What a method binds an attribute of `self` to, adds to it, or puts into a part of it: `self.sums[0] += x.cpu()`."""
     for node in walk(method):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

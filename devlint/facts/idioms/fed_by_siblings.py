@@ -23,7 +23,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from devlint.facts.idioms.placed import argument, device_given, goes_back, own_name
+from devlint.facts.idioms.placed import goes_back, own_name, target_of
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.method_names import OFF_HOST, SAME_MODULE, TO_HOST
@@ -83,7 +83,7 @@ def note(machine: CallArguments, node: ast.Call, given: Sequence[Operand], is_en
     move = next((move for method, move in moved_elsewhere(around, name) if method is not own), None)
     if move is None or not is_network(around, name) or runs_while_built(around, own):
         return
-    device = device_given(machine, machine.owner, argument(move))
+    device = target_of(machine, machine.owner, move)
     if not may_be_accelerator(device):
         return
     if not all(isinstance(place, Place) or place.name.startswith("self.") for place in device):

@@ -147,7 +147,7 @@ def is_layer(machine: ModuleCalls, class_: ClassFacts, name: str) -> bool:
     return bool(stored) and all(makes_layer(machine, value) for value in stored)
 
 
-def makes_layer(machine: ModuleCalls, node: ast.expr) -> bool:
+def makes_layer(machine: ModuleCalls, node: ast.expr | None) -> bool:
     """Whether an expression makes a layer: `nn.Linear(3, 4)`, `nn.Sequential(nn.ReLU(), nn.Linear(3, 4))`."""
     if not isinstance(node, ast.Call):
         return False

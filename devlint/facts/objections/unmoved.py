@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from devlint.facts.idioms.kept_modules import reads_all_at_once
+from devlint.facts.idioms.placed import goes_back
 from devlint.facts.project.project import PLAIN_BASES
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.method_names import MOVES_MODULE
@@ -104,9 +105,7 @@ def stays_on_cpu(class_: ClassFacts) -> bool:
     init = class_.methods.get("__init__")
     for node in walk(init) if init is not None else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_self(node.func.value):
-            if node.func.attr == "cpu" and not node.args:
-                return True
-            if node.func.attr == "to" and any(isinstance(n, ast.Constant) and n.value == "cpu" for n in walk(node)):
+            if goes_back(node):
                 return True
     return False
 
