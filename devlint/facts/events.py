@@ -641,10 +641,11 @@ class DeviceTest(Event):
 
     `problem`: "dtype" (`x.dtype == "cpu"`), "no-type" (`"gpu" in str(device)`), "in-device" (`"cpu" in device`, which raises),
     "either" (what may be no text is compared with one, in a test that asks for its class later), "model" (a model's device is
-    compared with a text), "moved" (the device of what was moved is compared with a text), "without-index" (`x.device == device` where `device` is given without an index), "indexed" (the
-    other way round), "skips" (a test is skipped where it could run), "typed" (the type of a device is compared with a card),
-    "no-index" (an index that may be None is put in order). `subject`: the span of what is wrong in it, with its
-    `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
+    compared with a text), "moved" (that of what the code treats as a tensor is), "without-index" (`x.device == device` where
+    `device` is given without an index), "indexed" (the other way round), "skips" (a test is skipped where it could run),
+    "typed" (the type of a device is compared with a card), "no-index" (an index that may be None is put in order).
+    `subject`: the span of what is wrong in it, with its `text`; `word`: what it is compared with. `negated`: by `!=` or
+    `not in`.
     """
 
     problem: TestProblem

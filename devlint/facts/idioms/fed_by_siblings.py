@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.idioms.placed import goes_back, own_name, target_of
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.method_names import OFF_HOST, SAME_MODULE, TO_HOST
+from devlint.facts.text.method_names import OFF_HOST, RUNS, SAME_MODULE, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self, last_name
 from devlint.facts.text.scan import FunctionScan, Scan
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import CallArguments
 
 Methods = tuple[tuple[ast.AST, FunctionScan], ...]
-#: Methods by which a model computes with what it is given.
-_RUNS = frozenset({"forward", "generate"})
 #: Methods that say where what they give is; `to` may also ask for a type, and then says nothing.
 _PLACES = OFF_HOST | TO_HOST
 #: Methods that only what has parameters is asked for.
@@ -100,7 +98,7 @@ def run(call: ast.Call) -> str:
 
 def runner(node: ast.expr) -> ast.expr:
     """What is run: `self.name` for `self.name.generate`."""
-    return node.value if isinstance(node, ast.Attribute) and node.attr in _RUNS and not own_name(node) else node
+    return node.value if isinstance(node, ast.Attribute) and node.attr in RUNS and not own_name(node) else node
 
 
 def is_left(node: ast.Call, operand: Operand, encoded: bool) -> bool:

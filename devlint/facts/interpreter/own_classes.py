@@ -12,7 +12,7 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.definitions import Definitions
 from devlint.facts.interpreter.expressions import literal
 from devlint.facts.project.adopted import AdoptedClass
-from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.classes import MODULE, ClassFacts, lineage
 from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import root_name
@@ -96,11 +96,7 @@ class OwnClasses(Definitions):
             if inherited is None:
                 return None
             devices += inherited
-        if any(
-            b not in ("torch.nn.Module", "torch.nn.modules.module.Module")
-            for b in class_.bases
-            if b not in self.classes and b not in class_.followed
-        ):
+        if any(b not in MODULE for b in class_.bases if b not in self.classes and b not in class_.followed):
             return None
         return devices
 

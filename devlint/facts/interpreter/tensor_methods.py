@@ -11,7 +11,7 @@ from devlint.facts.idioms import guesses, library_modules, said_elsewhere, unkno
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import RUNS_MODEL, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
-from devlint.facts.text.method_names import SAME_MODULE, TO_HOST
+from devlint.facts.text.method_names import OF_DISTRIBUTIONS, SAME_MODULE, TO_HOST
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
 
@@ -19,7 +19,6 @@ from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKN
 SYNCING = TO_HOST | {"nonzero", "is_nonzero"}
 #: What gives the tensors that a module holds.
 _HELD = frozenset({"state_dict", "parameters", "named_parameters", "named_buffers"})
-_OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
 
 
 class TensorMethods(ModuleCalls):
@@ -94,7 +93,7 @@ class TensorMethods(ModuleCalls):
             if receiver.kind == "tensors" and name in RUNS_MODEL and receiver.moved and receiver.type_name == "moved":
                 return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
-                if name in _OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
+                if name in OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
                     return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
                 if name in ("items", "values", "pop", "get", "copy"):
                     return receiver

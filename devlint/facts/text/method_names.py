@@ -44,3 +44,12 @@ SAME_TENSOR = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
 SAME_MODULE = frozenset(
     {"train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "type", "apply", "share_memory"}
 )
+
+# -- parts and runs ---------------------------------------------------------------------------------------------------
+
+#: What makes something a part of a module under a name that it is given [torch/nn/modules/module.py].
+REGISTERS = frozenset({"add_module", "register_module", "set_submodule", "setattr", "__setattr__"})
+#: What a model computes by, other than a call [torch/nn/modules/module.py, transformers/generation/utils.py].
+RUNS = frozenset({"forward", "generate"})
+#: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].
+OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
