@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Call
 from devlint.facts.text.method_names import OUT_OF_TORCH
-from devlint.facts.values import NOTHING, Value
+from devlint.facts.values import NOTHING, ONE_TENSOR, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -34,7 +34,7 @@ def note(machine: Machine, node: ast.Attribute, is_called: bool = False) -> None
     if not isinstance(read.ctx, ast.Load) or machine.path(method.value) is None:
         return
     known = machine.evaluate(method.value)
-    if known.kind not in ("tensor", "parameter", "buffer"):
+    if known.kind not in ONE_TENSOR:
         if known.kind not in ("unknown", "tensors") or binds(machine.source.text, method.attr):
             return
         if not (by_data or (method.attr == "detach" and read.attr in _AFTER_DETACH)):

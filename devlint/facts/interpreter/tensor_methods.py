@@ -13,7 +13,19 @@ from devlint.facts.interpreter.module_calls import RUNS_MODEL, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
 from devlint.facts.text.method_names import OF_DISTRIBUTIONS, SAME_MODULE, TO_HOST
 from devlint.facts.text.parameters import TENSOR_ONLY
-from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
+from devlint.facts.values import (
+    CPU,
+    GUESS,
+    NONE,
+    NOTHING,
+    NUMBER,
+    ONE_TENSOR,
+    OUTPUT,
+    UNKNOWN,
+    Value,
+    extent,
+    may_be_accelerator,
+)
 
 #: Methods that wait for the device: the host reads what they give.
 SYNCING = TO_HOST | {"nonzero", "is_nonzero"}
@@ -52,7 +64,7 @@ class TensorMethods(ModuleCalls):
             return self.moved(operand, Value("device", other[1].device), node)
         if name == "pin_memory":
             self.watched[node] = {"self": receiver}
-            if self.statement_value is node and receiver.kind in ("tensor", "parameter", "buffer"):
+            if self.statement_value is node and receiver.kind in ONE_TENSOR:
                 self.note_pinned(node, operand)
             if CPU_PLACE not in receiver.device:
                 return receiver  # of an accelerator's it raises: where this runs, it is on the CPU all the same
