@@ -17,7 +17,6 @@ from devlint.facts.text.annotations import (
     says_container,
 )
 from devlint.facts.text.factory_names import CONVERSIONS
-from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import default_of, named_parameters
@@ -235,13 +234,13 @@ class Evidence:
         part = isinstance(function.value, ast.Subscript) and function.attr == "unique"  # `x[:, 0].unique()`: no array
         if part or (isinstance(function.value, (ast.Name, ast.Subscript)) and shows_tensor(function.attr, call)):
             self._used(tensor_root(function.value), open_)
-        if function.attr in OFF_HOST and isinstance(function.value, ast.Subscript):
+        if function.attr in ("to", "cuda") and isinstance(function.value, ast.Subscript):
             taken, where = function.value, [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
             name = (where[0].id if isinstance(where[0], ast.Name) else getattr(where[0], "attr", "")) if where else ""
             if isinstance(taken.value, ast.Name) and isinstance(taken.slice, ast.Constant):
-                if reads_like_device(name) or (function.attr != "to" and not where):
+                if reads_like_device(name) or (function.attr == "cuda" and not where):
                     self.parted.add(taken.value.id)
-        if function.attr in OFF_HOST and call.args and isinstance(call.args[0], ast.Name):
+        if function.attr in ("to", "cuda") and call.args and isinstance(call.args[0], ast.Name):
             if call.args[0].id in self.parameters and reads_like_device(call.args[0].id):
                 self.devices.add(call.args[0].id)
             return
