@@ -39,12 +39,15 @@ def bindings_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 @lru_cache(512)
 def own_bindings(method: ast.AST) -> Mapping[str, list[ast.expr | None]]:
-    """What a method binds the attributes of `self` to, by their names; None for what is no plain assignment: a loop, `+=`."""
+    """What a method binds the attributes of `self` to, by their names; None for what is no plain assignment: a loop, `with`.
+
+    `+=` is none: what the attribute was bound to is changed, and stays where it is.
+    """
     found: dict[str, list[ast.expr | None]] = {}
     plain: set[int] = set()
     others: list[ast.Attribute] = []
     for node in walk(method):
-        if isinstance(node, ast.AnnAssign) and node.value is None:
+        if isinstance(node, ast.AugAssign) or (isinstance(node, ast.AnnAssign) and node.value is None):
             plain.add(id(node.target))
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             for target, value in bindings_of(node):
