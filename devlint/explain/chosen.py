@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from devlint.explain.bindings import bindings, own_nodes
 from devlint.explain.calls import arguments_for, has_parameter, operands
 from devlint.explain.origins import Search
-from devlint.explain.resolving import TO_CARD
 from devlint.explain.sources import File, Plain
 from devlint.explain.suspects import Context, Trail
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import default_of
@@ -151,7 +151,7 @@ def _follow_optimizer(search: Search, file: File, name: str) -> None:
 
 def _moved(node: ast.AST) -> ast.expr | None:
     """What a call of `.to()`, `.cuda()` and the like moves."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", *TO_CARD):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in OFF_HOST:
         return node.func.value
     return None
 

@@ -9,9 +9,10 @@ from devlint import knowledge
 from devlint.explain.bindings import returned
 from devlint.explain.calls import arguments_for, has_parameter
 from devlint.explain.moved_modules import ModuleSearch
-from devlint.explain.resolving import LOADERS, TO_CARD, imported
+from devlint.explain.resolving import LOADERS, imported
 from devlint.explain.suspects import DIRECT, Context, Trail, step
 from devlint.facts.text.references import last_name
+from devlint.facts.values import ACCELERATORS
 
 #: The share that is left of a weight where a value is moved: it is most likely not what stayed behind.
 _ELSEWHERE = 0.25
@@ -137,7 +138,7 @@ class CallSearch(ModuleSearch):
             if self.is_loader(made, at):
                 self.from_loader(at, trail.fainter(0.85))
                 return True
-        if name in TO_CARD:
+        if name in ACCELERATORS:
             if self.is_module(func.value, at):
                 return True
             self.note(at.file, node, f"moved to {name} here", trail.fainter(_ELSEWHERE), on_host=False)

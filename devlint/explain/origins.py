@@ -17,9 +17,9 @@ from devlint.explain.bindings import Binding, Store, bindings, dominates, own_no
 from devlint.explain.calls import arguments_for, calls_of, has_parameter
 from devlint.explain.made_tensors import TURNS, CallSearch
 from devlint.explain.moved_modules import CALLERS, FAINT
-from devlint.explain.resolving import TO_CARD
 from devlint.explain.sources import File, Files, Plain
 from devlint.explain.suspects import DIRECT, Context, Trail, bound, given, step
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import default_of
 
@@ -141,7 +141,7 @@ class Search(CallSearch):
     def _dropped(self, node: ast.Name, scope: ast.AST, at: Context, trail: Trail) -> None:
         """A move of the name whose result is dropped: `x.to(device)` as a statement."""
         for statement, _, func in _statements_on(node, scope):
-            if func.attr in ("to", *TO_CARD) and not self.is_module(func.value, at):
+            if func.attr in OFF_HOST and not self.is_module(func.value, at):
                 text = f"the result of `{node.id}.{func.attr}(..)` is dropped: a tensor is not moved in place"
                 self.note(at.file, statement, text, trail.fainter(1.05))
 
@@ -298,7 +298,7 @@ def _is_conditional_move(binding: Binding, file: File) -> bool:
     """Whether a name is moved if there is a card, which there was: `if use_cuda: x = x.cuda()`."""
     made = binding.value
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
-        if made.func.attr in ("to", *TO_CARD):
+        if made.func.attr in OFF_HOST:
             test = file.parents.get(binding.node)
             return (
                 isinstance(test, ast.If)

@@ -11,10 +11,10 @@ from devlint.explain.bindings import bindings, stores
 from devlint.explain.sources import File, Files, Plain, defined
 from devlint.explain.suspects import Context
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 
-TO_CARD = frozenset({"cuda", "xpu", "npu", "mps", "hpu"})
 LOADERS = re.compile(r"Loader|Iterator|Bunch|BatchSampler")
 _LOADER = re.compile(r"load|_?iter$|iterator|batches|dataset|_set$|^data$|_data$|data_?source|sampler", re.IGNORECASE)
 _MODULES = re.compile(r"model|net$|_net|^net|module|critic|actor|encoder|decoder|generator|discriminator|criterion")
@@ -224,11 +224,7 @@ class Resolver:
                 and node.value.id == path
             ):
                 return True
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("to", *TO_CARD)
-            ):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in OFF_HOST:
                 if ast.unparse(node.func.value) == path:
                     return True
         return False

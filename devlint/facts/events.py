@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
+from devlint.facts.text.classes import Container, What
 from devlint.facts.text.handlers import takes
 from devlint.facts.values import ACCELERATORS, CPU, GUESS, UNKNOWN, Conflict, Device, Value, is_assumed
 from devlint.model import Certainty, Origin, Span
@@ -21,6 +22,12 @@ How: TypeAlias = Literal[
     "operator", "function", "method", "inplace", "module", "index", "out", "copy", "size", "kept",
     "buffer", "paths", "collective", "restored", "beside",
 ]  # fmt: skip
+#: What is wrong with a comparison about a device, see `DeviceTest`.
+TestProblem: TypeAlias = Literal[
+    "dtype", "no-type", "in-device", "either", "model", "moved", "without-index", "indexed", "skips", "typed", "no-index",
+]  # fmt: skip
+#: What is wrong where the time between two events is read, see `EventTimer`.
+TimerProblem: TypeAlias = Literal["unsynchronized", "no-timing", "never-recorded"]
 Scope = Mapping[str, Value]  # access path ("x", "self.weight", "args.device") to what is known of it there
 
 
@@ -347,8 +354,8 @@ class Register(Event):
 
     class_name: str
     attribute: str
-    what: Literal["tensor", "tensors", "modules", "parameters"]
-    container: Literal["list", "tuple", "dict", "comprehension", "distribution", "function"] | None
+    what: What
+    container: Container | None
     value: Operand
     uses: tuple[Origin, ...]
     reassigned: bool
@@ -391,7 +398,7 @@ class EventTimer(Event):
     "never-recorded" (recorded under other names or not at all: `recorded` lists the names that were).
     """
 
-    problem: Literal["unsynchronized", "no-timing", "never-recorded"]
+    problem: TimerProblem
     start: Operand
     end: Operand
     recorded: tuple[str, ...]
@@ -634,25 +641,14 @@ class DeviceTest(Event):
 
     `problem`: "dtype" (`x.dtype == "cpu"`), "no-type" (`"gpu" in str(device)`), "in-device" (`"cpu" in device`, which raises),
     "either" (what may be no text is compared with one, in a test that asks for its class later), "model" (a model's device is
-    compared with a text), "without-index" (`x.device == device` where `device` is given without an index), "indexed" (the
-    other way round), "skips" (a test is skipped where it could run), "typed" (the type of a device is compared with a card),
-    "no-index" (an index that may be None is put in order). `subject`: the span of what is wrong in it, with its
-    `text`; `word`: what it is compared with. `negated`: by `!=` or `not in`.
+    compared with a text), "moved" (that of what the code treats as a tensor is), "without-index" (`x.device == device` where
+    `device` is given without an index), "indexed" (the other way round), "skips" (a test is skipped where it could run),
+    "typed" (the type of a device is compared with a card), "no-index" (an index that may be None is put in order).
+    `subject`: the span of what is wrong in it, with its `text`; `word`: what it is compared with. `negated`: by `!=` or
+    `not in`.
     """
 
-    problem: Literal[
-        "dtype",
-        "no-type",
-        "in-device",
-        "either",
-        "model",
-        "moved",
-        "without-index",
-        "indexed",
-        "skips",
-        "typed",
-        "no-index",
-    ]
+    problem: TestProblem
     subject: Span
     text: str
     word: str

@@ -64,9 +64,11 @@ GROWN: Final = "grown"
 CHOICE: Final = "one of several functions"
 #: How many functions a name may stand for.
 CHOICES: Final = 4
-TENSOR_KINDS: Final = frozenset({"tensor", "parameter", "buffer", "tensors"})
+#: Kinds of values that are one tensor; `tensors` may be several.
+ONE_TENSOR: Final = frozenset({"tensor", "parameter", "buffer"})
+TENSOR_KINDS: Final = ONE_TENSOR | {"tensors"}
 _CALLED: Final = frozenset({"function", "namespace"})
-ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "privateuseone"})
+ACCELERATORS: Final = frozenset({"cuda", "xpu", "mps", "npu", "mtia", "hpu", "xla", "ipu", "privateuseone"})
 LIMIT: Final = 3
 #: Of how many factory calls a tensor may be known to be made; the others are left out.
 MADE: Final = 16
@@ -369,7 +371,7 @@ def merge(a: Value, b: Value) -> Value:
         return chosen
     if a.kind != b.kind:
         for number, other in ((a, b), (b, a)):
-            if number.kind == "number" and other.kind in ("tensor", "parameter", "buffer"):
+            if number.kind == "number" and other.kind in ONE_TENSOR:
                 # `total = 0` and later `total + loss`: a number is nowhere
                 return replace(other, split=None, type_name=GUESS if other.kind == "tensor" else other.type_name)
         if (a.is_tensor or a.type_name == GUESS) and (b.is_tensor or b.type_name == GUESS):

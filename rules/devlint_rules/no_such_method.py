@@ -40,10 +40,10 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import ACCELERATORS, Call, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules import _shared as shared
 
-_MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "mps", "mtia", "hpu", "ipu"})
+_MOVES = ACCELERATORS | {"to", "cpu"}
 _MEMBERS = _MOVES | {"device"}
 # Known by annotation only: the object is of a subclass, which may have the name.
 _BASES = frozenset(

@@ -29,13 +29,14 @@ from devlint.facts.project.project import Loaded, Reach
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.nodes import encloses, walk
 from devlint.facts.text.parameters import Evidence
 from devlint.facts.text.references import chain, given, is_private, last_name
 from devlint.facts.text.returned import returned
 from devlint.facts.text.roots import roots
 from devlint.facts.text.scan import FunctionScan, Site
-from devlint.facts.text.signs import TO_HOST, moved_after, moves
+from devlint.facts.text.signs import moved_after, moves
 from devlint.facts.values import LOOKED_UP, may_be_accelerator
 from devlint.model import Origin, Span
 

@@ -10,11 +10,12 @@ from devlint.facts.interpreter.factories import is_made_up
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.operations import CPU_PLACE
 from devlint.facts.text.defined import Function
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_own_attribute, last_name
 from devlint.facts.text.results import is_made_on_host
 from devlint.facts.text.signatures import named_parameters
-from devlint.facts.text.signs import TO_HOST, moves
+from devlint.facts.text.signs import moves
 from devlint.facts.values import BATCH, CPU, GUESS, NUMBER, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 

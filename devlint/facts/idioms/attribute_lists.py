@@ -20,6 +20,7 @@ from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import bindings_of, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.trained import stores
 from devlint.facts.values import CPU, Value, grown
 
 if TYPE_CHECKING:
@@ -60,13 +61,7 @@ def of_object(machine: Machine, node: ast.Attribute, class_: ClassFacts) -> Valu
     """What a list holds that an object of the file has, `self.memory.log_probs`, and the file fills with what it brings to the
     CPU."""
     kept = _filled_from_host(machine).get(node.attr) if not machine.in_init and not machine.host else None
-    return grown(kept) if kept and any(binds(each, node.attr) for each in lineage(class_)) else None
-
-
-def binds(class_: ClassFacts, name: str) -> bool:
-    """Whether a class binds an attribute of `self`."""
-    stores = (n for n in walk(class_.node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    return any(n.attr == name and is_self_attribute(n) for n in stores)
+    return grown(kept) if kept and stores(class_, node.attr) else None
 
 
 def _filled_from_host(machine: Machine) -> dict[str, list[Value]]:

@@ -18,6 +18,7 @@ from devlint.facts.idioms import collated, parts_of_batches, wrapped_loaders
 from devlint.facts.idioms.moved_inside import moved_inside
 from devlint.facts.idioms.parts_of_batches import MOVED_HERE
 from devlint.facts.interpreter.operations import HOST_BATCH
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import last_name
@@ -210,7 +211,7 @@ def moved_parts(own: FunctionScan, text: str) -> MovedParts:
     kept = kept_moves(own) if bound else frozenset()
     for name in bound:
         for call, method in called_on_names(own).get(name, ()):
-            if method == "to" or method in ACCELERATORS:
+            if method in OFF_HOST:
                 last[name] = max(call.lineno, last.get(name, 0))
                 if id(call) in kept and moves(call) and own.bound.get(name, 0) > bound[name]:
                     latest = max(latest, call.lineno)
@@ -441,7 +442,7 @@ def _moves_here(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
         stack.extend(reversed(list(ast.iter_child_nodes(node))))
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        if node.func.attr != "to" and node.func.attr not in ACCELERATORS:
+        if node.func.attr not in OFF_HOST:
             continue
         root: ast.expr = node.func.value
         while isinstance(root, (ast.Attribute, ast.Subscript, ast.Call)):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.idioms import arrays
 from devlint.facts.text.nodes import text_of, walk
 from devlint.facts.text.signs import OF_HOST
-from devlint.facts.values import GUESS, ONE, Value
+from devlint.facts.values import GUESS, ONE, ONE_TENSOR, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.host_reads import HostReads
@@ -94,5 +94,5 @@ def is_named_array(node: ast.expr) -> bool:
 
 def is_tensor(value: Value) -> bool:
     """Whether a value is one tensor, as far as anything is known, or was moved and is used like one."""
-    known = value.kind in ("tensor", "parameter", "buffer") or (value.kind == "tensors" and value.moved)
+    known = value.kind in ONE_TENSOR or (value.kind == "tensors" and value.moved)
     return known and value.type_name != GUESS

@@ -13,8 +13,7 @@ from __future__ import annotations
 import ast
 
 from devlint.facts.text.classes import ClassFacts, Unregistered
-from devlint.facts.text.nodes import every
-from devlint.facts.text.references import is_own_attribute
+from devlint.facts.text.references import is_own_attribute, own_bindings
 from devlint.facts.values import Symbol, Value
 
 
@@ -28,8 +27,8 @@ def is_beside(class_: ClassFacts, name: str, entry: Unregistered, other: Value) 
     if start != "self" or not device.isidentifier():
         return False
     init = class_.methods.get("__init__")
-    set_to = [value for method in class_.methods.values() for value in bindings_of(method, device)]
-    if init is None or len(set_to) != 1 or set_to != bindings_of(init, device):
+    set_to = [value for method in class_.methods.values() for value in own_bindings(method).get(device, ())]
+    if init is None or len(set_to) != 1 or set_to != own_bindings(init).get(device):
         return False
     read = set_to[0]
     if not isinstance(read, ast.Attribute) or read.attr != "device":
@@ -37,13 +36,3 @@ def is_beside(class_: ClassFacts, name: str, entry: Unregistered, other: Value) 
     given = entry.value_node
     by_name = isinstance(given, ast.Name) and isinstance(read.value, ast.Name) and read.value.id == given.id
     return is_own_attribute(read.value, name) or by_name
-
-
-def bindings_of(method: ast.AST, name: str) -> list[ast.expr | None]:
-    """What a method binds `self.name` to; None for what is no plain assignment."""
-    nodes = every(method)
-    stored = sum(is_own_attribute(n, name) and not isinstance(getattr(n, "ctx", None), ast.Load) for n in nodes)
-    given: list[ast.expr | None] = [
-        n.value for n in nodes if isinstance(n, ast.Assign) and any(is_own_attribute(t, name) for t in n.targets)
-    ]
-    return given if len(given) == stored else [None, *given]

@@ -28,12 +28,13 @@ from devlint.facts.idioms.placed import goes_back, own_name, placements, target_
 from devlint.facts.idioms.said_elsewhere import is_of_host, is_path, where_fetched
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.method_names import SAME_TENSOR, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.reads import root_of
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.text.signs import OF_HOST, SAME_TENSOR, TO_HOST
+from devlint.facts.text.signs import OF_HOST
 from devlint.facts.values import CPU, Place, Value, may_be_accelerator, symbol
 from devlint.model import Origin
 

@@ -13,7 +13,7 @@ from devlint import knowledge
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_property, last_name
-from devlint.facts.values import OUTPUT
+from devlint.facts.values import ONE_TENSOR, OUTPUT
 
 if TYPE_CHECKING:
     from devlint.facts.events import Operand
@@ -35,7 +35,7 @@ def family(machine: Machine, operand: Operand, sets: bool) -> str | None:
     `sets`: the class of the file that `x` is of gets an attribute of that name in some way.
     """
     value, text = operand.value, machine.source.text
-    if value.kind in ("tensor", "parameter", "buffer"):
+    if value.kind in ONE_TENSOR:
         is_sure = (
             value.type_name in (None, OUTPUT)
             and "SparseTensor" not in text

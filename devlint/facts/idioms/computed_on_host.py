@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_name, is_own_attribute, is_self_attribute
 
@@ -42,13 +43,13 @@ def reads_one(machine: Machine, node: ast.expr) -> bool:
 def is_computed_there(class_: ClassFacts, name: str) -> bool:
     """Whether a class and its bases give an attribute tensors of the CPU alone, and do so once at least, or None."""
     methods = (method for each in lineage(class_) for method in each.methods.values())
-    given = [(method, value) for method in methods for value in bound_to(method, name)]
+    given = [(method, value) for method in methods for value in given_to(method, name)]
     tensors = [(method, value) for method, value in given if not isinstance(value, ast.Constant)]
     return bool(tensors) and all(is_there(method, name, value, 0) for method, value in tensors)
 
 
-def bound_to(method: ast.AST, name: str) -> Iterator[ast.expr]:
-    """What a method binds an attribute of `self` to, or adds to it."""
+def given_to(method: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What a method binds an attribute of `self` to, adds to it, or puts into a part of it: `self.sums[0] += x.cpu()`."""
     for node in walk(method):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -61,7 +62,7 @@ def is_there(method: ast.AST, name: str, node: ast.expr, depth: int) -> bool:
     if depth > _DEPTH:
         return False
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in ("to", "cuda"):
+        if node.func.attr in OFF_HOST:
             return False
         return node.func.attr == "cpu" or is_there(method, name, node.func.value, depth + 1)
     if isinstance(node, ast.IfExp):

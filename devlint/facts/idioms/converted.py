@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
 from devlint.facts.text.annotations import is_tensor_annotation
+from devlint.facts.text.factory_names import CONVERSIONS
 from devlint.facts.text.nodes import holds, walk
-from devlint.facts.text.parameters import CONVERSIONS, TENSOR_ONLY
+from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import CPU, HOME, NO_TENSOR, Value
 from devlint.model import Origin

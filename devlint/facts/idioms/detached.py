@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.placed import is_left_on_host, sent_back
 from devlint.facts.text.annotations import knows_other_tensors
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.results import shares_array
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.text.signs import OF_HOST, TO_HOST
+from devlint.facts.text.signs import OF_HOST
 from devlint.facts.values import CPU, HOME, Value
 
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from devlint.facts.idioms.placed import argument, device_given, goes_back, own_name
+from devlint.facts.idioms.placed import goes_back, own_name, target_of
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import OFF_HOST, RUNS, SAME_MODULE, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self, last_name
 from devlint.facts.text.scan import FunctionScan, Scan
@@ -37,12 +38,8 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.arguments import CallArguments
 
 Methods = tuple[tuple[ast.AST, FunctionScan], ...]
-#: Methods by which a model computes with what it is given.
-_RUNS = frozenset({"forward", "generate"})
-#: Methods of a module that give the module back [torch/nn/modules/module.py].
-_SAME = frozenset({"train", "eval", "half", "float", "double", "bfloat16", "requires_grad_"})
 #: Methods that say where what they give is; `to` may also ask for a type, and then says nothing.
-_PLACES = frozenset({"to", "cuda", "xpu", "npu", "cpu", "numpy", "tolist", "item"})
+_PLACES = OFF_HOST | TO_HOST
 #: Methods that only what has parameters is asked for.
 _OF_NETWORKS = frozenset({"parameters", "named_parameters", "state_dict", "load_state_dict", "eval", "generate"})
 #: Names of networks.
@@ -84,7 +81,7 @@ def note(machine: CallArguments, node: ast.Call, given: Sequence[Operand], is_en
     move = next((move for method, move in moved_elsewhere(around, name) if method is not own), None)
     if move is None or not is_network(around, name) or runs_while_built(around, own):
         return
-    device = device_given(machine, machine.owner, argument(move))
+    device = target_of(machine, machine.owner, move)
     if not may_be_accelerator(device):
         return
     if not all(isinstance(place, Place) or place.name.startswith("self.") for place in device):
@@ -101,7 +98,7 @@ def run(call: ast.Call) -> str:
 
 def runner(node: ast.expr) -> ast.expr:
     """What is run: `self.name` for `self.name.generate`."""
-    return node.value if isinstance(node, ast.Attribute) and node.attr in _RUNS and not own_name(node) else node
+    return node.value if isinstance(node, ast.Attribute) and node.attr in RUNS and not own_name(node) else node
 
 
 def is_left(node: ast.Call, operand: Operand, encoded: bool) -> bool:
@@ -184,7 +181,7 @@ def may_be(own: FunctionScan, node: ast.expr, name: str) -> bool:
 
 def may_hold(source: ast.expr, name: str) -> bool:
     """Whether an expression may give `self.name`, alone or among others, and not only what that computes."""
-    whole = moved_by(source) if isinstance(source, ast.Call) and last_name(source.func) in _SAME else source
+    whole = moved_by(source) if isinstance(source, ast.Call) and last_name(source.func) in SAME_MODULE else source
     if any(isinstance(part, ast.Call) and run(part) == name for part in chain(whole)):
         return False
     if isinstance(whole, ast.Call):
@@ -204,7 +201,7 @@ def asks_object(call: ast.Call) -> bool:
 def moved_by(call: ast.Call) -> ast.expr:
     """The module that a call moves: `self.net` for `self.net.cpu()` and `self.net.eval().cpu()`, not what it computes."""
     node = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAME_MODULE:
         node = node.func.value
     return node
 

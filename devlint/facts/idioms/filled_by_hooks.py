@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.placed import goes_back
+from devlint.facts.text.method_names import OFF_HOST, SAME_PLACE
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import bindings_of, chain, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
@@ -34,12 +35,9 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
     from devlint.facts.text.scan import Site
 
-MOVES = ("to", "cuda", "xpu", "npu")
 REGISTER = ("register_forward_hook", "register_forward_pre_hook")
 #: What leaves a tensor where it is, and one with dimensions.
-_SAME = frozenset(
-    {"data", "detach", "clone", "contiguous", "float", "squeeze", "flatten", "view", "reshape", "permute", "transpose"}
-)
+_SAME = SAME_PLACE | {"data"}
 #: What reads a container, or what it holds, and leaves both as they are.
 _READS = frozenset({"len", "list", "tuple", "sorted", "print", "enumerate", "zip", "cat", "stack", "concat"})
 _Hook = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -153,7 +151,7 @@ def is_removed_before_move(machine: Machine, site: Site, module: ast.expr) -> bo
         return False
     first, hooked = min(removed), ast.unparse(module)
     moved: dict[bool, set[str]] = {False: set(), True: set()}  # whether it is below the place where the hook is removed
-    for each in (each for name in MOVES for each in machine.scan.calls.get(name, ())):
+    for each in (each for name in OFF_HOST for each in machine.scan.calls.get(name, ())):
         if each.caller is site.caller and moves(each.call):
             moved[each.call.lineno > first].add(receiver_of(each.call))
     for node in statements(around) if moved[True] else ():

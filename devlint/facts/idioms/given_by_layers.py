@@ -22,6 +22,7 @@ from devlint.facts.idioms import guesses
 from devlint.facts.idioms.placed import stored_in, unconditional
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import OF_DISTRIBUTIONS, PLACES, SAME_PLACE
 from devlint.facts.text.references import is_self, is_self_attribute, stored_names
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.values import Value
@@ -40,17 +41,11 @@ _OTHERS = frozenset(
     }
 )  # fmt: skip
 #: Methods of a tensor that give one where it is.
-_SAME = frozenset(
-    {
-        "view", "reshape", "flatten", "squeeze", "unsqueeze", "transpose", "permute", "contiguous", "detach", "clone", "float",
-        "half", "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow",
-        "norm",
-    }
-)  # fmt: skip
-#: Methods of a distribution that give a tensor where its parameters are [torch/distributions/distribution.py].
-_OF_DISTRIBUTION = frozenset({"log_prob", "sample", "rsample", "entropy"})
+_SAME = SAME_PLACE | {
+    "mean", "sum", "relu", "sigmoid", "tanh", "softmax", "log_softmax", "clamp", "exp", "log", "sqrt", "pow", "norm",
+}  # fmt: skip
 #: What puts a tensor elsewhere.
-_MOVES = frozenset({"cpu", "cuda", "xpu", "to", "numpy"})
+_MOVES = PLACES | {"numpy"}
 _DEPTH = 12  # names that stand for what another one holds
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
@@ -114,7 +109,7 @@ def is_layers(machine: ModuleCalls, class_: ClassFacts, node: ast.expr, above: S
         if found is not None:
             return parts_of(machine, found[0], found[1]) == (True,)
         return is_layer(machine, class_, function.attr)
-    if isinstance(function, ast.Attribute) and function.attr in _OF_DISTRIBUTION:
+    if isinstance(function, ast.Attribute) and function.attr in OF_DISTRIBUTIONS:
         made, before = function.value, above
         if isinstance(made, ast.Name):
             bound, before = bound_to(made.id, above)
@@ -150,7 +145,7 @@ def is_layer(machine: ModuleCalls, class_: ClassFacts, name: str) -> bool:
     return bool(stored) and all(makes_layer(machine, value) for value in stored)
 
 
-def makes_layer(machine: ModuleCalls, node: ast.expr) -> bool:
+def makes_layer(machine: ModuleCalls, node: ast.expr | None) -> bool:
     """Whether an expression makes a layer: `nn.Linear(3, 4)`, `nn.Sequential(nn.ReLU(), nn.Linear(3, 4))`."""
     if not isinstance(node, ast.Call):
         return False

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.idioms.unseen_modules import called, looks_like_network
-from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.text.classes import ClassFacts, Container, Unregistered
+from devlint.facts.text.method_names import MOVES, REGISTERS
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute, last_name
 from devlint.facts.text.signatures import named_parameters, positional_names
@@ -35,8 +35,6 @@ _COPIES: dict[str, Container] = {"list": "list", "tuple": "tuple", "dict": "dict
 _READERS = frozenset(
     {"len", "enumerate", "zip", "isinstance", "all", "any", "sum", "max", "min", "range", "print", "iter"}
 )
-#: What registers parts one by one.
-_REGISTERING = frozenset({"add_module", "register_module", "setattr", "__setattr__"})
 #: Methods of an item that only a module has.
 _OF_MODULES = frozenset({"parameters", "named_parameters", "state_dict", "load_state_dict"})
 
@@ -46,7 +44,7 @@ def given_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregis
     init = class_.methods.get("__init__")
     arguments = named_parameters(init.args) if init is not None else []
     noted = {a.arg: a for a in arguments}
-    if init is None or not noted or any(called(call) in _REGISTERING for call in flow.scan.calls_in(init)):
+    if init is None or not noted or any(called(call) in REGISTERS for call in flow.scan.calls_in(init)):
         return
     opened: set[str] | None = None
     for node in statements(init):

@@ -9,14 +9,15 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.factory_names import COPIES, OF_SIZES
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import Plain, default_of, named_parameters
 
 if TYPE_CHECKING:
     from devlint.facts.text.names import Imports
 
-_OF_NUMBERS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor"})
-_OF_SHAPES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn", "torch.full"})
+_OF_NUMBERS = COPIES | {"torch.scalar_tensor"}
+_OF_SHAPES = OF_SIZES | {"torch.full"}
 
 
 def is_made_of_numbers(init: Plain, source: ast.expr, imports: Imports) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.method_names import REGISTERS
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute
 from devlint.facts.values import Value
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _GROWS = frozenset({"append", "extend", "insert"})
 #: What registers modules one by one, under computed names.
-_REGISTERS = frozenset({"add_module", "register_module", "setattr", "__setattr__"})
 
 
 def note(machine: Machine, path: str | None, name: str, nodes: list[ast.expr], given: list[Value]) -> None:
@@ -56,7 +56,7 @@ def of_name(machine: Machine, node: ast.expr) -> tuple[Value, ...]:
     if not parts or any(value.kind != "module" for value in parts) or is_handed_on(around, node.id, node):
         return ()
     owner = machine.owner.node if machine.owner is not None else around
-    return () if any(_name(n) in _REGISTERS for n in ast.walk(owner)) else tuple(parts)
+    return () if any(_name(n) in REGISTERS for n in ast.walk(owner)) else tuple(parts)
 
 
 def _name(node: ast.AST) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
+from devlint.facts.text.classes import MODULE
 from devlint.facts.values import ACCELERATORS, Value
 
 #: A function that gives the qualified name of an expression ("torch.cuda.is_available"), or None.
@@ -42,7 +43,6 @@ _CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "bu
 #: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
 _NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
 #: The class of all modules: what is no instance of it has no parameters, and nothing moves it.
-_MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"})
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available, see `flag_of`.
@@ -131,7 +131,7 @@ def read(
             path = source(test.args[0])
             types = test.args[1] if len(test.args) > 1 else None
             named = {qualify(t) for t in (types.elts if isinstance(types, ast.Tuple) else [types]) if t is not None}
-            if not named.isdisjoint(_MODULE):
+            if not named.isdisjoint(MODULE):
                 condition.else_no_module |= {path}
             if not named or named <= {"torch.Tensor", "torch.autograd.Variable"}:
                 condition.else_no_tensor |= {path}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.filled_by_hooks import is_removed_before_move
 from devlint.facts.idioms.placed import goes_back, stored_in
+from devlint.facts.text.method_names import SAME_PLACE
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.signatures import positional_names
@@ -35,7 +36,7 @@ _REGISTER = (
     "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook",
 )  # fmt: skip
 #: What leaves a tensor where it is.
-_SAME = frozenset({"data", "detach", "clone", "contiguous", "float"})
+_SAME = SAME_PLACE | {"data"}
 
 
 def kept_by_hooks(machine: Machine, class_: ClassFacts, outside: set[str]) -> Iterator[tuple[str, Value]]:

@@ -26,6 +26,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
 from devlint.facts.idioms.unseen_modules import is_network
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.method_names import MOVES_MODULE, OFF_HOST, SAME_MODULE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
@@ -52,7 +53,8 @@ _OF_LAYERS = frozenset(
 _PLACED = re.compile(r"device|cuda|gpu|\.to\(")
 #: What has new modules made elsewhere than on the CPU.
 _DEFAULT = re.compile(r"set_default_(device|tensor)|with torch\.device|init_empty_weights")
-_MOVES = frozenset({"to", "to_empty", "cuda", "xpu", "npu", "train", "eval", "half", "float", "requires_grad_"})
+#: What may be called on what another method gives, to move it.
+_GO_ON = MOVES_MODULE | SAME_MODULE
 #: What is read from modules and from nothing else.
 _SHOWS_MODULE = frozenset({"parameters", "state_dict", "load_state_dict", "train", "eval", "zero_grad"})
 Around = tuple[ast.Attribute | ast.Name, ast.AST | None, ast.AST | None, ast.AST | None]
@@ -171,7 +173,7 @@ def has_moved_sister(machine: ModuleCalls, made: ast.Call) -> bool:
     text = ast.dump(made.func)
     if not isinstance(made.func, (ast.Name, ast.Attribute)) or last_name(made.func) in machine.functions:
         return False
-    sites = (site.call.func for name in ("to", "cuda") for site in machine.scan.calls.get(name, ()))
+    sites = (site.call.func for name in OFF_HOST for site in machine.scan.calls.get(name, ()))
     receivers = (f.value for f in sites if isinstance(f, ast.Attribute))
     return any(isinstance(r, ast.Call) and r is not made and ast.dump(r.func) == text for r in receivers)
 
@@ -207,7 +209,7 @@ def has_moved_twin(machine: ModuleCalls, node: ast.expr) -> bool:
     text = ast.dump(node)
     if _PLACED.search(machine.text(node)) is not None:
         return False
-    sites = (site.call.func for name in ("to", "cuda") for site in machine.scan.calls.get(name, ()))
+    sites = (site.call.func for name in OFF_HOST for site in machine.scan.calls.get(name, ()))
     return any(isinstance(f, ast.Attribute) and ast.dump(f.value) == text for f in sites)
 
 
@@ -278,7 +280,7 @@ def is_plain(
         return False
     if outer.attr == "parameters":
         return isinstance(second, ast.Call) and second.func is outer and isinstance(third, (ast.Call, ast.keyword))
-    if isinstance(second, ast.Call) and isinstance(third, ast.Attribute) and third.attr in _MOVES:
+    if isinstance(second, ast.Call) and isinstance(third, ast.Attribute) and third.attr in _GO_ON:
         return False  # `net.eval().to(device)`
     assigns = isinstance(second, ast.Call) and any(k.arg in ("assign", None) for k in second.keywords)
     return outer.attr in read and not assigns

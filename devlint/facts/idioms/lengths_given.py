@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.facts.events import Lengths
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import SHAPES
 from devlint.facts.text.nodes import children, statements
 from devlint.facts.text.references import asks_none, given, is_self_attribute, last_name, stored_names
 from devlint.facts.text.signatures import positional_names
@@ -33,7 +34,7 @@ _DEPTH = 3  # modules, and methods, that hand lengths on to the next
 #: Gives the values, and their places.
 _SORTS = frozenset({"sort"})
 #: Methods that leave a tensor where it is, and one of lengths.
-_SAME = _SORTS | {"long", "int", "view", "reshape", "squeeze", "flatten", "contiguous", "detach", "clone", "clamp"}
+_SAME = _SORTS | SHAPES | {"long", "int", "detach", "clone", "clamp"}
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 #: What is evaluated under a condition, or at another time.
 _PARTIAL = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

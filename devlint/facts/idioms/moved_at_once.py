@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 
+from devlint.facts.text.method_names import MOVES_TENSOR
 from devlint.facts.text.nodes import blocks, holds
 from devlint.facts.text.references import chain, is_own_attribute
 from devlint.facts.values import ACCELERATORS
 
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_MOVING = frozenset({"to", "type_as"}) | ACCELERATORS
 
 
 def is_moved_at_once(function: ast.AST, place: ast.AST, name: str) -> bool:
@@ -49,7 +49,7 @@ def moves_it(statement: ast.stmt, name: str) -> bool:
 
 def is_move(node: ast.expr) -> bool:
     """Whether a call may move its object: `x.to(device)`, `x.to(y)`, `x.cuda()`; not `x.to(torch.float16)` or `x.to(dtype)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _MOVING:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in MOVES_TENSOR:
         return False
     where = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("device", "tensor"))]
     return node.func.attr in ACCELERATORS or any(not is_type(argument) for argument in where)

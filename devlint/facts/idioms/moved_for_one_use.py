@@ -15,9 +15,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Operand
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.values import ACCELERATORS, CPU, HOME, may_be_accelerator, on
+from devlint.facts.values import CPU, HOME, may_be_accelerator, on
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -73,7 +74,7 @@ def moves(body: list[ast.stmt], name: str) -> Iterator[ast.Call]:
         for each in nodes:
             function = each.func if isinstance(each, ast.Call) else None
             if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-                if function.value.id == name and (function.attr == "to" or function.attr in ACCELERATORS):
+                if function.value.id == name and function.attr in OFF_HOST:
                     assert isinstance(each, ast.Call)
                     yield each
 

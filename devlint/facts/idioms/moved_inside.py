@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.signatures import positional_names
-from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -63,5 +63,5 @@ def _moves(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[s
                 continue
             receiver = made.func.value
             if isinstance(receiver, ast.Name) and receiver.id == bound.id:
-                if made.func.attr == "to" or made.func.attr in ACCELERATORS:
+                if made.func.attr in OFF_HOST:
                     yield bound.id, made

@@ -16,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute
-from devlint.facts.values import ACCELERATORS, Value
+from devlint.facts.values import Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -54,7 +55,7 @@ def moves(node: ast.For | ast.AsyncFor) -> Iterator[tuple[str, ast.Call]]:
             continue
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
-        if call.func.attr != "to" and call.func.attr not in ACCELERATORS:
+        if call.func.attr not in OFF_HOST:
             continue
         whole, key, item = ast.unparse(place.value), place.slice, call.func.value
         if not isinstance(key, ast.Name):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import is_own_attribute
@@ -20,11 +21,7 @@ def is_optional_move(init: ast.AST | None, statement: ast.stmt | None, name: str
     if not isinstance(init, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(statement, ast.Assign):
         return False
     call = statement.value
-    if (
-        not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Attribute)
-        or call.func.attr not in ("to", "cuda")
-    ):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in OFF_HOST:
         return False
     where = [*call.args, *(k.value for k in call.keywords if k.arg == "device")]
     if not is_own_attribute(call.func.value, name) or not where:

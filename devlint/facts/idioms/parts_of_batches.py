@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
+from devlint.facts.text.method_names import RUNS
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import MODULE_ONLY
 from devlint.facts.text.references import last_name
@@ -36,8 +37,6 @@ _TARGET = re.compile(r"(^|_)(y|targets?|labels?|gt|truth|tgt|lbls?|classes|answe
 _SIMULATES = frozenset({"step", "reset"})
 #: What makes a tensor of an array.
 _MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "Tensor", "FloatTensor", "LongTensor", "array"})
-#: Methods that show a model where they are called.
-_RUNS = frozenset({"forward", "generate"})
 #: How the origins of parts end that are known by the move of another one.
 MOVED_HERE = "is moved here"
 
@@ -90,7 +89,7 @@ def no_parts(own: FunctionScan) -> frozenset[str]:
         function = each.func
         if isinstance(function, ast.Name):
             found.add(function.id)
-        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.attr in _RUNS:
+        elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.attr in RUNS:
             found.add(function.value.id)
         if last_name(function) in _MAKES:
             found.update(argument.id for argument in each.args[:1] if isinstance(argument, ast.Name))

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.devices import parse_device
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.method_names import OFF_HOST, OUT_OF_TORCH
 from devlint.facts.text.nodes import statements, walk
-from devlint.facts.text.references import chain, is_self_attribute, last_name
+from devlint.facts.text.references import chain, is_self_attribute, last_name, own_bindings
 from devlint.facts.text.signs import moves
-from devlint.facts.values import CPU, Device, Value, may_be_accelerator, on, symbol
+from devlint.facts.values import ACCELERATORS, CPU, Device, Value, may_be_accelerator, on, symbol
 from devlint.model import Origin
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
     from devlint.facts.text.classes import ClassFacts
 
-_NAMES_DEVICES = re.compile(r"\.(to|cuda|xpu|npu)\(|device|cuda|gpu|accelerat", re.IGNORECASE)
-_MOVES = frozenset({"to", "cuda", "xpu", "npu"})  # what `moves` asks for
+_NAMES_DEVICES = re.compile(rf"\.({'|'.join(sorted(OFF_HOST))})\(|device|cuda|gpu|accelerat", re.IGNORECASE)
 #: What makes tensors of numbers and arrays: in host memory, where no device is said.
 _FROM_DATA = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "LongTensor"})
 _OF_MODULES = frozenset(
@@ -42,7 +42,7 @@ _OF_MODULES = frozenset(
 
 def placed_models(machine: Machine, class_: ClassFacts) -> Iterator[tuple[str, Value]]:
     """The attributes of a plain class that are models which its methods put on a device, with what is known of each."""
-    if _MOVES.isdisjoint(machine.scan.calls):
+    if OFF_HOST.isdisjoint(machine.scan.calls):
         return
     found: dict[str, ast.Call] = {}
     left: set[str] = set()  # bound without a move, or moved back
@@ -87,7 +87,7 @@ def is_left_on_host(machine: Machine, node: ast.expr) -> bool:
     return bool(stored) and all(isinstance(v, ast.Call) or is_name_of_new(class_, name, v) for v in stored)
 
 
-def is_name_of_new(class_: ClassFacts, name: str, value: ast.expr) -> bool:
+def is_name_of_new(class_: ClassFacts, name: str, value: ast.expr | None) -> bool:
     """Whether what is stored in `self.name` is a name that its method binds to tensors made there, or to those that another
     object of the class has: `rows = rows.rows`."""
     if not isinstance(value, ast.Name):
@@ -120,16 +120,16 @@ def classes_of(machine: Machine, node: ast.expr) -> list[ast.expr]:
         if last_name(each.test.func) == "isinstance" and len(asked) == 2 and own_name(asked[0]) == name:
             return asked[1:]
     stored = [value for each in lineage(machine.owner) for value in stored_in(each, name)]
-    return [value.func if isinstance(value, ast.Call) else value for value in stored]
+    known = [value.func if isinstance(value, ast.Call) else value for value in stored if value is not None]
+    return known if len(known) == len(stored) else []
 
 
-def stored_in(class_: ClassFacts, name: str) -> Iterator[ast.expr]:
-    """What the methods of a class store in `self.name`, None left out."""
+def stored_in(class_: ClassFacts, name: str) -> Iterator[ast.expr | None]:
+    """What the methods of a class store in `self.name`, the constant None left out; None for what is no plain assignment."""
     for method in class_.methods.values():
-        for node in assignments(method):
-            if any(own_name(target) == name for target in node.targets):
-                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
-                    yield node.value
+        for value in own_bindings(method).get(name, ()):
+            if not (isinstance(value, ast.Constant) and value.value is None):
+                yield value
 
 
 @lru_cache(512)
@@ -192,7 +192,7 @@ def sent_back(function: ast.AST) -> frozenset[str]:
     for node in walk(function):
         if isinstance(node, (ast.Expr, ast.Assign)):
             parts = list(chain(node.value))
-            read = any(isinstance(p, ast.Attribute) and p.attr in ("numpy", "tolist", "item") for p in parts)
+            read = any(isinstance(p, ast.Attribute) and p.attr in OUT_OF_TORCH for p in parts)
             moves = [p.func for p in parts if isinstance(p, ast.Call) and goes_back(p)] if not read else []
             found |= {ast.unparse(m.value) for m in moves if isinstance(m, ast.Attribute)}
     return frozenset(found)
@@ -205,15 +205,24 @@ def argument(call: ast.Call) -> ast.expr | None:
 
 def target_of(machine: Machine, class_: ClassFacts, call: ast.Call) -> Device:
     """Where a call moves things to."""
-    return device_given(machine, class_, argument(call))
+    return device_given(machine, class_, argument(call), accelerator_of(call))
 
 
-def device_given(machine: Machine, class_: ClassFacts, given: ast.expr | None) -> Device:
-    """The device that an expression in a method of a class names: `self.device`, `"cuda"`; None stands for `x.cuda()`."""
+def accelerator_of(call: ast.Call) -> str:
+    """The accelerator that a move means by an index, or where it is given nothing: `x.xpu()`, `x.cuda(1)`, `x.to(1)`."""
+    name = last_name(call.func)
+    return name if name in ACCELERATORS else "cuda"
+
+
+def device_given(machine: Machine, class_: ClassFacts, given: ast.expr | None, type: str = "cuda") -> Device:
+    """The device that an expression in a method of a class names: `self.device`, `"cuda"`.
+
+    `type`: the accelerator that an index means, and None, which stands for `x.cuda()`.
+    """
     if given is None:
-        return on("cuda")
+        return on(type)
     if isinstance(given, ast.Constant):
-        return parse_device(given.value) if isinstance(given.value, str) else on("cuda")
+        return parse_device(given.value) if isinstance(given.value, str) else on(type)
     kept = class_.attributes.get(own_name(given))
     if kept is not None and kept.device == CPU:
         return CPU

@@ -17,9 +17,10 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.idioms.placed import argument, device_given, goes_back, own_name
+from devlint.facts.idioms.placed import accelerator_of, argument, device_given, goes_back, own_name
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.values import UNKNOWN, Device, Place, Value, may_be_accelerator
@@ -102,14 +103,14 @@ def place_of(machine: Machine, class_: ClassFacts, name: str, node: ast.expr) ->
             elif record is not None:
                 given = next((k.value for k in node.keywords if k.arg == "device"), None)
                 return named_device(machine, class_, given) if given is not None and record.result == "tensor" else None
-            elif isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+            elif isinstance(node.func, ast.Attribute) and node.func.attr in OFF_HOST:
                 if not makes_tensor(machine, node.func.value):
                     return place_of(machine, class_, name, node.func.value)
                 given = argument(node)
                 if node.func.attr == "to" and (given is None or is_dtype(given)):
                     node = node.func.value
                 else:
-                    return named_device(machine, class_, given)
+                    return named_device(machine, class_, given, accelerator_of(node))
             elif isinstance(node.func, ast.Attribute):
                 method = knowledge.method("Tensor", node.func.attr)
                 if method is None or method.result not in ("tensor", "same") or method.device_from != "first_tensor":
@@ -139,11 +140,14 @@ def is_dtype(node: ast.expr) -> bool:
     return "dtype" in name or name.startswith(("float", "int", "bfloat", "complex", "half", "long", "bool", "double"))
 
 
-def named_device(machine: Machine, class_: ClassFacts, node: ast.expr | None) -> Device | None:
-    """The device that an attribute of the object, or a text, names; None for anything else, which may change."""
+def named_device(machine: Machine, class_: ClassFacts, node: ast.expr | None, type: str = "cuda") -> Device | None:
+    """The device that an attribute of the object, or a text, names; None for anything else, which may change.
+
+    `type`: see `device_given`.
+    """
     if node is not None and not isinstance(node, ast.Constant) and not is_self_attribute(node):
         return None
-    device = device_given(machine, class_, node)
+    device = device_given(machine, class_, node, type)
     if not may_be_accelerator(device) or any(isinstance(p, Place) and p.type == "cpu" for p in device):
         return None
     return device

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.method_names import REGISTERS
 from devlint.facts.text.nodes import blocks, walk
 from devlint.facts.text.references import (
     is_name,
@@ -35,9 +36,8 @@ _CONTAINERS = frozenset({"ModuleList", "Sequential"})
 #: What only reads a list that it gets.
 _READS = frozenset({"len", "enumerate", "zip", "list", "tuple", "reversed", "print", "append", "extend"})
 _GROWS = frozenset({"append", "add", "setdefault", "insert"})
-#: What registers a module under a computed name.
-_REGISTERS = frozenset({"setattr", "__setattr__", "add_module", "register_module", "set_submodule"})
-#: Names of functions that cannot be read which do so: `set_module_by_name(net, name, layer)`, `replace_layer(net, i, layer)`.
+#: Names of functions that cannot be read which put a module into another one under a computed name:
+#: `set_module_by_name(net, name, layer)`, `replace_layer(net, i, layer)`.
 _LIKELY = re.compile(r"(?:^|_)(?:set|add|register|replace|swap)_(?:\w+_)?(?:sub)?(?:module|layer|attr)s?(?:_|\Z)")
 
 
@@ -134,7 +134,7 @@ def puts(flow: Flow, class_: ClassFacts, statement: ast.stmt, name: str) -> bool
     if place is None or len(given) < 2:
         return False
     called = last_name(call.func)
-    if called in _REGISTERS:
+    if called in REGISTERS:
         return True
     function = function_of(flow, class_, call.func)
     if function is None:
@@ -166,7 +166,7 @@ def function_of(flow: Flow, class_: ClassFacts, called: ast.expr) -> ast.Functio
 def keeps(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a function makes a parameter an attribute or an item of something: `setattr(parent, last, module)`."""
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in _REGISTERS:
+        if isinstance(node, ast.Call) and last_name(node.func) in REGISTERS:
             if any(is_name(each, name) for each in node.args):
                 return True
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:

@@ -16,15 +16,16 @@ from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import MOVES_MODULE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute
-from devlint.facts.values import ACCELERATORS, CPU, UNKNOWN, Value, may_be_accelerator
+from devlint.facts.values import CPU, UNKNOWN, Value, may_be_accelerator
 from devlint.model import Origin
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
 
-_PLACES = frozenset({"to", "type_as", "to_empty"}) | ACCELERATORS
+_PLACES = MOVES_MODULE | {"type_as"}
 
 
 def note(

@@ -24,6 +24,7 @@ from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.checkpoint_entries import entry_source, is_bound, load_of
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.method_names import SAME_PLACE
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import given, is_own_attribute, last_name
 from devlint.facts.text.signatures import parameter_names
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
-#: Methods that leave a tensor where it is.
-_LEAVE = frozenset({"clone", "detach", "contiguous", "float", "double", "half", "long"})
 #: The text of the origin of such an attribute.
 KEPT = "kept on the CPU, where its checkpoint was loaded to, here"
 
@@ -163,7 +162,7 @@ def meeting(entry: Entry, because: tuple[Origin, ...]) -> tuple[Origin, ...]:
 
 def loaded(machine: Machine, class_: ClassFacts, method: Method, node: ast.expr) -> ast.Call | None:
     """The `torch.load` onto the CPU of which an expression in a method takes an entry."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LEAVE:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SAME_PLACE:
         if node.args or node.keywords:
             return None
         node = node.func.value

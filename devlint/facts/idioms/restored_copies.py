@@ -21,17 +21,18 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.idioms.restored import entries, note, origins
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.method_names import PLACES
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute, is_self_attribute
 from devlint.facts.text.signatures import calls_parameter
-from devlint.facts.values import ACCELERATORS, CPU, Value
+from devlint.facts.values import CPU, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _COPIES = frozenset({"clone", "detach", "float", "copy", "deepcopy"})
-_MOVES = frozenset({"to", "cpu", "type_as", "device", "apply", "new_tensor"}) | ACCELERATORS
+_MOVES = PLACES | {"type_as", "device", "apply", "new_tensor"}
 
 
 def restored_copies(machine: Machine, class_: ClassFacts, name: str, first: Value) -> Value | None:

@@ -24,13 +24,14 @@ from devlint import knowledge
 from devlint.facts.idioms.placed import goes_back, is_cpu, is_left_on_host
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.bindings import bindings
+from devlint.facts.text.method_names import SAME_TENSOR, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.reads import root_of
 from devlint.facts.text.references import chain, is_self_attribute, last_name
 from devlint.facts.text.results import parents
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.text.signs import OF_HOST, SAME_TENSOR, TO_HOST
+from devlint.facts.text.signs import OF_HOST
 from devlint.facts.values import HOME, Value, symbol
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from devlint.facts.frozen import replace
+from devlint.facts.text.method_names import PLACES
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import parameter_names
-from devlint.facts.values import ACCELERATORS, CPU, UNKNOWN
+from devlint.facts.values import CPU, UNKNOWN
 
 if TYPE_CHECKING:
     import ast
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from devlint.facts.text.scan import Scan
     from devlint.facts.values import Value
 
-_MOVES = ("to", "cpu", *sorted(ACCELERATORS))
-
 
 def movers(scan: Scan) -> dict[int, set[str]]:
     """The names of others than their own that functions call a move on, by the identity of the function's node."""
     found: dict[int, set[str]] = {}
-    for move in _MOVES:
+    for move in PLACES:
         for call, caller in scan.calls.get(move, ()):
             name = getattr(getattr(call.func, "value", None), "id", None)
             if name is not None and caller is not None and not is_local(caller, name):

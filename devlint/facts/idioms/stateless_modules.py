@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
-from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.classes import MODULE, ClassFacts
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import REGISTERS
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_own_attribute, last_name
 from devlint.facts.text.scan import FunctionScan
@@ -25,15 +26,9 @@ from devlint.facts.text.signatures import named_parameters
 if TYPE_CHECKING:
     from devlint.facts.interpreter.flow import Flow
 
-_MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "torch.nn.modules.Module"})
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList"})
 #: What gives a module state by other ways than by assigning to its attributes.
-_REGISTERING = frozenset(
-    {
-        "register_buffer", "register_parameter", "add_module", "register_module", "setattr", "__setattr__", "update",
-        "append", "extend", "Parameter",
-    }
-)  # fmt: skip
+_REGISTERING = REGISTERS | {"register_buffer", "register_parameter", "update", "append", "extend", "Parameter"}
 #: Functions that give numbers, texts and lists of them for such.
 _PLAIN_CALLS = frozenset(
     {"int", "float", "str", "bool", "len", "max", "min", "abs", "round", "sum", "range", "tuple", "list"}
@@ -130,7 +125,7 @@ def keeps_nothing(flow: Flow, class_: ClassFacts, depth: int) -> bool:
         return False
     for base in class_.node.bases:
         own = flow.classes.get(base.id) if isinstance(base, ast.Name) else None
-        if qualified(base, flow.imports) in _MODULES:
+        if qualified(base, flow.imports) in MODULE:
             continue
         if own is None or own is class_ or depth >= _DEEP or not keeps_nothing(flow, own, depth + 1):
             return False

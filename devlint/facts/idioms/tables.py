@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.factory_names import OF_SIZES
 from devlint.facts.text.references import is_self_attribute
 from devlint.facts.values import Value
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from devlint.facts.events import Operand
     from devlint.facts.interpreter.machine import Machine
 
-_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
 _OF_ONE_SIZE = frozenset({"torch.full"})  # that are given their sizes as one tuple
 #: What makes tensors of one dimension.
 _VECTORS = frozenset(
@@ -29,12 +29,12 @@ _MATRIX = "torch.eye"  # two dimensions, whatever it is given
 
 def dimensions(value: Value) -> int:
     """How many sizes the call that made a tensor names; 0 where that is not known."""
-    if len(value.made) != 1 or value.made[0].function not in _OF_SIZES | _OF_ONE_SIZE:
+    if len(value.made) != 1 or value.made[0].function not in OF_SIZES | _OF_ONE_SIZE:
         return 0
     sizes = value.made[0].node.args
     if sizes and (len(sizes) == 1 or value.made[0].function in _OF_ONE_SIZE):
         if not isinstance(sizes[0], (ast.Tuple, ast.List)):
-            return 1 if value.made[0].function in _OF_SIZES else 0
+            return 1 if value.made[0].function in OF_SIZES else 0
         sizes = sizes[0].elts
     return 0 if any(isinstance(size, ast.Starred) for size in sizes) else len(sizes)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.events import Creation
+from devlint.facts.text.factory_names import OF_SIZES
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_own_attribute
 from devlint.facts.text.trained import is_optimized, is_trained, stores
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
     from devlint.facts.text.classes import ClassFacts
 
-_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty", "torch.full"})
+_OF_SHAPES = OF_SIZES | {"torch.full"}
 _OF_DATA = frozenset({"torch.tensor"})
 
 
@@ -60,6 +61,6 @@ def factory(machine: Machine, node: ast.expr) -> str | None:
     first = node.args[0]
     if qualname in _OF_DATA:
         return qualname if isinstance(first, (ast.List, ast.Tuple)) else None
-    if qualname not in _OF_SIZES or knowledge.function(qualname) is None:
+    if qualname not in _OF_SHAPES or knowledge.function(qualname) is None:
         return None
     return None if isinstance(first, (ast.Tuple, ast.List)) and not first.elts else qualname

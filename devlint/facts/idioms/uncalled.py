@@ -10,7 +10,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import Call
-from devlint.facts.values import NOTHING, Value
+from devlint.facts.text.method_names import OUT_OF_TORCH
+from devlint.facts.values import NOTHING, ONE_TENSOR, Value
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.machine import Machine
@@ -20,13 +21,12 @@ METHODS = frozenset({"cpu", "cuda", "xpu", "detach"})
 #: The family name that events carry for what is read from a method.
 FAMILY = "method"
 _AFTER_DETACH = frozenset({"cpu", "cuda", "numpy", "clone", "data", "item", "tolist"})
-_READS = frozenset({"numpy", "item", "tolist"})
 
 
 def note(machine: Machine, node: ast.Attribute, is_called: bool = False) -> None:
     """An attribute is read, or called as a method, of what may be such a method."""
     data = node.value
-    by_data = is_called and node.attr in _READS and isinstance(data, ast.Attribute) and data.attr == "data"
+    by_data = is_called and node.attr in OUT_OF_TORCH and isinstance(data, ast.Attribute) and data.attr == "data"
     read = data if by_data and isinstance(data, ast.Attribute) else node  # `x.cpu.data.numpy()`
     method = read.value
     if not isinstance(method, ast.Attribute) or method.attr not in METHODS or read.attr.startswith("__"):
@@ -34,7 +34,7 @@ def note(machine: Machine, node: ast.Attribute, is_called: bool = False) -> None
     if not isinstance(read.ctx, ast.Load) or machine.path(method.value) is None:
         return
     known = machine.evaluate(method.value)
-    if known.kind not in ("tensor", "parameter", "buffer"):
+    if known.kind not in ONE_TENSOR:
         if known.kind not in ("unknown", "tensors") or binds(machine.source.text, method.attr):
             return
         if not (by_data or (method.attr == "detach" and read.attr in _AFTER_DETACH)):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devlint.facts.events import NoDevice
+from devlint.facts.text.factory_names import OF_SIZES
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
 from devlint.facts.values import Value
@@ -32,7 +33,6 @@ CLASS = "torch.device"
 _PLACED_FIRST = ("Tensor.to", "torch.device", "Tensor.cuda", "torch.asarray")
 #: Factories whose parameters are written in Python's way in torch's stubs, and are by name alone but for the first.
 _BY_NAME = frozenset({"tensor", "as_tensor", "new_tensor"})
-_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
 #: A text that wants a colon before the number that follows.
 _WANTS_COLON = frozenset({"cuda", "xpu", "gpu", "mps"})
 #: Names of numbers of cards.
@@ -120,7 +120,7 @@ def note_place(machine: Machine, call: ast.Call, record: Record, arguments: Argu
         return
     if "device" in record.params and record.qualname.rsplit(".", 1)[-1] not in _BY_NAME:
         return
-    own = int(record.qualname.startswith("torch.")) if record.qualname not in _OF_SIZES else 0
+    own = int(record.qualname.startswith("torch.")) if record.qualname not in OF_SIZES else 0
     for node, value in list(zip(arguments.nodes, arguments.values, strict=True))[own:]:
         named = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.split(":")[0] in _KNOWN
         called = value.kind == "unknown" and value.type_name is None and last_name(node) == "device"

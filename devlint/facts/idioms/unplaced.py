@@ -28,6 +28,7 @@ from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import lineage
 from devlint.facts.text.collect import qualified
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import chain, is_self_attribute, last_name, stored_names
 from devlint.facts.text.scan import FunctionScan
@@ -41,7 +42,7 @@ from devlint.facts.text.shown_tensors import (
     used_as_tensors,
 )
 from devlint.facts.text.signatures import parameter_names, parameter_of
-from devlint.facts.text.signs import OF_HOST, TO_HOST, moves
+from devlint.facts.text.signs import OF_HOST, moves
 from devlint.facts.values import CPU, HOME, MADE_ON_CPU, MAYBE_CPU, TENSOR_KINDS, UNKNOWN, UNPLACED, Value
 from devlint.model import Origin
 

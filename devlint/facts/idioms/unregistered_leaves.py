@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, Unregistered
+from devlint.facts.text.method_names import MOVES_TENSOR
 from devlint.facts.text.nodes import children, walk
 from devlint.facts.text.references import chain, is_own_attribute, last_name
 from devlint.facts.text.scan import Scan
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _STANDS_IN = re.compile(r"dummy|fake|checkpoint", re.IGNORECASE)
 #: What reads the size or the kind of something, or a number of it.
 _SIZES = frozenset({"shape", "size", "ndim", "dim", "numel", "len", "dtype", "device", "item", "int", "float", "str"})
-_MOVES = frozenset({"to", "cuda", "xpu", "npu", "type_as"})
 #: Names of what makes or runs optimizers.
 _OPTIMIZER = re.compile(r"optim|adam|sgd|grad", re.IGNORECASE)
 
@@ -90,7 +90,7 @@ def is_moved(class_: ClassFacts, name: str) -> bool:
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in _MOVES
+        and node.func.attr in MOVES_TENSOR
         and is_own_attribute(node.func.value, name)
         for method in class_.methods.values()
         for node in walk(method)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.text.classes import ClassFacts, Container, Kept, Unregistered, lineage
+from devlint.facts.text.method_names import REGISTERS
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import is_name, is_own_attribute
 from devlint.facts.text.signatures import parameter_names
@@ -31,7 +32,7 @@ _NETWORK = re.compile(
 #: Packages whose classes of such names are no modules of torch.
 _OTHERS = frozenset({"keras", "tensorflow", "flax", "haiku", "jax", "sklearn", "mxnet", "paddle", "mlx", "torch"})
 #: What registers the modules of a list after all.
-_REGISTERING = frozenset({"ModuleList", "ModuleDict", "Sequential", "add_module", "register_module", "setattr"})
+_REGISTERING = REGISTERS | {"ModuleList", "ModuleDict", "Sequential"}
 
 
 def unseen_modules(flow: Flow, class_: ClassFacts) -> Iterator[tuple[str, Unregistered]]:

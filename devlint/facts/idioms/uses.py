@@ -10,34 +10,32 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.classes import MODULE, ClassFacts
+from devlint.facts.text.method_names import MOVES_TENSOR, REGISTERS
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self_attribute, is_static, last_name
 from devlint.facts.text.signatures import Plain, default_of, parameter_of, positional_names
 from devlint.facts.values import Value
 
 DEPTH = 3  # methods that call each other
-_MODULES = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "object"})
+_ROOTS = MODULE | {"object"}
 #: Kinds of attributes that a module does not move and that meet no tensor.
 _PLAIN = frozenset({"number", "string", "bool", "none", "function", "class", "dtype", "namespace", "clock"})
 _SCALARS = frozenset({"int", "float", "str", "bool", "dict", "list", "set", "tuple", "len"})
 #: What a class that handles devices reads or calls.
-_PLACING = frozenset({"to", "cuda", "xpu", "npu", "type_as", "device", "is_cuda", "new_tensor"})
+_PLACING = MOVES_TENSOR | {"device", "is_cuda", "new_tensor"}
 #: How a condition asks what something is.
 _ASKS = re.compile(r"isinstance|is_tensor|ndarray|type\(|is_numpy")
 _OF_DATA = frozenset({"from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor"})
-_REGISTERS = frozenset(
-    {
-        "register_buffer", "register_parameter", "register_module", "add_module", "setattr", "__setattr__", "__dict__",
-        "_modules", "_parameters", "_buffers", "__getattr__",
-    }
-)  # fmt: skip
+_REGISTERS = REGISTERS | {
+    "register_buffer", "register_parameter", "__dict__", "_modules", "_parameters", "_buffers", "__getattr__",
+}  # fmt: skip
 
 
 def family(class_: ClassFacts) -> list[ClassFacts] | None:
     """A class and all its bases; None where a base is not known."""
     found = [class_]
-    if len([base for base in class_.bases if base not in _MODULES]) != len(class_.local_bases):
+    if len([base for base in class_.bases if base not in _ROOTS]) != len(class_.local_bases):
         return None
     for base in class_.local_bases:
         above = family(base)

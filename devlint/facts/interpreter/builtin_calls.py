@@ -9,7 +9,18 @@ from devlint.facts.idioms import named_functions, rows
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.special_calls import SpecialCalls, held_by
 from devlint.facts.text.references import is_own_attribute
-from devlint.facts.values import GUESS, NONE, NOTHING, NUMBER, UNKNOWN, Value, extent, grown, may_be_accelerator
+from devlint.facts.values import (
+    GUESS,
+    NONE,
+    NOTHING,
+    NUMBER,
+    ONE_TENSOR,
+    UNKNOWN,
+    Value,
+    extent,
+    grown,
+    may_be_accelerator,
+)
 
 _BUILTINS_QUIET = frozenset(
     {
@@ -56,7 +67,7 @@ class BuiltinCalls(SpecialCalls):
                 else held_by(self.element(first))
             )
         if name == "len":
-            if first.kind in ("tensor", "parameter", "buffer") and first.device:
+            if first.kind in ONE_TENSOR and first.device:
                 return extent(first, self.text(arguments.nodes[0]))
             return NUMBER
         if name in ("iter", "reversed", "sorted"):

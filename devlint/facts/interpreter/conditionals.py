@@ -13,6 +13,7 @@ from devlint.facts.idioms.api_calls import note_truth
 from devlint.facts.interpreter.assignments import Assignments
 from devlint.facts.interpreter.machine import State, join_states
 from devlint.facts.interpreter.operations import CPU_PLACE
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.options import last_option
 from devlint.facts.text.references import chain, last_name
@@ -384,7 +385,7 @@ def moves_by(node: ast.AST, path: str) -> bool:
     """Whether a node is `x.cuda(path)` or `x.to(path)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
         return False
-    return node.func.attr in ("cuda", "to", "xpu", "npu") and ast.unparse(node.args[0]) == path
+    return node.func.attr in OFF_HOST and ast.unparse(node.args[0]) == path
 
 
 def differing(then: State, otherwise: State) -> list[str]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Literal
 
-from devlint.facts.events import EventTimer, Operand
+from devlint.facts.events import EventTimer, Operand, TimerProblem
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.tensor_methods import TensorMethods
 from devlint.facts.values import NONE, NOTHING, NUMBER, Value
 from devlint.model import Origin
-
-Problem = Literal["unsynchronized", "no-timing", "never-recorded"]
 
 
 class EventTimers(TensorMethods):
@@ -49,7 +46,7 @@ class EventTimers(TensorMethods):
         if path is not None and path in recorded and not recorded[path][1]:
             self._elapsed(node, "unsynchronized", start, end, end)
 
-    def _elapsed(self, node: ast.Call, problem: Problem, start: Operand, end: Operand, blamed: Operand) -> None:
+    def _elapsed(self, node: ast.Call, problem: TimerProblem, start: Operand, end: Operand, blamed: Operand) -> None:
         made = blamed.value.because[0].span if blamed.value.because else None
         path = self.path(end.node) or ""
         last = self.state.recorded.get(path)

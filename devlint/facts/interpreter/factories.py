@@ -14,6 +14,7 @@ from devlint.facts.idioms.loss_sizes import is_size_of_loss
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.host_reads import HostReads
 from devlint.facts.interpreter.operations import short
+from devlint.facts.text.factory_names import CONVERSIONS, COPIES
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import default_of, parameter_of
 from devlint.facts.values import CPU, MADE_ON_CPU, UNKNOWN, Kind, Value, may_be_accelerator
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 #: Functions that give a number for a number.
 _OF_NUMBERS = frozenset({"cos", "sin", "tan", "exp", "log", "sqrt", "log2", "log10", "tanh", "float", "int"})
 #: Constructors that take data or a scalar: the number of dimensions follows from the argument.
-FROM_DATA = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor", "torch.from_numpy"})
-#: Those that keep a tensor's device.
-COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+FROM_DATA = CONVERSIONS | {"torch.scalar_tensor"}
 #: What fills a new tensor that takes part in the computation of a model: states, noise, masks; no lengths or places.
 FILLED = frozenset({"torch.zeros", "torch.ones", "torch.randn", "torch.rand", "torch.normal"})
 #: Factories of made-up data: at module level their results show how something is used, not what it gets in use.

@@ -27,6 +27,7 @@ from devlint.facts.values import (
     MADE_ON_CPU,
     NONE,
     NOTHING,
+    ONE_TENSOR,
     SOMEWHERE,
     Device,
     Place,
@@ -38,7 +39,6 @@ from devlint.facts.values import (
 from devlint.model import Origin
 
 _ASKS = re.compile(r"\bNone\b|cpu|cuda|gpu|device|available")  # a default for nothing, or a branch for one device
-_ONE = frozenset({"tensor", "parameter", "buffer"})
 _PLAIN = frozenset({"number", "bool", "string", "none", "list", "tuple", "dict", "ndarray"})
 _TYPES = re.compile(r"[\"'](?:cpu|cuda|xpu|mps|npu)[\"':]")
 #: How a decorator asks for a version of torch: `@implement_for("torch", "2.5")`, `@requires_version(...)`.
@@ -286,7 +286,7 @@ def is_surely_tensor(value: Value) -> bool | None:
     """Whether a value is one tensor, by more than a guess; None where it may be one."""
     if value.kind in _PLAIN:
         return False
-    return True if value.kind in _ONE and value.device and value.type_name is None else None
+    return True if value.kind in ONE_TENSOR and value.device and value.type_name is None else None
 
 
 def is_on_host(given: Collection[Value]) -> bool:

@@ -110,7 +110,7 @@ class HostReads(OpaqueCalls):
         """Whether a function moves an argument for somebody else, `model(x.to(device))`: it was given it in host memory."""
         own = self.scan.functions.get(id(function))
         for call in own.calls if own is not None else ():
-            if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda") and moves(call):
+            if isinstance(call.func, ast.Attribute) and moves(call):
                 *_, root = chain(call.func.value)
                 if isinstance(root, ast.Name) and root.id == name:
                     return True

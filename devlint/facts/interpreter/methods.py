@@ -30,9 +30,9 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.attributes import sets
 from devlint.facts.interpreter.container_methods import ContainerMethods
 from devlint.facts.interpreter.host_reads import drawn
-from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.tensor_methods import SYNCING
 from devlint.facts.text.defined import Function
+from devlint.facts.text.method_names import MOVES
 from devlint.facts.text.parameters import Evidence, reads_like_device
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, HOME, NONE, NOTHING, NUMBER, Value, symbol

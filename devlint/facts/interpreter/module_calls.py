@@ -32,6 +32,7 @@ from devlint.facts.interpreter.moves import Moves
 from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import is_array_annotation, knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.method_names import MOVES_TENSOR, SAME_MODULE
 from devlint.facts.text.nodes import returns, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import Returned, as_returned
@@ -53,13 +54,6 @@ from devlint.facts.values import (
     may_be_accelerator,
 )
 
-#: Methods that give back the module they are called on.
-SAME_MODULE = frozenset(
-    {
-        "train", "eval", "requires_grad_", "half", "float", "double", "bfloat16", "apply", "share_memory", "compile",
-        "type",
-    }
-)  # fmt: skip
 _LOSSES_END = "Loss"
 CTC_LOSS = "torch.nn.CTCLoss"
 #: Losses that are a function of element-wise operations, which take a 0-dim CPU tensor [torch/nn/modules/loss.py].
@@ -89,7 +83,7 @@ _ALIKE = re.compile(
 RUNS_MODEL = frozenset({"generate", "get_image_features", "get_text_features", "get_audio_features"})
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
-_PUTS = frozenset({"to", "cuda", "cpu", "type_as", "to_device"})
+_PUTS = MOVES_TENSOR | {"cpu", "to_device"}
 _TYPE = re.compile(r"\w*dtype\Z|(?:bfloat|float|u?int|complex)\d+\Z|(?:float|double|half|long|int|short|bool)\Z")
 #: What makes tensors that are no input.
 _OF_SIZES = frozenset(
@@ -383,7 +377,7 @@ class ModuleCalls(Moves):
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
             return replace(receiver, device=UNKNOWN)
-        if name in SAME_MODULE:
+        if name in SAME_MODULE or name == "compile":
             return receiver
         if name == "to_empty":
             return replace(receiver, device=UNKNOWN)

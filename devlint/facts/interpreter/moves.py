@@ -31,7 +31,6 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-MOVES = frozenset({"to", "cpu", "type"}) | ACCELERATORS
 _CPU_TYPE = re.compile(r"torch\.(Float|Double|Half|BFloat16|Char|Byte|Short|Int|Long|Bool)Tensor")
 #: Names of objects whose `dtype` may be the type of another device's tensors: `torch.cuda.FloatTensor`.
 _OF_OPTIONS = re.compile(

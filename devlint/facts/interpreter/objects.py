@@ -11,9 +11,9 @@ from devlint.facts.idioms import guesses, restored
 from devlint.facts.idioms.kept_generators import kept_generators
 from devlint.facts.idioms.restored_copies import restored_copies
 from devlint.facts.interpreter.entry import Entry
-from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.registration import is_made_here, is_new, reads
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import MOVES
 from devlint.facts.text.moved_data import MovedData
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import makes_tensor, makes_tensor_of_numbers

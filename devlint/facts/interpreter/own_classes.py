@@ -12,7 +12,8 @@ from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.definitions import Definitions
 from devlint.facts.interpreter.expressions import literal
 from devlint.facts.project.adopted import AdoptedClass
-from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.classes import MODULE, ClassFacts, lineage
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import root_name
 from devlint.facts.text.references import is_self_attribute, last_name
@@ -107,11 +108,7 @@ class OwnClasses(Definitions):
             if inherited is None:
                 return None
             devices += inherited
-        if any(
-            b not in ("torch.nn.Module", "torch.nn.modules.module.Module")
-            for b in class_.bases
-            if b not in self.classes and b not in class_.followed
-        ):
+        if any(b not in MODULE for b in class_.bases if b not in self.classes and b not in class_.followed):
             return None
         return devices
 
@@ -260,7 +257,7 @@ def called_on_self(class_: ast.AST) -> frozenset[str]:
 def mentions_devices(node: ast.AST) -> bool:
     """Whether the text of a class, a data set mostly, or of what it is given, names devices or moves anything."""
     for child in walk(node):
-        if isinstance(child, ast.Attribute) and child.attr in ("to", "cuda", "device", "xpu", "mps", "npu"):
+        if isinstance(child, ast.Attribute) and (child.attr in OFF_HOST or child.attr == "device"):
             return True
         if isinstance(child, ast.Constant) and isinstance(child.value, str) and parse_device(child.value):
             return True

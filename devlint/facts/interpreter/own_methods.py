@@ -10,11 +10,11 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms import dropped, guesses, ordering, records
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.entry import is_gradient_of
-from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.interpreter.own_classes import OwnClasses
 from devlint.facts.interpreter.summaries import informs
 from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.method_names import MOVES, REGISTERS
 from devlint.facts.text.named_methods import named_methods
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import is_static, last_name
@@ -22,7 +22,7 @@ from devlint.facts.text.signatures import Plain, named_parameters, parameter_of,
 from devlint.facts.values import CPU, HOME, NOTHING, Value, merge
 from devlint.model import Origin
 
-_REGISTERS = frozenset({"add_module", "register_module", "register_parameter", "register_buffer", "__setattr__"})
+_REGISTERS = REGISTERS | {"register_parameter", "register_buffer"}
 
 
 def registers_by_keyword(name: str, arguments: Arguments) -> bool:

@@ -9,16 +9,28 @@ from devlint.facts.events import Move, Operand
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import arrays, guesses, library_modules, said_elsewhere, unknown_devices
 from devlint.facts.interpreter.arguments import Arguments
-from devlint.facts.interpreter.module_calls import RUNS_MODEL, SAME_MODULE, ModuleCalls
+from devlint.facts.interpreter.module_calls import RUNS_MODEL, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
+from devlint.facts.text.method_names import OF_DISTRIBUTIONS, SAME_MODULE, TO_HOST
 from devlint.facts.text.parameters import TENSOR_ONLY
-from devlint.facts.values import CPU, GUESS, NONE, NOTHING, NUMBER, OUTPUT, UNKNOWN, Value, extent, may_be_accelerator
+from devlint.facts.values import (
+    CPU,
+    GUESS,
+    NONE,
+    NOTHING,
+    NUMBER,
+    ONE_TENSOR,
+    OUTPUT,
+    UNKNOWN,
+    Value,
+    extent,
+    may_be_accelerator,
+)
 
 #: Methods that wait for the device: the host reads what they give.
-SYNCING = frozenset({"item", "tolist", "nonzero", "cpu", "numpy", "is_nonzero"})
+SYNCING = TO_HOST | {"nonzero", "is_nonzero"}
 #: What gives the tensors that a module holds.
 _HELD = frozenset({"state_dict", "parameters", "named_parameters", "named_buffers"})
-_OF_DISTRIBUTIONS = frozenset({"sample", "rsample", "log_prob", "entropy"})
 
 
 class TensorMethods(ModuleCalls):
@@ -52,7 +64,7 @@ class TensorMethods(ModuleCalls):
             return self.moved(operand, Value("device", other[1].device), node)
         if name == "pin_memory":
             self.watched[node] = {"self": receiver}
-            if self.statement_value is node and receiver.kind in ("tensor", "parameter", "buffer"):
+            if self.statement_value is node and receiver.kind in ONE_TENSOR:
                 self.note_pinned(node, operand)
             if CPU_PLACE not in receiver.device:
                 return receiver  # of an accelerator's it raises: where this runs, it is on the CPU all the same
@@ -93,7 +105,7 @@ class TensorMethods(ModuleCalls):
             if receiver.kind == "tensors" and name in RUNS_MODEL and receiver.moved and receiver.type_name == "moved":
                 return self.generate(node, operand, arguments)
             if receiver.kind == "tensors":
-                if name in _OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
+                if name in OF_DISTRIBUTIONS and receiver.type_name in (None, OUTPUT):
                     return replace(receiver, kind="tensor")  # what a policy gives may be a distribution
                 if name in ("items", "values", "pop", "get", "copy"):
                     return receiver

@@ -16,6 +16,8 @@ from devlint.facts.idioms.placed import is_cpu
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
+from devlint.facts.text.factory_names import OF_SIZES
+from devlint.facts.text.method_names import SHAPES
 from devlint.facts.text.nodes import holds, statements, walk
 from devlint.facts.text.references import asks_none, chain, given, is_private
 from devlint.facts.text.scan import Site
@@ -31,9 +33,8 @@ _IS_ARRAY = re.compile(r"(?:\w+\.)*is_(?:numpy|np|ndarray)\w*\(")
 _NO_CARDS = re.compile(r"(?:\w+\.)*(?:\w+_)?(?:gpus?|(?:gpu|device|cuda|card)_?ids?) (?P<is>is|is not|==|!=) None")
 
 #: Methods of tensors that give them in another shape.
-_SHAPES = frozenset({"reshape", "view", "flatten", "squeeze", "unsqueeze", "expand", "repeat", "permute", "contiguous"})
+_SHAPES = SHAPES | {"expand", "repeat"}
 _OF_LISTS = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.tensor"})
-_OF_SIZES = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.rand", "torch.randn"})
 
 
 # -- for the host -----------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def is_without_elements(call: ast.Call, function: str) -> bool:
     if any(isinstance(a, (ast.List, ast.Tuple)) and not a.elts for a in call.args[:1]):
         return function in _OF_LISTS
     sizes = [size for a in call.args for size in (a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a])]
-    return function in _OF_SIZES and any(map(is_zero, sizes))
+    return function in OF_SIZES and any(map(is_zero, sizes))
 
 
 def is_zero(node: ast.expr) -> bool:

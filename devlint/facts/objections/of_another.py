@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from devlint import knowledge
 from devlint.facts.text.annotations import is_tensor_annotation, knows_other_tensors
-from devlint.facts.text.classes import lineage
+from devlint.facts.text.classes import MODULE, lineage
 from devlint.facts.text.nodes import classes, walk
 from devlint.facts.text.references import chain, is_own_attribute, is_self_attribute, last_name, stored_names
 from devlint.facts.text.returned import own_nodes
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from devlint.facts.text.classes import ClassFacts
     from devlint.facts.text.defined import Function
 
-_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "object"})
+_ROOTS = MODULE | {"object"}
 
 
 def is_of_another_framework(sites: CallSites, event: Use) -> bool:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Meet, Use
 from devlint.facts.text.classes import lineage
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_own_attribute, is_self_attribute, last_name
 from devlint.facts.text.returned import own_nodes
-from devlint.facts.text.signs import TO_HOST, moves
+from devlint.facts.text.signs import moves
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from devlint import knowledge
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import chain, last_name, stored_names
-from devlint.facts.text.signs import TO_HOST, moves
+from devlint.facts.text.signs import moves
 from devlint.facts.values import HOME
 
 if TYPE_CHECKING:

@@ -11,24 +11,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from devlint.facts.idioms.kept_modules import reads_all_at_once
+from devlint.facts.idioms.placed import goes_back
 from devlint.facts.project.project import PLAIN_BASES
 from devlint.facts.text.classes import ClassFacts, lineage
+from devlint.facts.text.method_names import MOVES_MODULE
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.scan import Site
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.text.signs import moves
+from devlint.facts.values import ACCELERATORS
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.calling.neighbours import Looked
     from devlint.facts.events import Meet
 
-_CARDS = frozenset({"cuda", "xpu", "npu"})
 HOLDERS = 3  # modules that hold the next one
 Kinds: TypeAlias = tuple[type[ast.expr], ...]
 NAMES: Kinds = (ast.Name, ast.Attribute)
-_MOVING = frozenset({"to", "cuda", "xpu", "npu", "hpu", "to_empty", "share_memory"})
 
 
 def is_never_moved(sites: CallSites, function: str) -> bool:
@@ -92,7 +93,7 @@ def moves_own_state(class_: ClassFacts) -> bool:
     """
     for method in class_.methods.values():
         for node in walk(method):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CARDS:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ACCELERATORS:
                 parts = (n for n in walk(node.func.value) if is_self_attribute(n))
                 if any(isinstance(n, ast.Attribute) and class_.has_buffer(n.attr) for n in parts):
                     return True
@@ -104,9 +105,7 @@ def stays_on_cpu(class_: ClassFacts) -> bool:
     init = class_.methods.get("__init__")
     for node in walk(init) if init is not None else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_self(node.func.value):
-            if node.func.attr == "cpu" and not node.args:
-                return True
-            if node.func.attr == "to" and any(isinstance(n, ast.Constant) and n.value == "cpu" for n in walk(node)):
+            if goes_back(node):
                 return True
     return False
 
@@ -146,7 +145,7 @@ def object_stays(sites: CallSites, looked: Looked, site: Site, depth: int) -> bo
     holder = looked.flow.classes.get(owner.name) if owner is not None else None
     if holder is None or not is_kept(sites, target.attr, (ast.Attribute,)):
         return False
-    return stays(sites, looked, holder, depth + 1) if holder.is_module else not _MOVING & holder.methods.keys()
+    return stays(sites, looked, holder, depth + 1) if holder.is_module else not MOVES_MODULE & holder.methods.keys()
 
 
 def is_kept(sites: CallSites, name: str, kinds: Kinds = NAMES) -> bool:

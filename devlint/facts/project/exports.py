@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from devlint.facts.interpreter.moves import MOVES
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import collect_class, definitions
+from devlint.facts.text.method_names import MOVES
 from devlint.facts.text.names import Imports
 from devlint.facts.text.references import stored_names
 from devlint.facts.text.returned import Forms, may_return_host_data

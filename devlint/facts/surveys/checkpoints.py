@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from devlint.facts.events import Load
 from devlint.facts.frozen import replace
 from devlint.facts.surveys.outline import Outline, dotted, method, own_nodes
+from devlint.facts.text.method_names import PLACES
 
 #: What reads arrays and numbers of the host, and no tensor of another device.
 _FROM_HOST = frozenset({"torch.from_numpy"})
@@ -38,7 +39,7 @@ _FETCHES = re.compile(r"(?i)download|hub|url|http|pretrained|asset")
 _OF_MODULES = frozenset(
     {"eval", "train", "parameters", "named_parameters", "modules", "children", "requires_grad_", "zero_grad", "module"}
 )
-_MOVES = frozenset({"to", "cuda", "cpu", "xpu", "npu", "state_dict"})
+_MOVES = PLACES | {"state_dict"}
 
 
 def loads_by_content(o: Outline) -> Iterator[Load]:
@@ -244,7 +245,7 @@ def knows_no_tensors(o: Outline, node: ast.expr) -> bool:
     if class_ is None or known is None or known.family is not None:
         return False
     for call in ast.walk(class_):
-        if isinstance(call, ast.Call) and method(call) in ("state_dict", "cuda", "cpu", "to", "detach", "parameters"):
+        if isinstance(call, ast.Call) and method(call) in _MOVES | {"detach", "parameters"}:
             return False
         if isinstance(call, ast.Attribute) and (o.qualname(call) or "").startswith("torch."):
             if o.qualname(call) not in ("torch.save", "torch.load"):

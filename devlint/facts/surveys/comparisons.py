@@ -19,19 +19,17 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal
 
-from devlint.facts.events import DeviceTest
-from devlint.facts.idioms.attribute_lists import binds
+from devlint.facts.events import DeviceTest, TestProblem
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.interpreter.imported import definition
 from devlint.facts.surveys.outline import Outline, dotted, parameters
 from devlint.facts.text import parametrized
-from devlint.facts.text.classes import lineage
 from devlint.facts.text.nodes import text_of, walk
 from devlint.facts.text.parameters import TENSOR_ONLY, fits_others
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.trained import stores
 
 _DEVICE_NAME = re.compile(r"(?:cpu|cuda|mps|xpu|npu|hpu|meta)(?::\d+)?\Z")
 _INDEXED = re.compile(r"(?:cuda|xpu):\d+\Z")
@@ -54,21 +52,8 @@ WORDS = (
     "device ==", "device !=", "skipif(", "skipIf(", ".type ==", ".type !=", ".index >", ".index <", ".index\n",
 )  # fmt: skip
 
-Problem = Literal[
-    "dtype",
-    "no-type",
-    "in-device",
-    "either",
-    "model",
-    "moved",
-    "without-index",
-    "indexed",
-    "skips",
-    "typed",
-    "no-index",
-]
 #: What is wrong, the part of the comparison that it is about, and what that is compared with.
-Found = tuple[Problem, ast.expr, str]
+Found = tuple[TestProblem, ast.expr, str]
 
 
 def compares_devices(tree: ast.Module, flow: Flow, text: str) -> bool:
@@ -309,7 +294,7 @@ def annotates_model(o: Outline) -> bool:
         o.flow.find(name) for a in annotations if (name := text_of(a) or o.qualname(a)) is not None and "." in name
     )
     classes = (definition(each) for each in found if each is not None and each.kind == "class")
-    return any(binds(class_, "device") for known in classes if known is not None for class_ in lineage(known[1]))
+    return any(stores(known[1], "device") for known in classes if known is not None)
 
 
 def asks_class(o: Outline, node: ast.AST, subject: ast.expr) -> bool:

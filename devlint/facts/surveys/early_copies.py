@@ -21,15 +21,16 @@ from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import Copy, copies, taken_over
+from devlint.facts.text.method_names import PLACES
 from devlint.facts.text.module_states import Meeting, States
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import calls_parameter, named_parameters, positional_names
-from devlint.facts.values import ACCELERATORS, CPU, Conflict, Value, conflict, describe, may_be_accelerator
+from devlint.facts.values import CPU, Conflict, Value, conflict, describe, may_be_accelerator
 from devlint.model import Origin
 
 #: What shows that a class, or who reads an attribute of it, looks after the device of what it keeps.
-_PLACES = frozenset({"to", "cpu", "device", "type_as", "get_device", "to_empty", "_apply"}) | ACCELERATORS
+_PLACES = PLACES | {"type_as", "to_empty", "_apply", "device", "get_device"}
 _OF_MODULE = frozenset({"parameters", "named_parameters", "state_dict"})
 #: What code outside does with a copied module that leaves it where it is.
 _HARMLESS = frozenset({"eval", "train", "state_dict", "load_state_dict", "parameters", "named_parameters"})

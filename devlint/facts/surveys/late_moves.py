@@ -19,6 +19,7 @@ from devlint.facts.events import Creation, Move, Operand, OptimizerOrder
 from devlint.facts.idioms.ordering import is_state_touched
 from devlint.facts.interpreter.moves import is_construction
 from devlint.facts.surveys.outline import Outline, dotted, own_nodes
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import chain, given, is_own_attribute, is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_names
@@ -27,7 +28,6 @@ from devlint.facts.values import Value, describe, may_be_accelerator
 from devlint.model import Origin
 
 _STATE = "and its state is put beside them here"
-_MOVES = ("to", "cuda", "xpu", "npu")
 #: What makes new modules somewhere else than on the CPU.
 _DEFAULTS = ("set_default_device", "set_default_tensor_type")
 #: Functions that move nothing of what they are given.
@@ -139,7 +139,7 @@ def _sources(o: Outline, class_: ast.ClassDef, function: ast.AST, value: ast.exp
 def _is_unplaced(o: Outline, node: ast.expr) -> bool:
     """Whether an expression is a new module, or a name that stands for an argument or a new module and never moves."""
     if isinstance(node, ast.Name):
-        moved = (site.call for move in _MOVES for site in o.flow.scan.calls.get(move, ()))
+        moved = (site.call for move in OFF_HOST for site in o.flow.scan.calls.get(move, ()))
         if any(isinstance(call.func, ast.Attribute) and _is_name(call.func.value, node.id) for call in moved):
             return False
         bound = (a for own in o.flow.scan.functions.values() for a in own.assigns if isinstance(a, ast.Assign))
@@ -156,7 +156,7 @@ def _is_moved_by_another_name(o: Outline, class_: ast.ClassDef, name: str) -> bo
     """Whether something may move `self.name` that does not say so: a helper that gets it, a loop over it, a move of `self`,
     or code that moves a `name` of another object.
     """
-    for move in _MOVES:
+    for move in OFF_HOST:
         for site in o.flow.scan.calls.get(move, ()):
             moved = site.call.func.value if isinstance(site.call.func, ast.Attribute) else None
             if isinstance(moved, ast.Name) and moved.id == "self" and o.nearest(site.call, ast.ClassDef) is class_:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from devlint.facts.events import CardLost, CudaMethod, DeviceLiteral
 from devlint.facts.surveys.outline import Outline, dotted, method, own_nodes
+from devlint.facts.text.method_names import MOVES_TENSOR, PLACES
 from devlint.facts.text.references import last_name
 
 _DEVICE = re.compile(r"(?:\A|_)device\Z")
@@ -58,7 +59,7 @@ def is_placed_then(o: Outline, node: ast.AST) -> bool:
     for above in o.above(node):
         if isinstance(above, ast.stmt):
             return False
-        if isinstance(above, ast.Attribute) and above.attr in ("to", "cuda", "type_as"):
+        if isinstance(above, ast.Attribute) and above.attr in MOVES_TENSOR:
             return True
     return False
 
@@ -100,7 +101,7 @@ def by_name(o: Outline) -> Iterator[CardLost]:
         evidence = o.flow.evidence.get(id(function))
         given = [a.arg for a in function.args.args if evidence is not None and a.arg in evidence.tensors]
         if function not in moved_in:
-            nodes = (n for n in own_nodes(function) if isinstance(n, ast.Attribute) and n.attr in ("cuda", "to", "cpu"))
+            nodes = (n for n in own_nodes(function) if isinstance(n, ast.Attribute) and n.attr in PLACES)
             moved_in[function] = {dotted(node.value) for node in nodes}
         moved = moved_in[function]
         other = next((name for name in given if name not in moved), None)

@@ -16,12 +16,13 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 from devlint.facts.surveys.outline import Outline, dotted, own_nodes
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.text.references import given, last_name
 from devlint.facts.text.signatures import parameter_names
 
 _DEPTH = 24
 #: What gives numbers or host data, of a tensor or anything else.
-_TO_HOST = frozenset({"item", "tolist", "cpu", "numpy", "size", "dim", "numel", "__len__"})
+_TO_HOST = TO_HOST | {"size", "dim", "numel", "__len__"}
 _NUMBERS = frozenset({"float", "int", "round", "len", "str", "bool", "range"})
 #: Methods that give a tensor where their tensors are.
 _COMPUTED = frozenset(

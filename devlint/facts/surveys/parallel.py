@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from devlint.facts.events import Create, Move, Parallel, RankIndex, WorkerDevice
+from devlint.facts.interpreter.objects import sets_by_name
 from devlint.facts.surveys.outline import Outline, argument, dotted, is_open, method, own_nodes, parameters
 from devlint.facts.surveys.transfers import asks_for_device, may_be_cpu, moves
 from devlint.facts.text.references import last_name
@@ -328,7 +329,8 @@ def indices(o: Outline) -> Iterator[ast.expr]:
 
 def never_set(o: Outline) -> Iterator[RankIndex]:
     """`f"cuda:{self.gpu}"` in a class without bases that sets other attributes, but this one nowhere."""
-    if any(word in o.flow.source.text for word in ("setattr(", "__getattr__", "__dict__", "__slots__", "vars(")):
+    text = o.flow.source.text
+    if sets_by_name(text) or "__getattr__" in text or "__slots__" in text:
         return
     for place in indices(o):
         path = dotted(place) or ""

@@ -21,6 +21,7 @@ from devlint.facts.surveys.early_copies import event
 from devlint.facts.surveys.outline import Outline
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import Copy, copies, taken_over
+from devlint.facts.text.method_names import PLACES
 from devlint.facts.text.module_states import States
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
@@ -28,7 +29,6 @@ from devlint.facts.text.signatures import parameter_names
 from devlint.facts.values import HOME, Value, symbol
 from devlint.model import Origin
 
-_MOVES = ("to", "cuda", "cpu")
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -97,7 +97,7 @@ def is_prepared(o: Outline, readers: dict[str, States], name: str, own: str, fla
 def moves_of(o: Outline, class_: ClassFacts, method: str, path: str) -> Iterator[ast.Call]:
     """The moves of an attribute, or of the whole object, in a method: `self.average.to(device)`."""
     for call in o.flow.scan.calls_in(class_.methods[method]):
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in PLACES:
             if ast.unparse(call.func.value) in (path, "self"):
                 yield call
 
@@ -105,7 +105,7 @@ def moves_of(o: Outline, class_: ClassFacts, method: str, path: str) -> Iterator
 def is_move_of_own(call: ast.Call) -> bool:
     """Whether a call may move an attribute, or the whole object."""
     function = call.func
-    if not isinstance(function, ast.Attribute) or function.attr not in _MOVES:
+    if not isinstance(function, ast.Attribute) or function.attr not in PLACES:
         return False
     return is_self_attribute(function.value) or (isinstance(function.value, ast.Name) and function.value.id == "self")
 

@@ -26,10 +26,11 @@ from devlint.facts.surveys.outline import (
     values_of,
 )
 from devlint.facts.surveys.transfers import loop_head
+from devlint.facts.text.method_names import TO_HOST
 from devlint.facts.values import NOTHING
 
 _EMPTIES = frozenset(f"torch.{m}.empty_cache" for m in ("cuda", "xpu", "mps", "npu", "mtia", "accelerator"))
-_BLOCKING = frozenset({"item", "tolist", "cpu", "numpy", "nonzero"})
+_BLOCKING = TO_HOST | {"nonzero"}
 _BUILTINS = frozenset(dir(builtins))
 _HOST_ROOTS = frozenset({"time", "math", "random", "numpy", "os", "datetime", "copy", "functools", "itertools", "tqdm"})
 _NUMBERS = frozenset({"item", "size", "numel", "dim", "tolist", "numpy"})

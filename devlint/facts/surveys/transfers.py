@@ -20,19 +20,14 @@ from devlint.facts.surveys.outline import (
     stored,
     touches,
 )
+from devlint.facts.text.method_names import OUT_OF_TORCH, PLACES, SHAPES, TYPES
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, Value, is_surely_accelerator, may_be_accelerator
 from devlint.model import Origin
 
-_READS = frozenset({"numpy", "tolist", "item"})
 _JOINS = frozenset(f"torch.{name}" for name in ("cat", "concat", "stack", "vstack", "hstack"))
 #: These give the same memory, or may: a conversion to what a tensor is already.
-_VIEWS = frozenset(
-    {
-        "detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "float", "double", "half",
-        "long", "int", "bool", "type", "contiguous",
-    }
-)  # fmt: skip
+_VIEWS = SHAPES | TYPES | {"detach", "type"}
 #: Methods of a tensor that compute with its values at once.
 _COMPUTES = frozenset(
     {
@@ -164,7 +159,7 @@ def changes(loop: Loop, path: str, move: ast.Call) -> bool:
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and dotted(node.func.value) == path and node is not move:
                 name = node.func.attr
-                if name in ("to", "cpu", "cuda", "pin_memory") or (name.endswith("_") and not name.endswith("__")):
+                if name in PLACES or name == "pin_memory" or (name.endswith("_") and not name.endswith("__")):
                     return True
             for keyword in node.keywords:
                 if keyword.arg == "out" and dotted(keyword.value) == path:
@@ -247,7 +242,7 @@ def reader(o: Outline, node: ast.AST) -> tuple[ast.AST, str] | None:
     if isinstance(parent, ast.Attribute):
         call = o.parent.get(parent)
         if isinstance(call, ast.Call) and call.func is parent:
-            if parent.attr in _READS or parent.attr in _COMPUTES:
+            if parent.attr in OUT_OF_TORCH or parent.attr in _COMPUTES:
                 return call, f"`.{parent.attr}()`"
             if parent.attr in _VIEWS:
                 return reader(o, call)

@@ -15,6 +15,7 @@ from functools import cached_property
 from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
+from devlint.facts.text.method_names import MOVES_MODULE, MOVES_TENSOR, SAME_MODULE, TO_HOST
 from devlint.facts.text.nodes import asks_name, children, statements, walk
 from devlint.facts.text.references import (
     aliases,
@@ -30,7 +31,6 @@ from devlint.facts.text.scan import FunctionScan, Scan, Site
 from devlint.facts.text.signatures import parameter_of, positional_names
 from devlint.facts.text.signs import (
     HOST_LIBRARIES,
-    TO_HOST,
     is_model_call,
     is_model_name,
     is_sign,
@@ -42,7 +42,6 @@ from devlint.facts.text.trained import trains_tensors
 
 #: Methods that Python or torch call on the host by contract.
 _HOST_METHODS = frozenset({"__getitem__", "__getitems__", "__len__"})
-_MOVES = frozenset({"to", "cuda", "xpu", "npu", "type_as"})
 #: What runs a function that it is given on the host, with arguments of its own.
 _POOLS = (
     "submit", "map", "imap", "imap_unordered", "starmap", "apply_async", "map_async", "starmap_async", "Process", "Thread",
@@ -52,13 +51,8 @@ _POOLS = (
 _LOSS = re.compile(r"(^|[._])(loss|losses|criterion)(?=[._]|$)|Loss(?=\.|$)")
 
 
-#: Methods of a module that give the module itself [torch/nn/modules/module.py].
-_GIVE_ITSELF = frozenset(
-    {
-        "to", "cuda", "cpu", "xpu", "ipu", "mtia", "eval", "train", "half", "float", "double", "bfloat16", "type",
-        "requires_grad_", "apply", "to_empty", "share_memory",
-    }
-)  # fmt: skip
+#: Methods of a module that give the module itself.
+_GIVE_ITSELF = MOVES_MODULE | SAME_MODULE | {"cpu"}
 
 
 def itself(node: ast.expr | None) -> ast.expr | None:
@@ -393,7 +387,7 @@ class Callers:
     def is_moved_at_once(self, call: ast.Call) -> bool:
         """Whether what a call gives, or something made of it alone, is moved where it stands: `weights(n).to(x.device)`."""
         if self._receivers is None:
-            moving = [site.call.func for name in _MOVES for site in self.scan.calls.get(name, ())]
+            moving = [site.call.func for name in MOVES_TENSOR for site in self.scan.calls.get(name, ())]
             self._receivers = {id(made) for f in moving if isinstance(f, ast.Attribute) for made in made_alone(f.value)}
         return id(call) in self._receivers
 

@@ -18,6 +18,8 @@ KEPT = "kept as a plain attribute here, which does not move with the module"
 _LEAVES = re.compile(
     r"regist|dataclass|attrs?\b|\bdefine|final|deprecat|doc|export|order|runtime_checkable|unique|skip|param"
 )
+#: The names of `torch.nn.Module`, as a file may import it.
+MODULE = frozenset({"torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module"})
 What = Literal["tensor", "tensors", "modules", "parameters"]
 Container = Literal["list", "tuple", "dict", "comprehension", "distribution", "function"]
 

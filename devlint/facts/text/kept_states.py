@@ -12,12 +12,12 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from devlint.facts.text.classes import ClassFacts
+from devlint.facts.text.classes import MODULE, ClassFacts
 from devlint.facts.text.module_states import Function, State, States, What
 from devlint.facts.text.references import is_self_attribute, last_name
 
 #: Bases that move nothing but what is registered.
-_PLAIN_BASES = frozenset({"object", "abc.ABC", "torch.nn.Module", "torch.nn.modules.module.Module"})
+_PLAIN_BASES = MODULE | {"object", "abc.ABC"}
 
 
 class Copy(NamedTuple):

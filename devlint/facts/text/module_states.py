@@ -16,10 +16,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from devlint import knowledge
 from devlint.facts.frozen import record, replace
+from devlint.facts.text.method_names import SAME_MODULE, SAME_PLACE, SAME_TENSOR
 from devlint.facts.text.nodes import children
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import named_parameters
-from devlint.facts.text.signs import SAME_TENSOR
 
 #: `given` is an argument or attribute of which nothing else is known: a module, or its parameters.
 What = Literal["given", "tensors", "pairs", "mapping", "tensor"]
@@ -51,11 +51,10 @@ _NAMED = frozenset({"named_parameters", "named_buffers"})
 _SAME_KIND = frozenset({"list", "tuple", "iter", "reversed", "sorted"})
 _COPIES = frozenset({"deepcopy", "zeros_like", "ones_like", "empty_like", "clone"})
 #: Methods of a tensor whose result is where it is, whatever numbers they are given.
-_SAME_PLACE = frozenset(
-    {"float", "double", "half", "detach", "clone", "contiguous", "view", "reshape", "flatten", "requires_grad_", "detach_",
-     "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "square", "pow", "abs", "sqrt", "neg"}
-)  # fmt: skip
-_SAME_MODULE = frozenset({"eval", "train", "requires_grad_"})
+_SAME_PLACE = SAME_PLACE | {
+    "requires_grad_", "detach_", "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "square", "pow", "abs", "sqrt",
+    "neg",
+}  # fmt: skip
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
@@ -198,7 +197,7 @@ class States:
                 return replace(base, what="pairs")
             if name == "state_dict":
                 return replace(base, what="mapping")
-            return base if name in _SAME_MODULE else None
+            return base if name in SAME_MODULE else None
         if base.what == "mapping":
             if name in ("items", "values"):
                 return replace(base, what="pairs" if name == "items" else "tensors")

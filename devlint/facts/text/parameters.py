@@ -16,6 +16,7 @@ from devlint.facts.text.annotations import (
     may_be_tensor,
     says_container,
 )
+from devlint.facts.text.factory_names import CONVERSIONS
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import default_of, named_parameters
@@ -57,8 +58,6 @@ _NOT_EVIDENCE = frozenset(
         "torch.device", "torch.save", "torch.load", "torch.manual_seed", "torch.Size", "torch.stack", "torch.cat",
     }
 )  # fmt: skip
-#: What makes a tensor of an array, a list or a number.
-CONVERSIONS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
 #: Methods without arguments of a tensor, where an ndarray has none of the name [numpy.ndarray's documentation].
 _ELEMENTWISE = frozenset({"exp", "sqrt", "log1p", "expm1", "tanh", "sin", "cos", "erf", "logdet", "isnan", "isinf"})
 #: Methods that a tensor has and an ndarray has not, or not as a method, or not with these arguments.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-_TO_HOST = frozenset({"tolist", "item", "numpy"})
+from devlint.facts.text.method_names import OUT_OF_TORCH
+
 _NUMBERS = frozenset({"int", "float", "bool", "len", "print", "str", "repr", "range", "list", "round"})
 
 
@@ -24,7 +25,7 @@ def only_on_host(scope: ast.AST, name: str) -> bool:
             written.add(id(root_of(node)))
         elif isinstance(node, ast.Call):
             function = node.func
-            if isinstance(function, ast.Attribute) and function.attr in _TO_HOST:
+            if isinstance(function, ast.Attribute) and function.attr in OUT_OF_TORCH:
                 told.add(id(root_of(function)))
             elif isinstance(function, ast.Name) and function.id in _NUMBERS:
                 told.update(id(root_of(argument)) for argument in node.args)

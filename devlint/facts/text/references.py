@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from devlint.facts.text.nodes import walk
 
@@ -34,6 +35,31 @@ def bindings_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield from zip(target.elts, node.value.elts, strict=False)
             else:
                 yield target, node.value
+
+
+@lru_cache(512)
+def own_bindings(method: ast.AST) -> Mapping[str, list[ast.expr | None]]:
+    """What a method binds the attributes of `self` to, by their names; None for what is no plain assignment: a loop, `with`.
+
+    `+=` is none: what the attribute was bound to is changed, and stays where it is.
+    """
+    found: dict[str, list[ast.expr | None]] = {}
+    plain: set[int] = set()
+    others: list[ast.Attribute] = []
+    for node in walk(method):
+        if isinstance(node, ast.AugAssign) or (isinstance(node, ast.AnnAssign) and node.value is None):
+            plain.add(id(node.target))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for target, value in bindings_of(node):
+                if isinstance(target, ast.Attribute) and is_self_attribute(target):
+                    found.setdefault(target.attr, []).append(value)
+                    plain.add(id(target))
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and is_self_attribute(node):
+            others.append(node)
+    for each in others:
+        if id(each) not in plain:
+            found.setdefault(each.attr, []).append(None)
+    return found
 
 
 def stored_names(node: ast.AST) -> set[str]:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from devlint.facts.text.method_names import MOVES_TENSOR, OFF_HOST, TO_HOST
 from devlint.facts.text.nodes import children, walk
 from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.returned import own_nodes
-from devlint.facts.text.signs import HOST_LIBRARIES, TO_HOST, moved_after, moves
+from devlint.facts.text.signs import HOST_LIBRARIES, moved_after, moves
 
 if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
@@ -29,7 +30,7 @@ _SHOWS = frozenset(
 _PLOTS = re.compile(r"_?(plot|show|draw|visuali[sz]e)(_|\Z)")
 
 #: Methods that may give a tensor elsewhere.
-_MOVES = frozenset({"to", "type", "type_as", "cuda", "xpu", "npu", "mps", "hpu"})
+_MOVES = MOVES_TENSOR | {"type"}
 #: What makes a number of a tensor, wherever it is.
 _NUMBERS = frozenset({"int", "float", "bool"})
 
@@ -62,7 +63,7 @@ def is_made_on_host(node: ast.expr | None, names: Mapping[str, str]) -> bool:
     if not of_type and not makes_tensor(node, names, "argument"):
         return False
     return not any(
-        getattr(call.func, "attr", "") in ("to", "cuda", "type_as") or any(k.arg == "device" for k in call.keywords)
+        getattr(call.func, "attr", "") in MOVES_TENSOR or any(k.arg == "device" for k in call.keywords)
         for call in calls
     )
 
@@ -119,7 +120,7 @@ def is_taken_apart(sites: CallSites, function: Function, index: int | None) -> b
         name = part.id if isinstance(part, ast.Name) else ""
         for node in walk(scope):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
-                if node.attr in TO_HOST or node.attr in ("to", "cuda"):
+                if node.attr in TO_HOST or node.attr in OFF_HOST:
                     return True
     return False
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
+from devlint.facts.text.method_names import SAME_PLACE
 from devlint.facts.text.nodes import children, returns
 from devlint.facts.values import CPU, NONE, NOTHING, NUMBER, Value
 
@@ -22,12 +23,7 @@ Entry: TypeAlias = tuple[str, ast.Assign]
 _SHAPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _METHODS: Mapping[str, Mark] = {"item": "number", "numpy": "array", "tolist": "list", "cpu": "host"}
 #: Methods of a tensor or an array that give another form of it.
-_SAME = frozenset(
-    {
-        "squeeze", "unsqueeze", "detach", "clone", "contiguous", "view", "reshape", "flatten", "transpose", "permute", "float",
-        "double", "half", "long", "int", "bool", "mean", "sum", "astype", "copy",
-    }
-)  # fmt: skip
+_SAME = SAME_PLACE | {"mean", "sum", "astype", "copy"}
 _BINDING = frozenset(
     {
         ast.Return, ast.Yield, ast.YieldFrom, ast.Assign, ast.AugAssign, ast.Tuple, ast.List, ast.For, ast.withitem,

@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from devlint.facts.text.method_names import TYPES
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import TENSOR_ONLY, shows_tensor
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.scan import FunctionScan
+from devlint.facts.values import ACCELERATORS
 
 #: Methods of tensors and modules, of which only tensors are operands.
-_CASTS = frozenset({"float", "double", "half", "int", "bool", "cuda", "bfloat16"})
+_CASTS = ACCELERATORS | TYPES
 #: Functions and methods that give a number.
 _NUMBERS = frozenset({"len", "int", "float", "round", "item"})
 #: What else is read of a tensor, but not of a number.

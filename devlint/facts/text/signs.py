@@ -11,14 +11,11 @@ from functools import lru_cache
 from devlint.facts.text.nodes import asks_name, blocks, every, holds, walk
 from devlint.facts.text.references import chain, last_name
 from devlint.facts.text.signatures import parameter_names
+from devlint.facts.values import ACCELERATORS
 
-_DEVICE_ATTRIBUTES = frozenset({"device", "cuda", "cpu", "xpu", "mps", "npu", "is_cuda", "get_device", "to_device"})
+_DEVICE_ATTRIBUTES = ACCELERATORS | {"device", "cpu", "is_cuda", "get_device", "to_device"}
 _CARD_WORDS = frozenset({"cuda", "gpu", "gpus", "device", "devices", "dev", "usecuda", "usegpu", "ngpu", "accelerator"})
 _LOADER = re.compile(r"(^|_)(data)?_?loader$", re.IGNORECASE)
-#: Methods that give host data, whatever they are called on.
-TO_HOST = frozenset({"cpu", "numpy", "tolist", "item"})
-#: Attributes of a tensor that are tensors where it is.
-SAME_TENSOR = frozenset({"data", "T", "mT", "H", "real", "imag"})
 #: Words in a name that say that something is on the host: `cpu_weights`, `predictions_np`.
 OF_HOST = re.compile(r"(?:^|_)(?:cpu|np|numpy|host)(?:_|$)", re.IGNORECASE)
 #: What is asked where a flag says that no card is used; `not args.no_cuda` says that one is.
@@ -70,7 +67,7 @@ def moves(call: ast.Call) -> bool:
     function = call.func
     if not isinstance(function, ast.Attribute):
         return False
-    if function.attr in ("cuda", "xpu", "npu"):
+    if function.attr in ACCELERATORS:
         return True
     first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "device"), None)
     return function.attr == "to" and first is not None and any(map(is_sign, walk(first)))
