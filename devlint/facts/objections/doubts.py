@@ -38,6 +38,7 @@ from devlint.facts.objections.predicates import is_for_lack_of_module, is_tried_
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.replaced_methods import rests_on_replaced
+from devlint.facts.objections.ruled_out import is_behind_failure, is_ruled_out
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.unread_inputs import is_unread
@@ -108,7 +109,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Use) and is_tried_again(sites, event):
         return True
-    if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
+    if isinstance(event, (Meet, Use)) and (is_switched_off(sites, event) or is_behind_failure(sites, event)):
+        return True
+    if isinstance(event, Meet) and is_ruled_out(sites, event):
         return True
     without_card = WITHOUT_CARD if isinstance(event, (Meet, Use)) and event.level == "assume" else _NO_CARD
     if isinstance(event, (Meet, Use)) and any(map(without_card.match, event.under.tests)):
