@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules, records
+from devlint.facts.idioms import guesses, library_modules, parts_of_batches, records
 from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH
 from devlint.facts.interpreter.registration import Registration
 from devlint.facts.interpreter.torch_classes import FAMILY_KIND
@@ -228,7 +228,10 @@ class Entry(Registration):
         """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""
         if argument.annotation is not None or argument.arg not in evidence.parted or argument.arg in evidence.narrowed:
             return False
-        return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
+        if not self.assume or not self.knows_torch or self.host or function.name.endswith(("_step", ".forward")):
+            return False
+        own = self.scan.functions.get(id(function.node))
+        return own is None or not parts_of_batches.is_carried(own, argument.arg)
 
     def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
         """Whether an argument is the input of a module's `forward`, or the batch of a step of Lightning.
