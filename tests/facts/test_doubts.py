@@ -85,6 +85,27 @@ def test_default_that_one_of_two_scripts_sets_counts_where_the_other_needs_none(
     assert codes(checked(as_test, "models/net.py")) == []
 
 
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("models.__dict__[name]()", ["DEV102"]),
+        ("vars(models)[name]()", ["DEV102"]),
+        ("getattr(models, name)()", ["DEV102"]),
+        ("getattr(models, 'version')", []),
+        ("other.__dict__[name]()", []),
+        ("name()", []),
+    ],
+)
+def test_default_that_a_script_sets_counts_where_no_other_finds_the_class_by_its_name(
+    checked: Checked, made: str, expected: list[str]
+) -> None:
+    demo = "import torch\nfrom models.net import SIZES\ntorch.set_default_device('cuda')\nprint(SIZES)\n"
+    train = f"import models\nimport other\ndef run(name):\n    net = {made}\n    return net.to('cuda')\nrun('Net')\n"
+    net = NET + "    SIZES = 1, 2\n"
+    files = {"models/__init__.py": "from .net import *\n", "models/net.py": net, "other.py": "", "demo.py": demo}
+    assert codes(checked({**files, "train.py": train}, "models/net.py")) == expected
+
+
 def test_size_of_what_a_library_of_the_host_read(checked: Checked) -> None:
     code = """
         import torch
