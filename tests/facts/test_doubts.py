@@ -85,6 +85,27 @@ def test_default_that_one_of_two_scripts_sets_counts_where_the_other_needs_none(
     assert codes(checked(as_test, "models/net.py")) == []
 
 
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("models.__dict__[name]()", ["DEV102"]),
+        ("vars(models)[name]()", ["DEV102"]),
+        ("getattr(models, name)()", ["DEV102"]),
+        ("getattr(models, 'version')", []),
+        ("other.__dict__[name]()", []),
+        ("name()", []),
+    ],
+)
+def test_default_that_a_script_sets_counts_where_no_other_finds_the_class_by_its_name(
+    checked: Checked, made: str, expected: list[str]
+) -> None:
+    demo = "import torch\nfrom models.net import SIZES\ntorch.set_default_device('cuda')\nprint(SIZES)\n"
+    train = f"import models\nimport other\ndef run(name):\n    net = {made}\n    return net.to('cuda')\nrun('Net')\n"
+    net = NET + "    SIZES = 1, 2\n"
+    files = {"models/__init__.py": "from .net import *\n", "models/net.py": net, "other.py": "", "demo.py": demo}
+    assert codes(checked({**files, "train.py": train}, "models/net.py")) == expected
+
+
 def test_size_of_what_a_library_of_the_host_read(checked: Checked) -> None:
     code = """
         import torch
@@ -935,3 +956,64 @@ def test_class_of_an_annotation_that_is_called_like_tensors(
     )
     files = {"kit/__init__.py": "", "kit/masked.py": exporter, "kit/types.py": defined, "kit/base.py": base}
     assert codes(checked(files, "kit/masked.py")) == expected
+
+
+PAGES = """
+    from dataclasses import dataclass
+    import torch
+    def move(x: torch.Tensor, device):
+        return x.to(device)
+    def checksum(tensor: torch.Tensor):
+        return hash(tensor.numpy().tobytes())
+    @dataclass
+    class Page:
+        index: int
+        sequence: torch.Tensor
+        mask: torch.Tensor = None
+        def key(self):
+            return checksum(self.sequence)
+    def pages(n):
+        return [Page(i, sequence=torch.empty((1, 256))) for i in range(n)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "made in the file alone": ("import torch", []),
+        "filled in place": ("from pages import Page\ndef clear(page: Page):\n    page.sequence[:, :] = 0", []),
+        "brought to the CPU": ("from pages import Page\ndef of(x):\n    return Page(0, x.cpu())", []),
+        "made of an argument": ("from pages import Page\ndef of(x):\n    return Page(0, x)", ["DEV109"]),
+        "made with a mask of an argument": (
+            "import torch\nfrom pages import Page\ndef of(x):\n    return Page(0, torch.zeros(3), mask=x)",
+            ["DEV109"],
+        ),
+        "by another name": ("from pages import Page as P\ndef of(x):\n    return P(0, x)", ["DEV109"]),
+        "made by who is given the class": ("from pages import Page\ndef of(x, f):\n    return f(Page, x)", ["DEV109"]),
+        "made on a card": (
+            "import torch\nfrom pages import Page\ndef of():\n    return Page(0, torch.zeros(3, device='cuda'))",
+            ["DEV109"],
+        ),
+        "bound anew": ("from pages import Page\ndef put(p: Page):\n    p.sequence = p.sequence.cuda()", ["DEV109"]),
+        "copied with another field": (
+            "from dataclasses import replace\nfrom pages import Page\ndef put(p: Page, x):\n"
+            "    return replace(p, sequence=x)",
+            ["DEV109"],
+        ),
+        "beside a default device": ("import torch\ntorch.set_default_device('cuda')", ["DEV109"]),
+    }.values(),
+)
+def test_a_record_holds_what_the_project_makes_it_of(checked: Checked, text: str, expected: list[str]) -> None:
+    assert codes(checked({"pages.py": PAGES, "users.py": text + "\n"}, "pages.py")) == expected
+
+
+def test_a_record_that_nothing_makes_may_hold_anything(checked: Checked) -> None:
+    text = PAGES[: PAGES.index("    def pages")]
+    assert codes(checked({"pages.py": text, "users.py": "import torch\n"}, "pages.py")) == ["DEV109"]
+
+
+def test_a_record_that_a_test_alone_makes_may_hold_anything(checked: Checked) -> None:
+    text = PAGES[: PAGES.index("    def pages")]
+    tests = "import torch\nfrom pages import Page\ndef test_key():\n    assert Page(0, torch.zeros(3)).key()\n"
+    assert codes(checked({"pages.py": text, "tests/test_pages.py": tests}, "pages.py")) == ["DEV109"]
+    assert codes(checked({"pages.py": text, "users/of_pages.py": tests}, "pages.py")) == []

@@ -253,10 +253,20 @@ def _comparison(
         name = qualify(left.func)
         if name in _AVAILABLE:
             condition.when |= {_AVAILABLE[name]}
+    elif isinstance(left, (ast.Name, ast.Attribute)) and is_positive(right, operator):
+        kept = evaluate(left).type_name  # a number of cards: `n_gpu = torch.cuda.device_count()`, `if n_gpu > 1:`
+        condition.when |= {_AVAILABLE[kept]} if kept in _AVAILABLE else _NONE
     _index(condition, left, operator, right)
     _count(condition, left, operator, right, qualify)
     _backend(condition, left, operator, right, qualify)
     return condition
+
+
+def is_positive(node: ast.expr, operator: ast.cmpop) -> bool:
+    """Whether only a number of 1 at least is above a bound, `n > 0`, or reaches it, `n >= 1`."""
+    if not isinstance(operator, (ast.Gt, ast.GtE)) or not isinstance(node, ast.Constant):
+        return False
+    return isinstance(node.value, int) and node.value >= isinstance(operator, ast.GtE)
 
 
 def only_item(node: ast.expr) -> ast.expr | None:

@@ -17,10 +17,10 @@ from functools import lru_cache
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
-from devlint.facts.text.method_names import RUNS
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.method_names import OFF_HOST, RUNS
+from devlint.facts.text.nodes import returns, text_of, walk
 from devlint.facts.text.parameters import MODULE_ONLY
-from devlint.facts.text.references import last_name
+from devlint.facts.text.references import is_name, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signs import is_model_name
 from devlint.facts.values import BATCH, Value
@@ -94,3 +94,27 @@ def no_parts(own: FunctionScan) -> frozenset[str]:
         if last_name(function) in _MAKES:
             found.update(argument.id for argument in each.args[:1] if isinstance(argument, ast.Name))
     return frozenset(found)
+
+
+def is_carried(own: FunctionScan, name: str) -> bool:
+    """Whether a function reads an entry of an argument, binds it anew and gives the argument back beside something else.
+
+    def decode(self, state):
+        token, mask = state["token"].to(self.device), torch.cat([state["mask"], ...])
+        ...
+        state["mask"] = mask
+        return scores, state          # the next step goes on with it: no loader has made it
+
+    An entry that is moved tells nothing: `batch["image"] = batch["image"].to(device)`.
+    """
+    entries = [(key, each) for each in own.subscripts if is_name(each.value, name) and (key := text_of(each.slice))]
+    stored = {key for key, each in entries if isinstance(each.ctx, ast.Store)}
+    if not stored:
+        return False
+    given_back = (each.value for each in returns(own.node))
+    if not any(isinstance(each, ast.Tuple) and any(is_name(e, name) for e in each.elts) for each in given_back):
+        return False
+    functions = [call.func for call in own.calls]
+    moved = {id(f.value) for f in functions if isinstance(f, ast.Attribute) and f.attr in OFF_HOST}
+    stored -= {key for key, each in entries if id(each) in moved}
+    return any(key in stored and isinstance(each.ctx, ast.Load) for key, each in entries)

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 from devlint import knowledge
 from devlint.facts.frozen import replace
-from devlint.facts.idioms import guesses, library_modules, records
+from devlint.facts.idioms import guesses, library_modules, parts_of_batches, records
 from devlint.facts.interpreter.operations import CPU_PLACE, HOST_BATCH
 from devlint.facts.interpreter.registration import Registration
 from devlint.facts.interpreter.torch_classes import FAMILY_KIND
@@ -18,6 +18,7 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function
 from devlint.facts.text.kept_arguments import kept_sequences
 from devlint.facts.text.parameters import Evidence
+from devlint.facts.text.records import TENSORS_HELD
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import named_parameters, parameter_names
@@ -67,7 +68,7 @@ class Entry(Registration):
             return replace(value, elements=given.elements) if held else value
         if self.host or not self.assume or not self.callers.is_plausible(function, False):
             return value
-        origin = Origin(self.span(owner.node), f"`{owner.name}` holds tensors, which may be on an accelerator")
+        origin = Origin(self.span(owner.node), f"`{owner.name}` {TENSORS_HELD}")
         return records.on_device(self, owner, HOME, origin) or value
 
     def runs_on_host(self, function: Function) -> bool:
@@ -233,7 +234,10 @@ class Entry(Registration):
         """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""
         if argument.annotation is not None or argument.arg not in evidence.parted or argument.arg in evidence.narrowed:
             return False
-        return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
+        if not self.assume or not self.knows_torch or self.host or function.name.endswith(("_step", ".forward")):
+            return False
+        own = self.scan.functions.get(id(function.node))
+        return own is None or not parts_of_batches.is_carried(own, argument.arg)
 
     def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
         """Whether an argument is the input of a module's `forward`, or the batch of a step of Lightning.

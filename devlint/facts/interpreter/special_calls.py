@@ -102,6 +102,10 @@ class SpecialCalls(TorchClasses):
         """`torch.cuda.is_available()`: the flag remembers the question."""
         return Value("bool", type_name=qualname)
 
+    def call_count(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
+        """`torch.cuda.device_count()`: the number remembers what it counts."""
+        return replace(NUMBER, type_name=qualname)
+
     def call_get_device(self, node: ast.Call, qualname: str, arguments: Arguments) -> Value:
         """`torch.get_device(t)`; without an argument it raises."""
         self.emit_call(node, qualname, None, arguments, exists=True)
@@ -285,6 +289,7 @@ SPECIAL: dict[str, Special] = {
     "torch.backends.mps.is_available": SpecialCalls.call_available,
     "torch.mps.is_available": SpecialCalls.call_available,
     "torch.accelerator.is_available": SpecialCalls.call_available,
+    **dict.fromkeys((f"torch.{kind}.device_count" for kind in ("cuda", "xpu", "accelerator")), SpecialCalls.call_count),
     "torch.get_device": SpecialCalls.call_get_device,
     "torch.accelerator.current_accelerator": SpecialCalls.call_current_accelerator,
     "torch.nn.Parameter": SpecialCalls.call_parameter,

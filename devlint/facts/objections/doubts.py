@@ -29,6 +29,7 @@ from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.given_state import is_given_right
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
+from devlint.facts.objections.made_records import is_of_record_of_host
 from devlint.facts.objections.moved_along import is_moved_along
 from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
@@ -38,6 +39,7 @@ from devlint.facts.objections.predicates import is_for_lack_of_module, is_tried_
 from devlint.facts.objections.read_before import is_read_before
 from devlint.facts.objections.refused_devices import is_refused
 from devlint.facts.objections.replaced_methods import rests_on_replaced
+from devlint.facts.objections.ruled_out import is_behind_failure, is_ruled_out
 from devlint.facts.objections.tried_by_tests import is_tried
 from devlint.facts.objections.unmoved import is_moved_by_holder
 from devlint.facts.objections.unread_inputs import is_unread
@@ -98,7 +100,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
         return True
-    if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
+    if isinstance(event, (Meet, Use)) and (is_given_cpu(sites, event) or is_of_record_of_host(sites, event)):
         return True
     if isinstance(event, Use) and event.level == "assume" and (sites.is_silent_on_devices or is_left_out(sites, event)):
         return True
@@ -108,7 +110,9 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, Use) and is_tried_again(sites, event):
         return True
-    if isinstance(event, (Meet, Use)) and is_switched_off(sites, event):
+    if isinstance(event, (Meet, Use)) and (is_switched_off(sites, event) or is_behind_failure(sites, event)):
+        return True
+    if isinstance(event, Meet) and is_ruled_out(sites, event):
         return True
     without_card = WITHOUT_CARD if isinstance(event, (Meet, Use)) and event.level == "assume" else _NO_CARD
     if isinstance(event, (Meet, Use)) and any(map(without_card.match, event.under.tests)):

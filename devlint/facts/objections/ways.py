@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.nodes import asks_name, encloses, statements, walk
@@ -57,20 +57,43 @@ def programs_that_run(sites: CallSites, goal: str, name: str) -> Iterator[str]:
                     yield path
                 following += [(each, "") for each in importing]
                 continue
-            for user, is_asked in users(looked, name):
+            found = [(path, *use) for use in users(looked, uses_of(looked, name))]
+            for each in importing:
+                following += [(each, local) for local in names_there(sites, each, name)]
+                found += [(each, *use) for use in users_by_text(sites, each, path)]
+            for user_path, user, is_asked in found:
                 if is_asked:
-                    yield path
+                    yield user_path
                 else:
-                    following.append((path, user))
-            following += [(each, local) for each in importing for local in names_there(sites, each, name)]
+                    following.append((user_path, user))
         edge = list(dict.fromkeys(each for each in following if each not in seen)) if len(seen) < READ else []
         seen.update(edge)
 
 
-def users(looked: Looked, name: str) -> Iterator[tuple[str, bool]]:
-    """The functions and classes of a file, at its module level, that use a name; "" for its module level itself, with whether
-    that is where it asks whether it is run."""
-    uses = [node for node in looked.named(name) if isinstance(node.ctx, ast.Load) and not is_self_attribute(node)]
+def uses_of(looked: Looked, name: str) -> list[ast.expr]:
+    """Where a file reads a name, or an attribute of that name of anything but `self`."""
+    return [node for node in looked.named(name) if isinstance(node.ctx, ast.Load) and not is_self_attribute(node)]
+
+
+def users_by_text(sites: CallSites, path: str, module: str) -> Iterator[tuple[str, bool]]:
+    """The `users` in a file of what a module has under whatever name: `models.__dict__[name]`, `getattr(models, name)`."""
+    looked = sites.files.look(path)
+    if looked is None:
+        return
+    calls = [site.call for word in ("getattr", "vars") for site in looked.loaded.scan.calls.get(word, ())]
+    asked = [
+        call.args[0] for call in calls if call.args and not any(isinstance(a, ast.Constant) for a in call.args[1:2])
+    ]
+    asked += [node.value for node in looked.named("__dict__") if isinstance(node, ast.Attribute)]
+    names = looked.loaded.imports.names
+    targets = [(each, names.get(each.id)) for each in asked if isinstance(each, ast.Name)]
+    uses = [each for each, target in targets if target and sites.files.reach.file_of(path, target) == module]
+    yield from users(looked, uses)
+
+
+def users(looked: Looked, uses: Sequence[ast.expr]) -> Iterator[tuple[str, bool]]:
+    """The functions and classes of a file, at its module level, in which something stands; "" for its module level itself,
+    with whether that is where it asks whether it is run."""
     under = under_default(looked.loaded.tree) if uses else frozenset()
     for statement in looked.loaded.tree.body:
         inside = [each for each in uses if id(each) not in under and encloses(statement, each)]
