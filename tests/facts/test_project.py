@@ -331,6 +331,113 @@ def test_class_whose_base_has_a_forward_and_plain_bases_itself_is_no_module(tmp_
     assert not [event for event in facts_of(tmp_path).events if isinstance(event, Register)]
 
 
+def test_class_of_torch_beside_a_plain_one_that_is_called_module_is_a_module(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "parts.py": """
+                class Module:
+                    def title(self):
+                        return type(self).__name__
+            """,
+            "net.py": """
+                from torch import nn
+                from parts import Module
+                class Net(Module, nn.Module):
+                    def forward(self, x):
+                        return x
+            """,
+            "main.py": """
+                import torch
+                from net import Net
+                class Two(Net):
+                    def __init__(self):
+                        super().__init__()
+                        self.parts = [torch.nn.Linear(3, 3) for _ in range(3)]
+                    def forward(self, x):
+                        for part in self.parts:
+                            x = part(x)
+                        return x
+            """,
+        },
+    )
+    assert [event.attribute for event in facts_of(tmp_path).events if isinstance(event, Register)] == ["parts"]
+
+
+@pytest.mark.parametrize("keeps", ["self.table = torch.ones(3)", 'self.register_buffer("other", torch.ones(3))'])
+def test_method_of_a_plain_class_is_followed_where_its_heir_is_a_module(tmp_path: Path, keeps: str) -> None:
+    write(
+        tmp_path,
+        {
+            "blocks.py": f"""
+                import torch
+                class Saves:
+                    def save(self, path):
+                        torch.save(self.state_dict(), path)
+                class Block(Saves):
+                    def __init__(self):
+                        super().__init__()
+                        self.table = torch.ones(3)
+                        {keeps}
+                    def pick(self):
+                        return self.table
+                    def forward(self, x):
+                        return x
+            """,
+            "main.py": """
+                import torch
+                from torch import nn
+                from blocks import Block
+                class Net(Block, nn.Module):
+                    def forward(self, x):
+                        return x + self.pick()
+            """,
+        },
+    )
+    assert meetings(facts_of(tmp_path).events) == ["+"]
+
+
+def test_class_with_a_forward_and_a_plain_base_of_its_file_is_no_module(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "main.py": """
+                import torch
+                class Loads:
+                    def load(self):
+                        self.loaded = True
+                class Model(Loads):
+                    def __init__(self, sizes):
+                        self.parts = [torch.nn.Linear(n, n) for n in sizes]
+                    def forward(self, x):
+                        for part in self.parts:
+                            x = part(x)
+                        return x
+            """
+        },
+    )
+    assert not [event for event in facts_of(tmp_path).events if isinstance(event, Register)]
+
+
+def test_call_with_a_device_of_a_like_name_is_another_call(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "main.py": """
+                import torch
+                from elsewhere import pick
+                cuda = pick()
+                def add(x):
+                    return x + torch.zeros(3, device="cuda:1")
+                add(torch.ones(3).to(cuda))
+                add(torch.ones(3).to("cuda:0"))
+            """
+        },
+    )
+    meets = [event for event in facts_of(tmp_path).events if isinstance(event, Meet)]
+    assert [describe(event.other.value.device) for event in meets] == ["`cuda:0`"]
+
+
 @pytest.mark.parametrize(
     ("imported", "expected"),
     [

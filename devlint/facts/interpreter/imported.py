@@ -27,7 +27,7 @@ from devlint.facts.project.exports import PLACES
 from devlint.facts.project.instances import Instance, of_token, token
 from devlint.facts.project.project import PLAIN_BASES, Found, Reach, is_imported
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.collect import qualified
+from devlint.facts.text.collect import qualified, registers_parts
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.names import Imports
 from devlint.facts.text.scan import FunctionScan, Scan
@@ -140,7 +140,8 @@ class Imported(Functions):
             if lacks_arguments(function.node, node, len(arguments) - len(node.args), keywords):
                 return NOTHING  # it raises
         there = home.method_function(original, name, function.node)
-        small = owner.is_module and home.size_of(there.node) <= SMALL
+        of_module = owner.is_module or (on_self and self.owner is not None and self.owner.is_module)
+        small = of_module and home.size_of(there.node) <= SMALL
         if not (small or home.is_worth(there, [*arguments[on_self:], *keywords.values()])):
             return NOTHING
         home.visit(lambda: home.prepare(original))
@@ -264,21 +265,31 @@ class Imported(Functions):
             return
         class_.extended = True
         own = (os.path.abspath(self.source.path), class_.name)
-        plain = bool(class_.bases)
         for base in class_.bases:
-            if base in self.classes or not is_imported(base):
-                plain = plain and base in PLAIN_BASES
+            if base in self.classes:
+                self.adopt_bases(self.classes[base])
                 continue
-            found = self.find(base)
+            found = self.find(base) if is_imported(base) else None
             if found is None or found.kind != "class" or own in self.reach.ancestors(found):
-                plain = False
                 continue  # classes that are bases of each other
-            plain = plain and self.reach.is_plain(found)
             class_.local_bases = (*class_.local_bases, self.adopted(found))
             class_.followed = class_.followed | {base}
             class_.family = self.reach.family(found) or class_.family
-        if plain and class_.family == "Module" and not any(base.family for base in class_.local_bases):
-            class_.family = None  # it has a `forward`, and is no module of torch
+        if class_.family == "Module" and class_.bases and not any(base.family for base in class_.local_bases):
+            if self.is_plain(class_) and not registers_parts(class_.node, self.imports):
+                class_.family = None  # it has a `forward`, and is no module of torch
+
+    def is_plain(self, class_: ClassFacts, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether a class of this file and all its bases are the project's own, so that none of them is one of a library."""
+        reach = self.reach
+        for base in class_.bases:
+            near = self.classes.get(base) if base not in seen else None
+            if base in PLAIN_BASES or (near is not None and self.is_plain(near, seen | {class_.name})):
+                continue
+            found = self.find(base) if near is None and is_imported(base) else None
+            if reach is None or found is None or found.kind != "class" or not reach.is_plain(found):
+                return False
+        return True
 
     def class_named(self, node: ast.expr) -> ClassFacts | None:
         qualname = self.qualify(node) if isinstance(node, (ast.Name, ast.Attribute)) else None

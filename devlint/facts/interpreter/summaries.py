@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, handed, ordering, spread
@@ -18,18 +18,7 @@ from devlint.facts.text.classes import KEPT
 from devlint.facts.text.defined import Function, Summary
 from devlint.facts.text.nodes import asks_name, holds
 from devlint.facts.text.signatures import lacks_arguments, named_parameters, positional_names
-from devlint.facts.values import (
-    COMPUTED,
-    CPU,
-    NOTHING,
-    UNKNOWN,
-    Device,
-    Place,
-    Symbol,
-    Value,
-    may_be_accelerator,
-    merge,
-)
+from devlint.facts.values import COMPUTED, CPU, NOTHING, UNKNOWN, Place, Symbol, Value, may_be_accelerator, merge
 
 DEPTH = 4  # calls of the file's own functions followed into each other
 #: Names of what holds the settings of a run, and of devices.
@@ -375,19 +364,13 @@ def brief(value: Value) -> object:
     device = value.device
     return (
         value.kind,
-        texts(device) if device else (),
+        tuple(sorted(map(str, device))) if device else (),
         value.zero_dim,
         value.type_name or "",
         tuple(map(brief, value.elements[:4])) if isinstance(value.elements, tuple) else held(value),
         value.ident,
         value.constant if value.kind == "bool" else None,
     )
-
-
-@lru_cache(256)
-def texts(device: Device) -> tuple[str, ...]:
-    """The names of the places of a device, in order."""
-    return tuple(sorted(map(str, device)))
 
 
 def held(value: Value) -> object:

@@ -73,7 +73,7 @@ def is_moved_by_holder(sites: CallSites, event: Meet) -> bool:
 def far_bases(class_: ClassFacts) -> list[str]:
     """The bases of a class that its own file does not have and that may do something."""
     near = {base.name for base in class_.local_bases}
-    return [base for base in class_.bases if base not in near and base.rpartition(".")[2] not in PLAIN_BASES]
+    return [base for base in class_.bases if base not in near and base not in PLAIN_BASES]
 
 
 def may_move_all(sites: CallSites, base: str) -> bool:

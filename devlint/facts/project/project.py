@@ -20,7 +20,7 @@ from devlint.errors import SourceError
 from devlint.facts.project.exports import ExportedClass, Exports, exports
 from devlint.facts.project.instances import Instance
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.collect import Definition, definitions
+from devlint.facts.text.collect import Definition, definitions, registers_parts
 from devlint.facts.text.loading import handed_to_loading
 from devlint.facts.text.names import Imports, collect_imports
 from devlint.facts.text.scan import Scan, scan
@@ -47,7 +47,17 @@ _NEVER = frozenset({"torch", "builtins", "numpy", "__future__", "typing_extensio
 
 
 #: Bases that make nothing of a class.
-PLAIN_BASES = frozenset({"object", "ABC", "Generic", "Protocol"})
+#: Bases that say nothing of what a class is, as the import table spells them.
+PLAIN_BASES = frozenset(
+    {
+        "object",
+        "abc.ABC",
+        "typing.Generic",
+        "typing.Protocol",
+        "typing_extensions.Generic",
+        "typing_extensions.Protocol",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -389,11 +399,12 @@ class Reach:
         class_, key = found.exported_class, (found.path, found.short)
         if key in seen:
             return True
-        bases = self.bases(found)
-        known = {base.short for base in bases} | PLAIN_BASES
-        if any(name.rsplit(".", 1)[-1] not in known for name in class_.bases):
-            return False
-        return all(self.is_plain(base, seen | {key}) for base in bases)
+        for name in class_.bases:
+            if name not in class_.near and name not in PLAIN_BASES:
+                base = self.find(found.path, name) if is_imported(name) else None
+                if base is None or base.kind != "class":
+                    return False
+        return all(self.is_plain(base, seen | {key}) for base in self.bases(found))
 
     def family(self, found: Found, seen: frozenset[tuple[str, str]] = frozenset()) -> str | None:
         """What a class is by its bases, in whichever file these are."""
@@ -402,9 +413,17 @@ class Reach:
             return None
         of_bases = [self.family(base, seen | {key}) for base in self.bases(found)]
         near, far = of_bases[: len(class_.near)], of_bases[len(class_.near) :]
-        if class_.family == "Module" and not any(of_bases) and self.is_plain(found):
+        if class_.family == "Module" and not any(of_bases) and self.is_plain(found) and not self.registers_parts(found):
             return None  # it has a `forward`, and is no module of torch
         return next(filter(None, (*reversed(far), class_.family, *near)), None)
+
+    def registers_parts(self, found: Found) -> bool:
+        """Whether a class does what only a module does, or may."""
+        loaded = found.loaded
+        if loaded is None:
+            return True
+        nodes = [n for n in loaded.definitions if isinstance(n, ast.ClassDef) and n.name == found.short]
+        return any(registers_parts(node, loaded.imports) for node in nodes)
 
     def instance(self, found: Found) -> Instance | None:
         """What making an object of a class leaves on it; None when the bounds are reached."""

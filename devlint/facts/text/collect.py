@@ -76,6 +76,12 @@ def _keeps_registered(method: ast.FunctionDef | ast.AsyncFunctionDef, imports: I
     return False
 
 
+def registers_parts(node: ast.ClassDef, imports: Imports) -> bool:
+    """Whether a class does what only a module does: registers buffers, keeps parameters or lists of modules."""
+    methods = [n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return any(_registers(method) or _keeps_registered(method, imports) for method in methods)
+
+
 def settle(classes: Mapping[str, ClassFacts], imports: Imports) -> None:
     """Which classes of the file with a base that is not known are modules.
 
