@@ -410,7 +410,7 @@ class CallSites:
 
         Only that all of them hand over host data is an answer.
         """
-        if not Callers.is_method(function):
+        if not function.is_method:
             return OPEN
         position = Callers.position(function, name)
         asked: dict[str, list[tuple[Site, ast.expr]]] = {}

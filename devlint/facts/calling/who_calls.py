@@ -8,7 +8,7 @@ from functools import partial
 
 from devlint.facts.calling.neighbours import CANDIDATES, Looked, Neighbours
 from devlint.facts.project.project import is_imported
-from devlint.facts.text.callers import Callers, itself
+from devlint.facts.text.callers import itself
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
 from devlint.facts.text.indirect import indirect_calls
@@ -31,7 +31,7 @@ class WhoCalls:
         for site in home.flow.callers.sites(function):
             yield home, site
         owner = function.owner
-        is_method = Callers.is_method(function)
+        is_method = function.is_method
         if owner is not None and not is_method:
             return
         name = function.name.rsplit(".", 1)[-1]

@@ -109,16 +109,15 @@ def offers_device(machine: Entry, function: Function, bound: Mapping[str, Value]
     )
     own = machine.scan.functions.get(id(function.node))
     asked = {a.value.id for a in own.attributes if isinstance(a.value, ast.Name)} if own is not None else set()
-    is_method = function.owner is not None and "." not in function.name[len(function.owner.name) + 1 :]
     for index, argument in enumerate(named_parameters(spec)):
         name = argument.arg
-        if name in options or (is_method and not index):
+        if name in options or (function.is_method and not index):
             continue
         if may_be_placed(bound.get(name), name in shown or name in asked):
             return True
     if spec.vararg is not None and may_be_placed(bound.get(spec.vararg.arg), True):
         return True
-    if is_method and function.owner is not None and not is_static(function.node):
+    if function.is_method and function.owner is not None and not is_static(function.node):
         if function.owner.is_module or "device" in machine.text(function.owner.node):
             return True
     around = function.closure if function.closure else machine.globals

@@ -46,7 +46,7 @@ def is_bound_after(machine: Machine, name: str, node: ast.Assign) -> bool:
 
 
 def settle(joined: State, then: State, otherwise: State, condition: guards.Condition) -> None:
-    """What one branch moves to a device, and the other one, where that device is the CPU, leaves there."""
+    """What one branch moves to a device, and the other one, where that device is the CPU, leaves there. Both go on."""
     for moving, left, paths in ((then, otherwise, condition.else_on_cpu), (otherwise, then, condition.on_cpu)):
         for name, value in moving.env.items() if paths else ():
             mate = left.env.get(name)

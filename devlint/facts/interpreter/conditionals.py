@@ -160,7 +160,7 @@ class Conditionals(Assignments):
                 self.state.env[name] = NONE
 
     def join_attributes(self, then: State, otherwise: State) -> None:
-        """An attribute of `self` that one branch binds to a new tensor is, after the other one, what it was."""
+        """An attribute of `self` that one branch binds to a new tensor is, after the other one, what it was. Both go on."""
         if self.owner is None or self.in_init:
             return
         for one, other in ((then.env, otherwise.env), (otherwise.env, then.env)):
@@ -389,7 +389,7 @@ def moves_by(node: ast.AST, path: str) -> bool:
 
 
 def differing(then: State, otherwise: State) -> list[str]:
-    """The paths that both branches leave bound, to values that differ."""
+    """The paths that both branches, which go on, leave bound, to values that differ."""
     other = otherwise.env
     return [path for path, value in then.env.items() if path in other and other[path] is not value]
 

@@ -100,7 +100,7 @@ class Entry(Registration):
         assert not isinstance(node, ast.Lambda)
         spec = node.args
         every = named_parameters(spec)
-        owner, of_class, static = function.owner, is_method(function), is_static(node)
+        owner, of_class, static = function.owner, function.is_method, is_static(node)
         evidence = self.evidence_of(function)
         # a module is built on the host; that other code prepares data does not say where it is given its arguments
         built = self.in_init and owner is not None and owner.is_module
@@ -189,7 +189,7 @@ class Entry(Registration):
             return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
         if assumes and index > 0 and is_gradient_of(function):
             return self.assumed_to_be("tensor", home, function, argument)
-        if assumes and index == is_method(function) and self.is_hook(function):
+        if assumes and index == function.is_method and self.is_hook(function):
             return self.assumed_to_be("tensor", home, function, argument)
         if index == 1 and self.is_input(function, argument, evidence):
             return self.assumed_to_be("unknown", home, function, argument)
@@ -259,7 +259,7 @@ class Entry(Registration):
         node, owner = function.node, function.owner
         evidence = self.evidence.get(id(node))
         if evidence is None:
-            forward = owner is not None and owner.is_module and is_method(function)
+            forward = owner is not None and owner.is_module and function.is_method
             forward = forward and not function.name.endswith(".__init__")
             own = self.scan.functions.get(id(node))
             evidence = self.evidence[id(node)] = Evidence(
@@ -345,11 +345,6 @@ class Entry(Registration):
         if kind in ("optimizer", "scheduler", "dataset", "generator", "scaler", "distribution"):
             return Value(kind, UNKNOWN, type_name=qualname)
         return None
-
-
-def is_method(function: Function) -> bool:
-    """Whether a function stands in the body of its class, and not in a method."""
-    return function.owner is not None and "." not in function.name[len(function.owner.name) + 1 :]
 
 
 def is_gradient_of(function: Function) -> bool:

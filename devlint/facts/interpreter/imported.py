@@ -219,7 +219,7 @@ class Imported(Functions):
     def begin(self) -> None:
         """What the file's module level leaves behind is known from here on."""
         if self.start is not None:
-            start, self.start = self.start, None
+            start, self.start = self.start, None  # it may lead back here
             start(self)
 
     def module_value(self, name: str) -> Value | None:

@@ -290,7 +290,7 @@ class Operators(Narrowing):
 
 
 def of_numbers(left: Value, right: Value, op: ast.operator) -> Value:
-    """What arithmetic with numbers gives: beside a part of a tensor's size that is all that is known."""
+    """What arithmetic with numbers alone gives: a part of a tensor's size where one of them is one, else a number."""
     if not is_rest(left, right, op):
         for side in (left, right):
             if side.type_name == "extent":

@@ -71,7 +71,7 @@ def calls(sites: CallSites, home: Looked, function: Function) -> Iterator[tuple[
     for looked in sites.files.mentioning(name):
         if is_quoted(looked, name) or name in looked.loaded.scan.handed:
             yield looked, None
-    if Callers.is_method(function):
+    if function.is_method:
         yield from sites.every_call(function)
     else:
         yield from sites.callers.sites(home, function)

@@ -474,6 +474,7 @@ class Reach:
         for root in roots:
             found = self._walk(root, parts, bool(dots))
             if found is not None:
+                # found below another root, a folder of the first one may hold another name of the same module
                 if root is roots[0] and len(found[1]) == 1 and os.path.basename(found[0]) != "__init__.py":
                     self._plain[asking, stem] = found[0]
                 return found

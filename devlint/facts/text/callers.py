@@ -94,7 +94,7 @@ class Callers:
         name = function.name.rsplit(".", 1)[-1]
         if name == "__call__" and function.owner is not None:
             return [site for made in self.instances(function.owner.name) for site in self.scan.calls.get(made, ())]
-        owner = function.owner if self.is_method(function) else None
+        owner = function.owner if function.is_method else None
         found: list[Site] = []
         objects = self.instances(owner.name) if owner is not None else set()
         if owner is not None and is_static(function.node):
@@ -150,13 +150,8 @@ class Callers:
         """The plain names that are given an attribute, by that attribute's name: `model` of `model = self.model_`."""
         return aliases(self.scan.tree) if self.scan.tree is not None else {}
 
-    @staticmethod
-    def is_method(function: Function) -> bool:
-        owner = function.owner
-        return owner is not None and "." not in function.name[len(owner.name) + 1 :]
-
     def is_method_of_module(self, function: Function) -> bool:
-        return function.owner is not None and function.owner.is_module and self.is_method(function)
+        return function.owner is not None and function.owner.is_module and function.is_method
 
     def related(self, node: ast.ClassDef | None, owner: ClassFacts) -> bool:
         """Whether a class is another one, or one of them derives from the other."""
@@ -184,7 +179,7 @@ class Callers:
         in_module = function.owner is not None and function.owner.is_module
         if not in_module and prepares_data(self.path) and not self._handles_devices(function):
             return True  # it does not handle devices, and what it prepares is moved later
-        is_method = self.is_method(function)
+        is_method = function.is_method
         if in_module and is_method and is_property(function.node):
             return self._is_read_by_init_alone(function, name)
         if name in self.scan.handed and function.owner is None and self._is_applied_by_init_alone(name):
@@ -215,7 +210,7 @@ class Callers:
 
     def _handles_devices(self, function: Function) -> bool:
         """Whether a function handles devices in its own text, or the `__init__` of the class whose method it is does."""
-        owner = function.owner if self.is_method(function) else None
+        owner = function.owner if function.is_method else None
         init = owner.methods.get("__init__") if owner is not None else None
         return any(self._has_signs(node) for node in (function.node, init) if node is not None)
 
@@ -351,7 +346,7 @@ class Callers:
         a tensor (`is_sure`). What is only handed over as a value needs the annotation.
         """
         name = function.name.rsplit(".", 1)[-1]
-        is_method = self.is_method(function)
+        is_method = function.is_method
         owner = function.owner
         in_module = owner is not None and owner.is_module and is_method
         if in_module and name == "forward":

@@ -49,3 +49,8 @@ class Function:
         default_factory=dict
     )  # by parameter, what all these calls gave; None: unknown
     summaries: dict[object, Summary] = field(default_factory=dict)  # by signature of the arguments
+
+    @property
+    def is_method(self) -> bool:
+        """Whether it stands in the body of its class, and not in a method."""
+        return self.owner is not None and "." not in self.name[len(self.owner.name) + 1 :]

@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 class ModuleLevel:
-    """Where the module level last binds each name, and last reads it; and the names that functions and classes read."""
+    """Where the module level last binds each name, and last reads it."""
 
     def __init__(self, scanned: Scan) -> None:
         self._scan = scanned

@@ -69,9 +69,8 @@ class Scan:
     uncalled: set[str] = field(default_factory=set)  # last names of attributes that are read or bound, and not called
     compares: list[ast.Compare] = field(default_factory=list)  # every comparison, in no order
     read_inside: set[str] = field(default_factory=set)  # names that are read in functions and classes, and not called
-    # the names at module level and in no class, without those that are called, and these; in no order
-    outside: list[ast.Name] = field(default_factory=list)
-    called_outside: list[ast.Name] = field(default_factory=list)
+    outside: list[ast.Name] = field(default_factory=list)  # at module level, in no class and not called; in no order
+    called_outside: list[ast.Name] = field(default_factory=list)  # at module level, in no class and called; in no order
     module: FunctionScan | None = None  # what is at module level and in class bodies, and in no function
     size: int = 0
     tree: ast.Module | None = None
