@@ -32,7 +32,7 @@ from devlint.facts.interpreter.container_methods import ContainerMethods
 from devlint.facts.interpreter.host_reads import drawn
 from devlint.facts.interpreter.tensor_methods import SYNCING
 from devlint.facts.text.defined import Function
-from devlint.facts.text.method_names import MOVES
+from devlint.facts.text.method_names import MOVES, PLACES
 from devlint.facts.text.parameters import Evidence, reads_like_device
 from devlint.facts.text.references import last_name
 from devlint.facts.values import CPU, HOME, NONE, NOTHING, NUMBER, Value, symbol
@@ -54,9 +54,8 @@ LACKING = {
     "dict": "dict",
     "ndarray": "ndarray",
 }
-_DEVICE_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "mps", "npu"})
 #: Methods that say something whatever they are called on.
-_LOOKED_AT = frozenset({"device", "load_state_dict"}) | MOVES | _DEVICE_METHODS | called_devices.FLAGS
+_LOOKED_AT = frozenset({"device", "load_state_dict"}) | MOVES | called_devices.FLAGS
 #: Methods of estimators that turn their data into arrays [sklearn/utils/validation.py, check_array].
 _FITS = frozenset(
     {
@@ -113,16 +112,16 @@ class Methods(ContainerMethods):
             unknown_devices.note_state(self, node, receiver, arguments)
         if name == "load_state_dict" and receiver.kind in ("unknown", "object"):
             ordering.note_restored(self, node, target)
-        if name in _DEVICE_METHODS:
+        if name in PLACES:
             family = immovable.family(target, receiver)
             if family is not None:
                 self.emit_call(node, f"{family}.{name}", operand, arguments, exists=False)
                 return replace(receiver)
-        if name in MOVES and not (receiver.kind in LACKING and name in _DEVICE_METHODS):
+        if name in MOVES and not (receiver.kind in LACKING and name in PLACES):
             moved = self.call_move(node, operand, name, arguments)
             if moved is not None:
                 return moved
-        if receiver.kind in LACKING and name in _DEVICE_METHODS:
+        if receiver.kind in LACKING and name in PLACES:
             return self.call_lacking(node, operand, name, arguments)
         if (name == "device" or name in called_devices.FLAGS) and self.note_called_device(node, operand, arguments):
             return NOTHING

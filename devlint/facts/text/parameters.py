@@ -17,6 +17,7 @@ from devlint.facts.text.annotations import (
     says_container,
 )
 from devlint.facts.text.factory_names import CONVERSIONS
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import default_of, named_parameters
@@ -236,12 +237,12 @@ class Evidence:
             # `x[:, 0].unique()`: no array
             if method == "unique" or shows_tensor(method, call):
                 self._used(tensor_root(receiver), open_)
-            if method in ("to", "cuda"):
+            if method in OFF_HOST:
                 self._moves_part(call, method, receiver)
         elif isinstance(receiver, ast.Name) and shows_tensor(method, call):
             self._used(receiver.id, open_)
         first = call.args[0] if call.args else None
-        if method in ("to", "cuda") and isinstance(first, ast.Name):
+        if method in OFF_HOST and isinstance(first, ast.Name):
             if first.id in self.parameters and reads_like_device(first.id):
                 self.devices.add(first.id)
             return
@@ -307,7 +308,7 @@ class Evidence:
         where = [*(k.value for k in call.keywords if k.arg == "device"), *call.args[:1]]
         name = (where[0].id if isinstance(where[0], ast.Name) else getattr(where[0], "attr", "")) if where else ""
         if isinstance(taken.value, ast.Name) and isinstance(taken.slice, ast.Constant):
-            if reads_like_device(name) or (method == "cuda" and not where):
+            if reads_like_device(name) or (method != "to" and not where):
                 self.parted.add(taken.value.id)
 
 
