@@ -9,13 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from devlint.facts.frozen import record
-from devlint.facts.text.classes import Container, What
 from devlint.facts.text.handlers import takes
 from devlint.facts.values import ACCELERATORS, CPU, GUESS, UNKNOWN, Conflict, Device, Value, is_assumed
 from devlint.model import Certainty, Origin, Span
+
+if TYPE_CHECKING:
+    from devlint.facts.text.classes import Container, What
 
 #: What kind of operation brings devices together, see `Meet`.
 How: TypeAlias = Literal[

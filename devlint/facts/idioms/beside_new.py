@@ -28,7 +28,7 @@ from devlint.facts.idioms.placed import goes_back, own_name, placements, target_
 from devlint.facts.idioms.said_elsewhere import is_of_host, is_path, where_fetched
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.method_names import SAME_TENSOR, TO_HOST
+from devlint.facts.text.method_names import TENSOR_ATTRIBUTES, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.reads import root_of
 from devlint.facts.text.references import chain, last_name
@@ -129,7 +129,7 @@ def leaves(node: ast.expr) -> Iterator[ast.expr]:
             if of_torch and not node.args:
                 return
             node = node.args[0] if of_torch else function.value
-        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in SAME_TENSOR):
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in TENSOR_ATTRIBUTES):
             node = node.value
         else:
             if is_path(node):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from devlint.facts.text.classes import ClassFacts
 
 _GROWS = frozenset({"append", "extend", "insert"})
-#: What registers modules one by one, under computed names.
 
 
 def note(machine: Machine, path: str | None, name: str, nodes: list[ast.expr], given: list[Value]) -> None:

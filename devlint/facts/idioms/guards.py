@@ -42,7 +42,6 @@ _LEGACY = re.compile(r"torch\.(?:BFloat16|Bool|Byte|Char|Double|Float|Half|Int|L
 _CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"})
 #: Names of functions that are true of what is no tensor: of a sparse matrix of scipy, of a placeholder of `torch.fx`.
 _NO_TENSOR = frozenset({"issparse", "isspmatrix", "isspmatrix_csr", "isspmatrix_coo", "is_torch_fx_proxy"})
-#: The class of all modules: what is no instance of it has no parameters, and nothing moves it.
 #: Names of what may be the index of a card.
 _CARD = re.compile(r"device|gpu|cuda", re.IGNORECASE)
 #: Start of the type name of a flag that only holds where the device types behind it are available, see `flag_of`.

@@ -26,7 +26,7 @@ from devlint.facts.frozen import replace
 from devlint.facts.idioms.never_moved import is_moved, moves_itself
 from devlint.facts.idioms.unseen_modules import is_network
 from devlint.facts.text.classes import lineage
-from devlint.facts.text.method_names import MOVES_MODULE, OFF_HOST, SAME_MODULE
+from devlint.facts.text.method_names import OFF_HOST, OFF_HOST_MODULE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.results import parents
@@ -54,7 +54,7 @@ _PLACED = re.compile(r"device|cuda|gpu|\.to\(")
 #: What has new modules made elsewhere than on the CPU.
 _DEFAULT = re.compile(r"set_default_(device|tensor)|with torch\.device|init_empty_weights")
 #: What may be called on what another method gives, to move it.
-_GO_ON = MOVES_MODULE | SAME_MODULE
+_GO_ON = OFF_HOST_MODULE | {"train", "eval", "half", "float", "requires_grad_"}
 #: What is read from modules and from nothing else.
 _SHOWS_MODULE = frozenset({"parameters", "state_dict", "load_state_dict", "train", "eval", "zero_grad"})
 Around = tuple[ast.Attribute | ast.Name, ast.AST | None, ast.AST | None, ast.AST | None]

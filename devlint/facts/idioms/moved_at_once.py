@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from devlint.facts.text.method_names import MOVES_TENSOR
+from devlint.facts.text.method_names import OFF_HOST_TENSOR
 from devlint.facts.text.nodes import blocks, holds
 from devlint.facts.text.references import chain, is_own_attribute
 from devlint.facts.values import ACCELERATORS
@@ -49,7 +49,11 @@ def moves_it(statement: ast.stmt, name: str) -> bool:
 
 def is_move(node: ast.expr) -> bool:
     """Whether a call may move its object: `x.to(device)`, `x.to(y)`, `x.cuda()`; not `x.to(torch.float16)` or `x.to(dtype)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in MOVES_TENSOR:
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Attribute)
+        or node.func.attr not in OFF_HOST_TENSOR
+    ):
         return False
     where = [*node.args[:1], *(k.value for k in node.keywords if k.arg in ("device", "tensor"))]
     return node.func.attr in ACCELERATORS or any(not is_type(argument) for argument in where)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.events import Operand
 from devlint.facts.idioms.unseen_modules import looks_like_network
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.method_names import MOVES_MODULE, SAME_PLACE
+from devlint.facts.text.method_names import OFF_HOST_MODULE, SAME_PLACE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.parameters import reads_like_device
 from devlint.facts.text.references import is_self_attribute, last_name, stored_names
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 #: Makers of engines that move batches and no model, with the place of `device` [ignite/engine/__init__.py].
 ENGINES = {"ignite.engine.create_supervised_trainer": 3, "ignite.engine.create_supervised_evaluator": 2}
 #: What changes the type or the shape of a tensor and leaves it where it is.
+_MOVING = OFF_HOST_MODULE | {"share_memory"}
 _SAME_PLACE = SAME_PLACE | {"unsqueeze_", "requires_grad_", "type"}
 
 
@@ -139,7 +140,7 @@ def named(machine: Machine, node: ast.expr, own: set[str]) -> Device:
 def moves_itself(class_: ClassFacts) -> bool:
     """Whether a class moves its objects or parts of them: `self.to(device)`, `self.head.cuda()`."""
     for call in walk(class_.node):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in MOVES_MODULE:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MOVING:
             receiver = call.func.value
             if is_self_attribute(receiver) or (isinstance(receiver, ast.Name) and receiver.id == "self"):
                 return True
@@ -151,7 +152,7 @@ def moves_itself(class_: ClassFacts) -> bool:
 def is_moved(machine: Machine, name: str) -> bool:
     """Whether the file moves something of that name anywhere, or gives it to what may do so."""
     for called, sites in machine.scan.calls.items():
-        moves, places = called in MOVES_MODULE, "device" in called or "prepare" in called
+        moves, places = called in _MOVING, "device" in called or "prepare" in called
         for call, _ in sites if moves or places else ():
             if moves and isinstance(call.func, ast.Attribute) and last_name(call.func.value) == name:
                 return True

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.events import Creation, Operand, OptimizerOrder
 from devlint.facts.frozen import replace
-from devlint.facts.text.method_names import MOVES_MODULE
+from devlint.facts.text.method_names import OFF_HOST_MODULE
 from devlint.facts.text.nodes import blocks, holds, statements, walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import parameter_names
@@ -33,7 +33,7 @@ _MOVED = "<moved> "  # and that a module moved
 #: What explains an optimizer that has state, by the method that gave it.
 _STATE = {"load_state_dict": "and its state is put beside them here", "step": "and its state is made beside them here"}
 #: What moves a model, or its state.
-_MOVES = MOVES_MODULE | {"prepare"}
+_MOVES = OFF_HOST_MODULE | {"prepare"}
 _STATE_AT_ONCE = frozenset({"Adagrad"})
 #: What puts a model on a device by its own choice: accelerate, deepspeed, Lightning's Fabric, Ray.
 _PLACING = frozenset({"prepare", "prepare_model", "initialize", "setup", "setup_module"})

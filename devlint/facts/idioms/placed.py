@@ -180,8 +180,9 @@ def goes_back(call: ast.Call) -> bool:
 
 def is_cpu(node: ast.expr) -> bool:
     """Whether an expression is `"cpu"` or `torch.device("cpu")`."""
-    if isinstance(node, ast.Call) and last_name(node.func) == "device" and len(node.args) == 1:
-        node = node.args[0]
+    if isinstance(node, ast.Call) and last_name(node.func) == "device":
+        given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "type")]
+        node = given[0] if given else node
     return isinstance(node, ast.Constant) and node.value == "cpu"
 
 

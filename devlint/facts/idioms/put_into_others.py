@@ -36,6 +36,7 @@ _CONTAINERS = frozenset({"ModuleList", "Sequential"})
 #: What only reads a list that it gets.
 _READS = frozenset({"len", "enumerate", "zip", "list", "tuple", "reversed", "print", "append", "extend"})
 _GROWS = frozenset({"append", "add", "setdefault", "insert"})
+_REGISTERS = REGISTERS | {"set_submodule"}
 #: Names of functions that cannot be read which put a module into another one under a computed name:
 #: `set_module_by_name(net, name, layer)`, `replace_layer(net, i, layer)`.
 _LIKELY = re.compile(r"(?:^|_)(?:set|add|register|replace|swap)_(?:\w+_)?(?:sub)?(?:module|layer|attr)s?(?:_|\Z)")
@@ -134,7 +135,7 @@ def puts(flow: Flow, class_: ClassFacts, statement: ast.stmt, name: str) -> bool
     if place is None or len(given) < 2:
         return False
     called = last_name(call.func)
-    if called in REGISTERS:
+    if called in _REGISTERS:
         return True
     function = function_of(flow, class_, call.func)
     if function is None:
@@ -166,7 +167,7 @@ def function_of(flow: Flow, class_: ClassFacts, called: ast.expr) -> ast.Functio
 def keeps(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether a function makes a parameter an attribute or an item of something: `setattr(parent, last, module)`."""
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in REGISTERS:
+        if isinstance(node, ast.Call) and last_name(node.func) in _REGISTERS:
             if any(is_name(each, name) for each in node.args):
                 return True
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:

@@ -16,7 +16,7 @@ from devlint.facts.events import Operand
 from devlint.facts.frozen import replace
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.collect import qualified
-from devlint.facts.text.method_names import MOVES_MODULE
+from devlint.facts.text.method_names import OFF_HOST_MODULE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute
 from devlint.facts.values import CPU, UNKNOWN, Value, may_be_accelerator
@@ -25,7 +25,7 @@ from devlint.model import Origin
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
 
-_PLACES = MOVES_MODULE | {"type_as"}
+_PLACES = OFF_HOST_MODULE | {"type_as"}
 
 
 def note(

@@ -24,7 +24,7 @@ from devlint import knowledge
 from devlint.facts.idioms.placed import goes_back, is_cpu, is_left_on_host
 from devlint.facts.text.annotations import knows_other_tensors
 from devlint.facts.text.bindings import bindings
-from devlint.facts.text.method_names import SAME_TENSOR, TO_HOST
+from devlint.facts.text.method_names import TENSOR_ATTRIBUTES, TO_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.reads import root_of
 from devlint.facts.text.references import chain, is_self_attribute, last_name
@@ -87,7 +87,7 @@ def subject_of(node: ast.expr) -> ast.expr | None:
                 node = function.value
             else:
                 return None
-        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in SAME_TENSOR):
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in TENSOR_ATTRIBUTES):
             node = node.value
         else:
             return node if is_path(node) else None

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 _CONTAINERS = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList"})
 #: What gives a module state by other ways than by assigning to its attributes.
-_REGISTERING = REGISTERS | {"register_buffer", "register_parameter", "update", "append", "extend", "Parameter"}
+_REGISTERING = REGISTERS | {
+    "set_submodule",
+    "register_buffer",
+    "register_parameter",
+    "update",
+    "append",
+    "extend",
+    "Parameter",
+}
 #: Functions that give numbers, texts and lists of them for such.
 _PLAIN_CALLS = frozenset(
     {"int", "float", "str", "bool", "len", "max", "min", "abs", "round", "sum", "range", "tuple", "list"}

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, Unregistered
-from devlint.facts.text.method_names import MOVES_TENSOR
+from devlint.facts.text.method_names import OFF_HOST_TENSOR
 from devlint.facts.text.nodes import children, walk
 from devlint.facts.text.references import chain, is_own_attribute, last_name
 from devlint.facts.text.scan import Scan
@@ -90,7 +90,7 @@ def is_moved(class_: ClassFacts, name: str) -> bool:
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in MOVES_TENSOR
+        and node.func.attr in OFF_HOST_TENSOR
         and is_own_attribute(node.func.value, name)
         for method in class_.methods.values()
         for node in walk(method)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from devlint.facts.text.classes import MODULE, ClassFacts
-from devlint.facts.text.method_names import MOVES_TENSOR, REGISTERS
+from devlint.facts.text.method_names import OFF_HOST_TENSOR, REGISTERS
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import chain, is_self_attribute, is_static, last_name
 from devlint.facts.text.signatures import Plain, default_of, parameter_of, positional_names
@@ -23,7 +23,7 @@ _ROOTS = MODULE | {"object"}
 _PLAIN = frozenset({"number", "string", "bool", "none", "function", "class", "dtype", "namespace", "clock"})
 _SCALARS = frozenset({"int", "float", "str", "bool", "dict", "list", "set", "tuple", "len"})
 #: What a class that handles devices reads or calls.
-_PLACING = MOVES_TENSOR | {"device", "is_cuda", "new_tensor"}
+_PLACING = OFF_HOST_TENSOR | {"device", "is_cuda", "new_tensor"}
 #: How a condition asks what something is.
 _ASKS = re.compile(r"isinstance|is_tensor|ndarray|type\(|is_numpy")
 _OF_DATA = frozenset({"from_numpy", "tensor", "as_tensor", "Tensor", "FloatTensor", "LongTensor"})

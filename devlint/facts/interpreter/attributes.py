@@ -13,7 +13,7 @@ from devlint.facts.interpreter.calls import Calls
 from devlint.facts.interpreter.operations import TURN
 from devlint.facts.text.bindings import bindings
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.method_names import SAME_TENSOR
+from devlint.facts.text.method_names import TENSOR_ATTRIBUTES
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.results import shares_array
@@ -40,7 +40,7 @@ _MEDIA = frozenset({"images", "videos", "frames", "audios", "text", "texts"})
 #: The factors of a matrix that `torch.linalg` gives by name in capitals.
 _FACTORS = frozenset({"Q", "R", "U", "S", "V", "Vh", "L", "LU", "P", "LD"})
 #: Attributes of a tensor that are tensors where it is; its gradient among them.
-_SAME_TENSOR = SAME_TENSOR | {"grad"}
+_SAME_TENSOR = TENSOR_ATTRIBUTES | {"grad"}
 #: One of the groups of an optimizer [torch/optim/optimizer.py, `add_param_group`].
 PARAMETER_GROUP = Value("dict", elements={"params": Value("object", elements=(Value("parameter"),)), "lr": NOTHING})
 

@@ -32,7 +32,7 @@ from devlint.facts.interpreter.moves import Moves
 from devlint.facts.interpreter.operations import STATE, is_encoded, short
 from devlint.facts.text.annotations import is_array_annotation, knows_other_tensors
 from devlint.facts.text.classes import ClassFacts
-from devlint.facts.text.method_names import MOVES_TENSOR, SAME_MODULE
+from devlint.facts.text.method_names import GIVES_MODULE, OFF_HOST_TENSOR
 from devlint.facts.text.nodes import returns, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, is_static, last_name
 from devlint.facts.text.returned import Returned, as_returned
@@ -43,6 +43,7 @@ from devlint.facts.values import (
     CPU,
     FROM_HOST,
     HOME,
+    NONE,
     NOTHING,
     OUTPUT,
     TENSOR_KINDS,
@@ -83,7 +84,7 @@ _ALIKE = re.compile(
 RUNS_MODEL = frozenset({"generate", "get_image_features", "get_text_features", "get_audio_features"})
 _DEPTH = 4  # methods that hand an input on to the next
 #: What puts a tensor somewhere, or on the device of another one.
-_PUTS = MOVES_TENSOR | {"cpu", "to_device"}
+_PUTS = OFF_HOST_TENSOR | {"cpu", "to_device"}
 _TYPE = re.compile(r"\w*dtype\Z|(?:bfloat|float|u?int|complex)\d+\Z|(?:float|double|half|long|int|short|bool)\Z")
 #: What makes tensors that are no input.
 _OF_SIZES = frozenset(
@@ -377,8 +378,10 @@ class ModuleCalls(Moves):
         if name == "apply" and any(".cuda(" in self.text(n) or ".to(" in self.text(n) for n in arguments.nodes):
             self.move_in_place(self.path(operand.node), replace(receiver, device=UNKNOWN))
             return replace(receiver, device=UNKNOWN)
-        if name in SAME_MODULE or name == "compile":
+        if name in GIVES_MODULE:
             return receiver
+        if name == "compile":
+            return NONE
         if name == "to_empty":
             return replace(receiver, device=UNKNOWN)
         if name in ("parameters", "buffers"):

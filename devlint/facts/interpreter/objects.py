@@ -29,7 +29,7 @@ from devlint.facts.values import (
 )
 from devlint.model import Origin
 
-_SET_BY_NAME = re.compile(r"\bsetattr\(|\b__setattr__\(|\b__dict__\b|\bvars\(")
+_SET_BY_NAME = re.compile(r"setattr\(|\b__setattr__\(|\b__dict__\b|\bvars\(")
 #: The same on any object; `vars(args)` alone is most often read.
 _SETS_ON_ANY = re.compile(
     r"\bsetattr\((?!\w*(?:args|opts?|options|config|cfg|parser|namespace)\b)|\b__setattr__\("

@@ -22,7 +22,7 @@ from devlint.facts.text.signatures import Plain, named_parameters, parameter_of,
 from devlint.facts.values import CPU, HOME, NOTHING, Value, merge
 from devlint.model import Origin
 
-_REGISTERS = REGISTERS | {"register_parameter", "register_buffer"}
+_REGISTERS = REGISTERS | {"set_submodule", "register_parameter", "register_buffer"}
 
 
 def registers_by_keyword(name: str, arguments: Arguments) -> bool:

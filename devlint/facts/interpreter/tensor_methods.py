@@ -11,7 +11,7 @@ from devlint.facts.idioms import arrays, guesses, library_modules, said_elsewher
 from devlint.facts.interpreter.arguments import Arguments
 from devlint.facts.interpreter.module_calls import RUNS_MODEL, ModuleCalls
 from devlint.facts.interpreter.operations import CPU_PLACE, short
-from devlint.facts.text.method_names import OF_DISTRIBUTIONS, SAME_MODULE, TO_HOST
+from devlint.facts.text.method_names import GIVES_MODULE, OF_DISTRIBUTIONS, TO_HOST
 from devlint.facts.text.parameters import TENSOR_ONLY
 from devlint.facts.values import (
     CPU,
@@ -96,7 +96,7 @@ class TensorMethods(ModuleCalls):
             and receiver.kind == "tensors"
         ):
             # something that was moved turns out to be a module
-            return replace(receiver, kind="module", type_name="moved") if name in SAME_MODULE else NOTHING
+            return replace(receiver, kind="module", type_name="moved") if name in GIVES_MODULE else NOTHING
         if name == "float" and receiver.kind == "parameter" and "dtype" not in operand.text:
             if "set_default_dtype" not in self.source.text:
                 return receiver  # it is of that type already, and `float` gives back what it is called on

@@ -14,7 +14,7 @@ from devlint.facts.idioms.kept_modules import reads_all_at_once
 from devlint.facts.idioms.placed import goes_back
 from devlint.facts.project.project import PLAIN_BASES
 from devlint.facts.text.classes import ClassFacts, lineage
-from devlint.facts.text.method_names import MOVES_MODULE
+from devlint.facts.text.method_names import OFF_HOST_MODULE
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.scan import Site
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from devlint.facts.calling.neighbours import Looked
     from devlint.facts.events import Meet
 
+_MOVING = OFF_HOST_MODULE | {"share_memory"}
 HOLDERS = 3  # modules that hold the next one
 Kinds: TypeAlias = tuple[type[ast.expr], ...]
 NAMES: Kinds = (ast.Name, ast.Attribute)
@@ -145,7 +146,7 @@ def object_stays(sites: CallSites, looked: Looked, site: Site, depth: int) -> bo
     holder = looked.flow.classes.get(owner.name) if owner is not None else None
     if holder is None or not is_kept(sites, target.attr, (ast.Attribute,)):
         return False
-    return stays(sites, looked, holder, depth + 1) if holder.is_module else not MOVES_MODULE & holder.methods.keys()
+    return stays(sites, looked, holder, depth + 1) if holder.is_module else not _MOVING & holder.methods.keys()
 
 
 def is_kept(sites: CallSites, name: str, kinds: Kinds = NAMES) -> bool:

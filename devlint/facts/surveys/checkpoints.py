@@ -40,6 +40,8 @@ _OF_MODULES = frozenset(
     {"eval", "train", "parameters", "named_parameters", "modules", "children", "requires_grad_", "zero_grad", "module"}
 )
 _MOVES = PLACES | {"state_dict"}
+#: What is called where there are tensors.
+_OF_TENSORS = _MOVES | {"detach", "parameters"}
 
 
 def loads_by_content(o: Outline) -> Iterator[Load]:
@@ -245,7 +247,7 @@ def knows_no_tensors(o: Outline, node: ast.expr) -> bool:
     if class_ is None or known is None or known.family is not None:
         return False
     for call in ast.walk(class_):
-        if isinstance(call, ast.Call) and method(call) in _MOVES | {"detach", "parameters"}:
+        if isinstance(call, ast.Call) and method(call) in _OF_TENSORS:
             return False
         if isinstance(call, ast.Attribute) and (o.qualname(call) or "").startswith("torch."):
             if o.qualname(call) not in ("torch.save", "torch.load"):

@@ -25,7 +25,7 @@ from devlint.facts.interpreter.objects import moves_itself, sets_by_name
 from devlint.facts.surveys.outline import Outline, dotted
 from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.kept_states import taken_over
-from devlint.facts.text.method_names import MOVES_TENSOR
+from devlint.facts.text.method_names import OFF_HOST_TENSOR
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import parameter_names, positional_names
@@ -33,7 +33,7 @@ from devlint.facts.values import CPU, HOME, Value
 from devlint.model import Origin
 
 _ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@"}
-_MOVES = MOVES_TENSOR | {"cpu"}
+_MOVES = OFF_HOST_TENSOR | {"cpu"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ITEM_BY_ITEM = frozenset(
     {

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from devlint.facts.events import CardLost, CudaMethod, DeviceLiteral
 from devlint.facts.surveys.outline import Outline, dotted, method, own_nodes
-from devlint.facts.text.method_names import MOVES_TENSOR, PLACES
+from devlint.facts.text.method_names import OFF_HOST_TENSOR, PLACES
 from devlint.facts.text.references import last_name
 
 _DEVICE = re.compile(r"(?:\A|_)device\Z")
@@ -59,7 +59,7 @@ def is_placed_then(o: Outline, node: ast.AST) -> bool:
     for above in o.above(node):
         if isinstance(above, ast.stmt):
             return False
-        if isinstance(above, ast.Attribute) and above.attr in MOVES_TENSOR:
+        if isinstance(above, ast.Attribute) and above.attr in OFF_HOST_TENSOR:
             return True
     return False
 

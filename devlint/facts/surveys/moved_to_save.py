@@ -28,14 +28,14 @@ from collections.abc import Iterator
 from devlint.facts.events import Meet, Move
 from devlint.facts.idioms.placed import goes_back
 from devlint.facts.surveys.outline import Outline, bound_by, dotted, parameters, root_of
-from devlint.facts.text.method_names import MOVES_MODULE
+from devlint.facts.text.method_names import OFF_HOST_MODULE
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signs import is_loss_name
 from devlint.facts.values import CPU, Value, describe, may_be_accelerator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-_MOVES = MOVES_MODULE | {"cpu"}
+_MOVES = OFF_HOST_MODULE | {"cpu"}
 #: Methods of modules that neither compute nor move anything.
 _STILL = frozenset({"train", "eval", "zero_grad"})
 #: Methods of tensors, containers, texts and logs, which know nothing of the module.

@@ -15,7 +15,7 @@ from functools import cached_property
 from devlint.facts.text.annotations import is_tensor_annotation
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.defined import Function
-from devlint.facts.text.method_names import MOVES_MODULE, MOVES_TENSOR, SAME_MODULE, TO_HOST
+from devlint.facts.text.method_names import GIVES_MODULE, OFF_HOST_MODULE, OFF_HOST_TENSOR, TO_HOST
 from devlint.facts.text.nodes import asks_name, children, statements, walk
 from devlint.facts.text.references import (
     aliases,
@@ -52,7 +52,7 @@ _LOSS = re.compile(r"(^|[._])(loss|losses|criterion)(?=[._]|$)|Loss(?=\.|$)")
 
 
 #: Methods of a module that give the module itself.
-_GIVE_ITSELF = MOVES_MODULE | SAME_MODULE | {"cpu"}
+_GIVE_ITSELF = OFF_HOST_MODULE | GIVES_MODULE | {"cpu"}
 
 
 def itself(node: ast.expr | None) -> ast.expr | None:
@@ -382,7 +382,7 @@ class Callers:
     def is_moved_at_once(self, call: ast.Call) -> bool:
         """Whether what a call gives, or something made of it alone, is moved where it stands: `weights(n).to(x.device)`."""
         if self._receivers is None:
-            moving = [site.call.func for name in MOVES_TENSOR for site in self.scan.calls.get(name, ())]
+            moving = [site.call.func for name in OFF_HOST_TENSOR for site in self.scan.calls.get(name, ())]
             self._receivers = {id(made) for f in moving if isinstance(f, ast.Attribute) for made in made_alone(f.value)}
         return id(call) in self._receivers
 

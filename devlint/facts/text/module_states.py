@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from devlint import knowledge
 from devlint.facts.frozen import record, replace
-from devlint.facts.text.method_names import SAME_MODULE, SAME_PLACE, SAME_TENSOR
+from devlint.facts.text.method_names import SAME_MODULE, SAME_PLACE, TENSOR_ATTRIBUTES
 from devlint.facts.text.nodes import children
 from devlint.facts.text.references import is_self_attribute, last_name
 from devlint.facts.text.signatures import named_parameters
@@ -107,7 +107,7 @@ class States:
             if base is None:
                 return None
             if base.what == "tensor":
-                return base if node.attr in SAME_TENSOR or node.attr == "grad" else None
+                return base if node.attr in TENSOR_ATTRIBUTES or node.attr == "grad" else None
             return base if base.what == "given" and node.attr == "module" else None
         if isinstance(node, ast.Subscript):
             base = self.of(node.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from devlint.facts.text.nodes import walk
@@ -38,7 +38,7 @@ def bindings_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 @lru_cache(512)
-def own_bindings(method: ast.AST) -> Mapping[str, list[ast.expr | None]]:
+def own_bindings(method: ast.AST) -> Mapping[str, Sequence[ast.expr | None]]:
     """What a method binds the attributes of `self` to, by their names; None for what is no plain assignment: a loop, `with`.
 
     `+=` is none: what the attribute was bound to is changed, and stays where it is.
@@ -54,7 +54,7 @@ def own_bindings(method: ast.AST) -> Mapping[str, list[ast.expr | None]]:
                 if isinstance(target, ast.Attribute) and is_self_attribute(target):
                     found.setdefault(target.attr, []).append(value)
                     plain.add(id(target))
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and is_self_attribute(node):
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self_attribute(node):
             others.append(node)
     for each in others:
         if id(each) not in plain:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from devlint.facts.text.method_names import MOVES_TENSOR, OFF_HOST, TO_HOST
+from devlint.facts.text.method_names import OFF_HOST, OFF_HOST_TENSOR, TO_HOST
 from devlint.facts.text.nodes import children, walk
 from devlint.facts.text.parameters import makes_tensor
 from devlint.facts.text.references import chain, last_name
@@ -30,7 +30,7 @@ _SHOWS = frozenset(
 _PLOTS = re.compile(r"_?(plot|show|draw|visuali[sz]e)(_|\Z)")
 
 #: Methods that may give a tensor elsewhere.
-_MOVES = MOVES_TENSOR | {"type"}
+_MOVES = OFF_HOST_TENSOR | {"type"}
 #: What makes a number of a tensor, wherever it is.
 _NUMBERS = frozenset({"int", "float", "bool"})
 
@@ -63,7 +63,7 @@ def is_made_on_host(node: ast.expr | None, names: Mapping[str, str]) -> bool:
     if not of_type and not makes_tensor(node, names, "argument"):
         return False
     return not any(
-        getattr(call.func, "attr", "") in MOVES_TENSOR or any(k.arg == "device" for k in call.keywords)
+        getattr(call.func, "attr", "") in OFF_HOST_TENSOR or any(k.arg == "device" for k in call.keywords)
         for call in calls
     )
 
