@@ -310,7 +310,8 @@ def makes_all_by(init: Plain, told: Mapping[str, bool]) -> bool:
 
 def is_without_state(name: str) -> bool:
     """Whether a class of modules has no parameters, by its last name."""
-    known = knowledge.cls(f"torch.nn.{name}") if name[:1].isupper() else None
+    holds_them = name.startswith(("Parameter", "Buffer"))
+    known = knowledge.cls(f"torch.nn.{name}") if name[:1].isupper() and not holds_them else None
     return name in _WITHOUT_STATE or (known is not None and not known.takes_device)
 
 
