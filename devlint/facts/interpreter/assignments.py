@@ -398,6 +398,8 @@ class Assignments(Timing):
             kept = False if value.zero_dim is False else None  # broadcasting takes no dimension away
             if current.kind == "number" and value.zero_dim is True:
                 kept = True
+            counts = (current.type_name or "").endswith("device_count")  # what is added to it counts no cards
+            current = replace(current, type_name=None) if counts else current
             result = self.combine([self.operand(node.value, value)], kept) if value.is_tensor else current
             self.assign_target(target, result, None)
             return

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from functools import lru_cache
 
+from devlint import knowledge
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses, records, rows_of_datasets
 from devlint.facts.idioms.devices import parse_device
@@ -17,11 +19,20 @@ from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.parameters import root_name
 from devlint.facts.text.references import is_self_attribute, last_name
-from devlint.facts.text.signatures import named_parameters, positional_names
+from devlint.facts.text.signatures import Plain, default_of, named_parameters, parameter_of, positional_names
 from devlint.facts.values import CPU, NOTHING, UNKNOWN, Device, Symbol, Value, join
 from devlint.model import Origin
 
 CREATED = "created here"  # the origin of an object
+#: Classes of modules without parameters beside those of `torch.nn` [torchvision/ops/stochastic_depth.py; timm/layers/drop.py].
+_WITHOUT_STATE = frozenset({"StochasticDepth", "DropPath"})
+#: Calls in a constructor that make no part of the object.
+_MAKES_NO_PART = frozenset(
+    {
+        "super", "__init__", "isinstance", "hasattr", "getattr", "callable", "len", "int", "float", "bool", "str", "max", "min",
+        "range", "partial", "parameters", "print", "format", "ValueError", "TypeError",
+    }
+)  # fmt: skip
 
 
 class OwnClasses(Definitions):
@@ -57,8 +68,8 @@ class OwnClasses(Definitions):
                 device = UNKNOWN
             if any(value.is_tensor and value.device != CPU for value in given):
                 device = UNKNOWN  # it may be placed where that is
-            if device and any(value.kind == "function" and self.is_told_a_device(value) for value in given):
-                device = UNKNOWN  # which makes a part of it
+            if device and self.is_made_by_told(class_, arguments):
+                device = UNKNOWN
             holds = any(value.kind == "module" for value in given)  # which may be moved by themselves
             return Value("module", device, type_name=class_.name, because=because, ident=because[0].span, shared=holds)
         if class_.family == "Dataset":
@@ -89,15 +100,37 @@ class OwnClasses(Definitions):
                         return True
         return False
 
-    def is_told_a_device(self, function: Value) -> bool:
-        """Whether a function knows a device to make things on: `partial(nn.Linear, 8, device=device)`, a lambda likewise."""
+    def is_made_by_told(self, class_: ClassFacts, arguments: Arguments) -> bool:
+        """Whether a constructor makes all parts with state by functions that it is given, and each knows a device."""
+        told = {id(node) for node, value in arguments.every() if self.is_told_a_device(node, value)}
+        found = class_.method("__init__") if told and not arguments.star else None
+        if found is None or any("__init__" in each.methods for each in lineage(class_) if each is not found[0]):
+            return False
+        names = positional_names(found[1].args)[1:]
+        nodes = dict(zip(names, arguments.nodes, strict=False))
+        nodes.update((name, node) for name, (node, _) in arguments.keywords.items())
+        return makes_all_by(found[1], {name: id(node) in told for name, node in nodes.items()})
+
+    def is_told_a_device(self, node: ast.expr, function: Value) -> bool:
+        """Whether a function knows a device to make things on: `partial(nn.Linear, 8, device=device)`, a lambda likewise.
+
+        One with options that are spread out, `partial(nn.Linear, **options)`, may know one.
+        """
+        if function.kind != "function":
+            spread_out = isinstance(node, ast.Call) and any(keyword.arg is None for keyword in node.keywords)
+            return spread_out and isinstance(node, ast.Call) and last_name(node.func) == "partial"
         name = function.type_name or ""
         if name in self.partials:
             first = self.partials[name][1]
             assert isinstance(first, Arguments)
-            named = any("device" in keyword and value.device != CPU for keyword, value in first.named().items())
-            return named or any(v.kind in ("device", "string") and v.device not in (UNKNOWN, CPU) for v in first.values)
-        return name in self.lambdas and mentions_devices(self.lambdas[name][0])
+            named = (value for keyword, value in first.named().items() if "device" in keyword)
+            if any(value.device != CPU and value.kind != "none" for value in named):
+                return True
+            return any(v.kind in ("device", "string") and v.device not in (UNKNOWN, CPU) for v in first.values)
+        made = self.functions[name].node if name in self.functions else None
+        if isinstance(made, ast.FunctionDef) and len(made.body) == 1:
+            return is_told(made.args, made.body[0])  # a function of one line
+        return name in self.lambdas and is_told(self.lambdas[name][0].args, self.lambdas[name][0].body)
 
     def built_devices(self, class_: ClassFacts) -> list[Device] | None:
         if isinstance(class_, AdoptedClass):
@@ -252,6 +285,49 @@ def called_on_self(class_: ast.AST) -> frozenset[str]:
     """The attributes of `self` that the code of a class calls."""
     calls = (node.func for node in walk(class_) if isinstance(node, ast.Call))
     return frozenset(func.attr for func in calls if isinstance(func, ast.Attribute) and is_self_attribute(func))
+
+
+def makes_all_by(init: Plain, told: Mapping[str, bool]) -> bool:
+    """Whether a constructor makes a part by a parameter that is told a device, and nothing that may have state otherwise.
+
+    `told`: whether what is given for a parameter is told one, for those that are given.
+    """
+    made = False
+    for call in (node for node in walk(init) if isinstance(node, ast.Call)):
+        name = last_name(call.func)
+        if isinstance(call.func, ast.Name) and parameter_of(init.args, name) is not None:
+            if name in told:
+                made = True
+                if not told[name]:
+                    return False
+                continue
+            default = default_of(init.args, name)
+            name = last_name(default) if default is not None else ""
+        if name not in _MAKES_NO_PART and not is_without_state(name):
+            return False
+    return made
+
+
+def is_without_state(name: str) -> bool:
+    """Whether a class of modules has no parameters, by its last name."""
+    holds_them = name.startswith(("Parameter", "Buffer"))
+    known = knowledge.cls(f"torch.nn.{name}") if name[:1].isupper() and not holds_them else None
+    return name in _WITHOUT_STATE or (known is not None and not known.takes_device)
+
+
+def is_told(arguments: ast.arguments, body: ast.AST) -> bool:
+    """Whether a function makes something on a device, or moves it there, which it does not read off its own arguments."""
+    own = {node.arg for node in walk(arguments) if isinstance(node, ast.arg)}
+    for node in walk(body):
+        given = [k.value for k in node.keywords if k.arg == "device"] if isinstance(node, ast.Call) else []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            given += (each for each in node.args if mentions_devices(each) or "device" in last_name(each))
+        for each in given:
+            parts = list(walk(each))
+            host = any(isinstance(part, ast.Constant) and part.value in ("cpu", None) for part in parts)
+            if not host and not any(isinstance(part, ast.Name) and part.id in own for part in parts):
+                return True
+    return False
 
 
 def mentions_devices(node: ast.AST) -> bool:

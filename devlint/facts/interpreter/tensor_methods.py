@@ -45,7 +45,8 @@ class TensorMethods(ModuleCalls):
                 if receiver.device or not said_elsewhere.note(self, node, operand.node):
                     self.use(node, "numpy", operand, detached)
             self.wait_for(receiver)
-            return arrays.OF_SOMETHING if receiver.type_name == "moved" else Value("ndarray")
+            something = receiver.type_name == "moved" and not isinstance(start_of(operand.node), ast.Call)
+            return arrays.OF_SOMETHING if something else Value("ndarray")
         if name == "get_device":
             return self.index_of(node, receiver)
         if name == "backward":
@@ -133,3 +134,10 @@ class TensorMethods(ModuleCalls):
     def wait_for(self, value: Value) -> None:
         if may_be_accelerator(value.device) or not value.device:
             self.wait()
+
+
+def start_of(node: ast.AST) -> ast.AST:
+    """What a chain of `detach` and `cpu` begins with: `model(x)` of `model(x).detach().cpu()`, which computes a tensor."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "cpu"):
+        node = node.func.value
+    return node

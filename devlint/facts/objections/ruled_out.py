@@ -19,13 +19,13 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from devlint.facts.objections.flags import binds_otherwise, conditions, way_to
+from devlint.facts.objections.flags import binds_otherwise, conditions, is_quoted, way_to
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import encloses, walk
+from devlint.facts.text.nodes import BLOCKS, encloses, walk
+from devlint.facts.text.parameters import root_name
 from devlint.facts.text.references import last_name, stored_names
 from devlint.facts.text.returned import own_nodes
 from devlint.facts.text.signatures import Plain, given_at, is_kept_parameter
@@ -39,6 +39,12 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: What may leave a part of itself out, or reads its names later.
 _PARTIAL = (ast.IfExp, ast.BoolOp, ast.Lambda, *_COMPREHENSIONS)
+#: What runs later than it is written, or binds names of its own.
+_LATER = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, *_COMPREHENSIONS)
+#: Methods that read the shape of a tensor.
+_SHAPE = frozenset({"size", "dim", "numel", "nelement", "ndimension"})
+#: What is given something and leaves it as it is; of `torch`, all but what is told `out=`.
+_READERS = frozenset({"len", "print", "isinstance", "torch"})
 #: Names that a condition may hold beside what it asks.
 _ASKING = frozenset({"len", "torch"})
 
@@ -49,16 +55,35 @@ _ASKING = frozenset({"len", "torch"})
 def is_behind_failure(sites: CallSites, event: Meet | Use) -> bool:
     """Whether an event stands behind a line that always fails, as it reads a local name that is bound further down alone."""
     body = sites.body(event.function)
-    late = bound_late(body) if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) else {}
-    if not late or body is None:
+    behind = rows_behind_failures(body) if isinstance(body, (ast.FunctionDef, ast.AsyncFunctionDef)) else ()
+    return any(first <= getattr(event.node, "lineno", 0) <= last for first, last in behind)
+
+
+@lru_cache(256)
+def rows_behind_failures(function: Plain) -> tuple[tuple[int, int], ...]:
+    """The first and the last of the rows behind each simple statement, in no loop, that reads a local name which is bound
+    further down alone; to the end of its block."""
+    late = bound_late(function)
+    found: list[tuple[int, int]] = []
+    blocks: list[list[ast.stmt]] = [function.body] if late else []
+    for block in blocks:  # which grows
+        for statement in block:
+            if isinstance(statement, _SIMPLE):
+                if reads_late(statement, late):
+                    found.append(((statement.end_lineno or 0) + 1, block[-1].end_lineno or 0))
+            elif not isinstance(statement, (*_LOOPS, *_LATER)):
+                blocks += (getattr(statement, name) for name in BLOCKS[type(statement)])
+    return tuple(found)
+
+
+def reads_late(statement: ast.AST, late: Mapping[str, int]) -> bool:
+    """Whether a simple statement reads one of some names above the row that binds it, each time that it runs."""
+    # an annotation in a function is never evaluated [Python Language Reference, 7.2.2]
+    parts = [statement.target, statement.value] if isinstance(statement, ast.AnnAssign) else [statement]
+    nodes = [node for part in parts if part is not None for node in walk(part)]
+    if any(isinstance(node, _PARTIAL) for node in nodes):
         return False
-    for statement in before(body, event.node):
-        nodes = list(walk(statement))
-        if not any(isinstance(node, _PARTIAL) for node in nodes):
-            read = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-            if any(n.lineno < late.get(n.id, 0) for n in read):
-                return True
-    return False
+    return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.lineno < late.get(n.id, 0) for n in nodes)
 
 
 @lru_cache(256)
@@ -84,20 +109,6 @@ def bound_late(function: Plain) -> Mapping[str, int]:
     }
 
 
-def before(function: ast.AST, place: ast.AST) -> Iterator[ast.stmt]:
-    """The simple statements that have run, each once at least, when a place in a function is reached; none of a loop."""
-    for outer, inner in pairwise(way_to(function, place)):
-        if isinstance(outer, _LOOPS):
-            return
-        for block in (getattr(outer, name, None) for name in ("body", "orelse", "finalbody")):
-            if isinstance(block, list) and any(inner is part for part in block):
-                for statement in block:
-                    if statement is inner:
-                        break
-                    if isinstance(statement, _SIMPLE):
-                        yield statement
-
-
 # -- paths of helpers -------------------------------------------------------------------------------------------------
 
 
@@ -115,13 +126,23 @@ def is_ruled_out(sites: CallSites, event: Meet) -> bool:
         return function is not None and all(is_ruled_out_by_callers(sites, function, each) for each in places)
     if any(encloses(body, each) for each in places):
         return False
-    return all(any(rules_out(body, helper, each) for helper in helpers_at(sites, each)) for each in places)
+    return all(
+        any(
+            rules_out(body, helper, place) and is_ruled_out_by_callers(sites, helper, place)
+            for helper in helpers_at(sites, place)
+        )
+        for place in places
+    )
 
 
 def is_ruled_out_by_callers(sites: CallSites, function: Function, place: ast.AST) -> bool:
-    """Whether the project calls a function, and each caller keeps it from a place in it."""
-    if isinstance(function.node, ast.Lambda) or not on_parameters(function.node, place):
+    """Whether the project calls a function, does nothing else with it, and each caller keeps it from a place in it."""
+    node = function.node
+    if isinstance(node, ast.Lambda) or not on_parameters(node, place) or not sites.files.reads_all(node.name):
         return False
+    for looked in sites.files.mentioning(node.name):
+        if is_quoted(looked, node.name) or node.name in looked.loaded.scan.handed:
+            return False
     callers = [site.caller.node if site.caller is not None else None for _, site in sites.calls(function)]
     return bool(callers) and all(
         isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and rules_out(each, function, place)
@@ -160,12 +181,41 @@ def on_parameters(function: Plain, place: ast.AST) -> list[tuple[str, ast.expr, 
 
 
 def is_asked(function: Plain, helper: Function, call: ast.Call, name: str, test: ast.expr, wanted: bool) -> bool:
-    """Whether a condition of a helper, on a parameter, is known in a function to be otherwise where it calls that."""
+    """Whether a condition of a helper, on a parameter, is known in a function to be otherwise where it calls that.
+
+    Nothing may change what was asked for before the call, also not in another turn of a loop around the call alone.
+    """
     argument = given_at(call, name, Callers.position(helper, name), None)
     if not isinstance(argument, ast.Name):
         return False
     text = re.sub(rf"(?<![\w.]){name}\b", argument.id, ast.unparse(test))
     asked = [each for each, held in conditions(function, call) if held is not wanted and ast.unparse(each) == text]
-    nodes = (part for part in walk(function) if asked and isinstance(part, ast.Name) and part.id == argument.id)
-    rows = [part.lineno for part in nodes if not isinstance(part.ctx, ast.Load)]
-    return any(not any(each.lineno <= row <= call.lineno for row in rows) for each in asked)
+    way = way_to(function, call) if asked else []
+    if not way or any(isinstance(outer, _LATER) for outer in way[1:]):
+        return False  # what runs later, or binds names of its own
+    if any(binds_otherwise(node, argument.id) for node in walk(function)):
+        return False
+    changed = list(changing(function, argument, call))
+    for each in asked:
+        loops = [outer for outer in way if isinstance(outer, _LOOPS) and not encloses(outer, each)]
+        last = max(outer.end_lineno or 0 for outer in (call, *loops))
+        if not any(each.lineno <= row <= last for row in changed):
+            return True
+    return False
+
+
+def changing(function: Plain, name: ast.Name, call: ast.Call) -> Iterator[int]:
+    """The rows where a function binds a name anew, or may change what has it before a call: a method that does more than to
+    read its shape, a function that is given it, an item that is stored or deleted."""
+    for node in walk(function):
+        if isinstance(node, ast.Name) and node.id == name.id and not isinstance(node.ctx, ast.Load):
+            yield node.lineno
+        elif isinstance(node, ast.Call) and node is not call:
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            taken = any(isinstance(each, ast.Name) and each.id == name.id for each in given)
+            own = root_name(node.func) == name.id and last_name(node.func) not in _SHAPE
+            if own or (taken and root_name(node.func) not in _READERS):
+                yield node.lineno
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+            if root_name(node.value) == name.id:
+                yield node.lineno
