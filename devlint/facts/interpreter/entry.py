@@ -18,7 +18,6 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function
 from devlint.facts.text.kept_arguments import kept_sequences
 from devlint.facts.text.parameters import Evidence
-from devlint.facts.text.records import TENSORS_HELD
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import named_parameters, parameter_names
@@ -68,7 +67,7 @@ class Entry(Registration):
             return replace(value, elements=given.elements) if held else value
         if self.host or not self.assume or not self.callers.is_plausible(function, False):
             return value
-        origin = Origin(self.span(owner.node), f"`{owner.name}` {TENSORS_HELD}")
+        origin = Origin(self.span(owner.node), f"`{owner.name}` holds tensors, which may be on an accelerator")
         return records.on_device(self, owner, HOME, origin) or value
 
     def runs_on_host(self, function: Function) -> bool:
