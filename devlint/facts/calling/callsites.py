@@ -22,8 +22,8 @@ from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
 from devlint.facts.objections.doubts import is_silent_on_devices, needs_caller, refuted
-from devlint.facts.objections.of_another import is_of_plain_class
 from devlint.facts.objections.loaded_on_host import classes_on_host
+from devlint.facts.objections.of_another import is_of_plain_class
 from devlint.facts.objections.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.objections.unmoved import is_never_moved
 from devlint.facts.project.project import Loaded, Reach
