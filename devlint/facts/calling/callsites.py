@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from devlint.facts.calling.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
@@ -90,6 +90,7 @@ class CallSites:
         self._answers: dict[tuple[int, str], Said] = {}
         self._runs = 0
         self._stays: dict[str, bool] = {}  # by class
+        self.users_by_text: dict[tuple[str, str], Sequence[tuple[str, bool]]] = {}  # by file and module, see `ways`
 
     # -- findings -----------------------------------------------------------------------------------------------------
 
