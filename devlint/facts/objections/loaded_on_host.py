@@ -23,6 +23,7 @@ from devlint.facts.text.method_names import REGISTERS
 from devlint.facts.text.nodes import statements, walk
 from devlint.facts.text.references import chain, is_self, is_self_attribute, last_name
 from devlint.facts.text.scan import Scan, Site
+from devlint.facts.text.signatures import parameter_names
 
 _NAMESPACE = "SimpleNamespace"
 #: What attributes may be made by: nothing that has parameters.
@@ -54,6 +55,9 @@ def is_plain(tree: ast.Module, class_: ast.ClassDef, imports: Mapping[str, str])
     """Whether a class has torch's bases alone, keeps nothing with parameters, and hands its objects to no other code."""
     if class_.decorator_list or class_.keywords or not all(is_of_torch(tree, base, imports) for base in class_.bases):
         return False
+    for method in class_.body:
+        if isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) and parameter_names(method)[:1] != ["self"]:
+            return False
     nodes = list(walk(class_))
     held = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
     for node in nodes:
