@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from devlint.facts.calling.listener import HOST, LOADED_BATCH, OPEN, UNKNOWN, Said
@@ -22,6 +22,7 @@ from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
 from devlint.facts.objections.doubts import is_silent_on_devices, needs_caller, refuted
+from devlint.facts.objections.loaded_on_host import classes_on_host
 from devlint.facts.objections.of_another import is_of_plain_class
 from devlint.facts.objections.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.objections.unmoved import is_never_moved
@@ -89,6 +90,7 @@ class CallSites:
         self._answers: dict[tuple[int, str], Said] = {}
         self._runs = 0
         self._stays: dict[str, bool] = {}  # by class
+        self.users_by_text: dict[tuple[str, str], Sequence[tuple[str, bool]]] = {}  # by file and module, see `ways`
 
     # -- findings -----------------------------------------------------------------------------------------------------
 
@@ -251,6 +253,11 @@ class CallSites:
     def is_host_script(self) -> bool:
         """Whether the checked file is a script that trains on the host, and no file of the project names it."""
         return is_host_script(self._own.source, self._own.scan, self._shows) and not self.files.is_imported
+
+    @cached_property
+    def classes_on_host(self) -> frozenset[str]:
+        """The classes of the checked file, a script that no file of the project names, which hold weights of the CPU alone."""
+        return frozenset() if self.files.is_imported else classes_on_host(self._own.scan, self._own.imports.names)
 
     @cached_property
     def places_in_training(self) -> bool:

@@ -17,8 +17,8 @@ from functools import lru_cache
 
 from devlint.facts.frozen import replace
 from devlint.facts.idioms import guesses
-from devlint.facts.text.method_names import OFF_HOST, RUNS
-from devlint.facts.text.nodes import returns, text_of, walk
+from devlint.facts.text.method_names import RUNS
+from devlint.facts.text.nodes import returns, walk
 from devlint.facts.text.parameters import MODULE_ONLY
 from devlint.facts.text.references import is_name, last_name
 from devlint.facts.text.scan import FunctionScan
@@ -37,6 +37,9 @@ _TARGET = re.compile(r"(^|_)(y|targets?|labels?|gt|truth|tgt|lbls?|classes|answe
 _SIMULATES = frozenset({"step", "reset"})
 #: What makes a tensor of an array.
 _MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "asarray", "Tensor", "FloatTensor", "LongTensor", "array"})
+#: What a step goes on with is called so, and no batch of a loader.
+_STATE = re.compile(r"(^|_)(states?|caches?|carry|past|memory|hidden|beams?)\Z")
+_JOINS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack"})
 #: How the origins of parts end that are known by the move of another one.
 MOVED_HERE = "is moved here"
 
@@ -96,25 +99,54 @@ def no_parts(own: FunctionScan) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_carried(own: FunctionScan, name: str) -> bool:
-    """Whether a function reads an entry of an argument, binds it anew and gives the argument back beside something else.
+def carried(own: FunctionScan, name: str) -> frozenset[str]:
+    """The keys, as written, of a state under which a function joins the entry with something else, and gives the state back.
 
     def decode(self, state):
-        token, mask = state["token"].to(self.device), torch.cat([state["mask"], ...])
-        ...
-        state["mask"] = mask
-        return scores, state          # the next step goes on with it: no loader has made it
+        token, mask = state["token"].to(self.device), state["mask"]
+        state["mask"] = torch.cat([mask, 1 - token], dim=1)
+        return scores, state          # the next step goes on with it: no loader has made that entry
 
-    An entry that is moved tells nothing: `batch["image"] = batch["image"].to(device)`.
+    What is made of the entry alone tells nothing, `batch["mask"] = batch["mask"].float()`, nor what a batch is called.
     """
-    entries = [(key, each) for each in own.subscripts if is_name(each.value, name) and (key := text_of(each.slice))]
-    stored = {key for key, each in entries if isinstance(each.ctx, ast.Store)}
-    if not stored:
-        return False
+    if _STATE.search(name) is None:
+        return frozenset()
     given_back = (each.value for each in returns(own.node))
     if not any(isinstance(each, ast.Tuple) and any(is_name(e, name) for e in each.elts) for each in given_back):
+        return frozenset()
+    bound: dict[str, list[ast.expr]] = {}
+    stored: dict[str, list[ast.expr]] = {}
+    for each in own.assigns:
+        if isinstance(each, ast.Assign) and len(each.targets) == 1:
+            target, key = each.targets[0], _key(each.targets[0], name)
+            if isinstance(target, ast.Name):
+                bound.setdefault(target.id, []).append(each.value)
+            elif key is not None:
+                stored.setdefault(key, []).append(each.value)
+    found = set()
+    for key, values in stored.items():
+        old = {local for local, given in bound.items() if any(_key(each, name) == key for each in given)}
+        made = [part for each in values for part in (bound.get(each.id, ()) if isinstance(each, ast.Name) else (each,))]
+        if any(_joins(each, name, key, old) for each in made):
+            found.add(key)
+    return frozenset(found)
+
+
+def _key(node: ast.AST, name: str) -> str | None:
+    """The key of an entry of what has a name, as written: `'mask'` of `state["mask"]`."""
+    if isinstance(node, ast.Subscript) and is_name(node.value, name) and isinstance(node.slice, ast.Constant):
+        return repr(node.slice.value)
+    return None
+
+
+def _joins(node: ast.expr, name: str, key: str, old: Collection[str]) -> bool:
+    """Whether an expression joins an entry, itself or under one of some names, with what is not made of it alone."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _JOINS or not node.args:
         return False
-    functions = [call.func for call in own.calls]
-    moved = {id(f.value) for f in functions if isinstance(f, ast.Attribute) and f.attr in OFF_HOST}
-    stored -= {key for key, each in entries if id(each) in moved}
-    return any(key in stored and isinstance(each.ctx, ast.Load) for key, each in entries)
+    parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else []
+    own = [each for each in parts if _key(each, name) == key or (isinstance(each, ast.Name) and each.id in old)]
+    others = [part for each in parts if each not in own for part in walk(each)]
+    known = {name, "self", "torch", *old}
+    return bool(own) and any(
+        _key(part, name) not in (None, key) or (isinstance(part, ast.Name) and part.id not in known) for part in others
+    )

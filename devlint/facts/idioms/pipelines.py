@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from devlint.facts.text.classes import lineage
+from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements
 from devlint.facts.text.references import bindings_of, chain, is_own_attribute, is_self_attribute, last_name
-from devlint.facts.text.signatures import parameter_of
+from devlint.facts.text.signatures import is_kept_parameter, parameter_of
 
 if TYPE_CHECKING:
     from devlint.facts.interpreter.module_calls import ModuleCalls
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"(^|_)(pipe|pipeline)$")
 #: What is in every name of a class of pipelines.
 WORD = "ipeline"
-#: The last two are a function of transformers, and what tests keep such a class in [diffusers/tests/pipelines/
-#: test_pipelines_common.py: `self.pipeline_class(**components)`].
-_CLASS = re.compile(r"[A-Z]\w*Pipeline([A-Z]\w*)?|pipeline|pipeline_(class|cls)")
+#: A name that ends in Model, Module or Net is one of those: `AudioPipelineModel`. The last two are a function of
+#: transformers, and what tests keep such a class in [diffusers/tests/pipelines/test_pipelines_common.py:
+#: `self.pipeline_class(**components)`].
+_CLASS = re.compile(r"[A-Z]\w*Pipeline(?!\w*(?:Model|Module|Net)\Z)([A-Z]\w*)?|pipeline|pipeline_(class|cls)")
 
 
 def bound(tree: ast.AST | None) -> frozenset[str]:
@@ -58,23 +61,34 @@ def is_annotated(machine: ModuleCalls, node: ast.expr) -> bool:
     if isinstance(node, ast.Name) and machine.function is not None:
         noted.append(_annotation(machine.function.node, node.id))
     elif is_self_attribute(node) and machine.owner is not None:
-        for method in (method for each in lineage(machine.owner) for method in each.methods.values()):
-            for statement in statements(method):
-                for target, value in bindings_of(statement):
-                    if is_own_attribute(target, last_name(node)):
-                        said = getattr(statement, "annotation", None)
-                        noted.append(said or (_annotation(method, value.id) if isinstance(value, ast.Name) else None))
+        for class_ in lineage(machine.owner):
+            noted += _annotations(class_).get(last_name(node), ())
     for each in noted:
         if each is None or _CLASS.fullmatch(last_name(each)) is None:
             return False
-        class_ = machine.class_named(each)
-        if class_ is not None and class_.is_module:
+        named = machine.class_named(each)
+        if named is not None and named.is_module:
             return False
     return bool(noted)
 
 
+@lru_cache(64)
+def _annotations(class_: ClassFacts) -> Mapping[str, Sequence[ast.expr | None]]:
+    """What a class says of its attributes where its own methods bind them; None where they say nothing."""
+    found: dict[str, list[ast.expr | None]] = {}
+    for method in class_.methods.values():
+        for statement in statements(method):
+            for target, value in bindings_of(statement):
+                if isinstance(target, ast.Attribute) and is_own_attribute(target, target.attr):
+                    said = getattr(statement, "annotation", None)
+                    said = said or (_annotation(method, value.id) if isinstance(value, ast.Name) else None)
+                    found.setdefault(target.attr, []).append(said)
+    return found
+
+
 def _annotation(function: ast.AST, name: str) -> ast.expr | None:
-    """What is written beside a parameter of a function."""
-    spec = getattr(function, "args", None)
-    found = parameter_of(spec, name) if isinstance(spec, ast.arguments) else None
+    """What is written beside a parameter of a function, which nothing in it binds anew."""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_kept_parameter(function, name):
+        return None
+    found = parameter_of(function.args, name)
     return found.annotation if found is not None else None

@@ -18,7 +18,6 @@ from devlint.facts.text.classes import ClassFacts
 from devlint.facts.text.defined import Function
 from devlint.facts.text.kept_arguments import kept_sequences
 from devlint.facts.text.parameters import Evidence
-from devlint.facts.text.records import TENSORS_HELD
 from devlint.facts.text.references import is_static, last_name
 from devlint.facts.text.scan import FunctionScan
 from devlint.facts.text.signatures import named_parameters, parameter_names
@@ -68,7 +67,7 @@ class Entry(Registration):
             return replace(value, elements=given.elements) if held else value
         if self.host or not self.assume or not self.callers.is_plausible(function, False):
             return value
-        origin = Origin(self.span(owner.node), f"`{owner.name}` {TENSORS_HELD}")
+        origin = Origin(self.span(owner.node), f"`{owner.name}` holds tensors, which may be on an accelerator")
         return records.on_device(self, owner, HOME, origin) or value
 
     def runs_on_host(self, function: Function) -> bool:
@@ -185,6 +184,9 @@ class Entry(Registration):
         if argument.annotation is None and is_loader_name(name) and self.assume and self.gets_host_batches:
             return Value("loader", CPU, type_name=BATCH, because=(self.origin(argument, HOST_BATCH),))
         if self.is_batch(function, argument, evidence):
+            own = self.scan.functions.get(id(function.node))
+            for key in parts_of_batches.carried(own, name) if own is not None else ():
+                self.state.env[f"{name}[{key}]"] = NOTHING
             origin = self.origin(argument, HOST_BATCH + ", as a part of it is moved in this function")
             return Value("tensors", CPU, False, type_name=BATCH, because=(origin,))
         if assumes and index > 0 and is_gradient_of(function):
@@ -234,10 +236,7 @@ class Entry(Registration):
         """Whether an argument is a batch of the host: the function moves a part of it; frameworks move whole batches first."""
         if argument.annotation is not None or argument.arg not in evidence.parted or argument.arg in evidence.narrowed:
             return False
-        if not self.assume or not self.knows_torch or self.host or function.name.endswith(("_step", ".forward")):
-            return False
-        own = self.scan.functions.get(id(function.node))
-        return own is None or not parts_of_batches.is_carried(own, argument.arg)
+        return self.assume and self.knows_torch and not self.host and not function.name.endswith(("_step", ".forward"))
 
     def is_input(self, function: Function, argument: ast.arg, evidence: Evidence) -> bool:
         """Whether an argument is the input of a module's `forward`, or the batch of a step of Lightning.

@@ -29,7 +29,6 @@ from devlint.facts.objections.given_devices import is_given_cpu
 from devlint.facts.objections.given_state import is_given_right
 from devlint.facts.objections.hooked import is_hooked
 from devlint.facts.objections.left_out import is_left_out
-from devlint.facts.objections.made_records import is_of_record_of_host
 from devlint.facts.objections.moved_along import is_moved_along
 from devlint.facts.objections.moved_when_read import is_moved_when_read
 from devlint.facts.objections.of_another import is_another_object, is_of_another_framework
@@ -100,7 +99,7 @@ def refuted(sites: CallSites, event: Event) -> bool:
         return True
     if isinstance(event, (Meet, Use)) and event.level == "assume" and is_quantized(sites, event.function):
         return True
-    if isinstance(event, (Meet, Use)) and (is_given_cpu(sites, event) or is_of_record_of_host(sites, event)):
+    if isinstance(event, (Meet, Use)) and is_given_cpu(sites, event):
         return True
     if isinstance(event, Use) and event.level == "assume" and (sites.is_silent_on_devices or is_left_out(sites, event)):
         return True
@@ -201,7 +200,7 @@ def stays_in_program(sites: CallSites, function: str) -> bool:
     class_ = sites.class_of(function)
     if (class_ is None or not class_.is_module) and sites.places_in_training:
         return True
-    return sites.is_host_script
+    return sites.is_host_script or (class_ is not None and class_.name in sites.classes_on_host)
 
 
 def follows_default(function: str) -> bool:

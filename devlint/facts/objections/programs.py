@@ -67,27 +67,10 @@ def is_host_program(source: SourceLike, scanned: Scan) -> bool:
 def is_host_script(source: SourceLike, scanned: Scan, shows: bool = False) -> bool:
     """Whether a script that nothing imports is such a program, too: it may put new tensors where others are.
 
-    `shows`: it is an example, by its place in the project. One that is none may load all its weights on the CPU.
+    `shows`: it is an example, by its place in the project.
     """
     tree = scanned.tree
-    if tree is None or not (shows or trains(source, scanned) or loads_on_host(scanned) or is_sequence(tree)):
-        return False
-    return not places(tree)
-
-
-def loads_on_host(scanned: Scan) -> bool:
-    """Whether a script loads all its weights on the CPU in so many words, into no module, and its module level runs that.
-
-    `weights = torch.load(path, map_location="cpu")` in the constructor of a class, and `model = Net(path)` below it.
-    """
-    sites = scanned.calls.get("load", ())
-    if not sites or "load_state_dict" in scanned.calls:
-        return False
-    if not all(any(k.arg == "map_location" and is_cpu(k.value) for k in site.call.keywords) for site in sites):
-        return False
-    callers = [site.caller for site in sites if site.caller is not None]
-    names = {each.owner.name if each.owner is not None else getattr(each.node, "name", "") for each in callers}
-    return all(any(site.caller is None for site in scanned.calls.get(name, ())) for name in names)
+    return tree is not None and (shows or trains(source, scanned) or is_sequence(tree)) and not places(tree)
 
 
 def is_sequence(tree: ast.Module) -> bool:

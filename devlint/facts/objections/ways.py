@@ -75,11 +75,18 @@ def uses_of(looked: Looked, name: str) -> list[ast.expr]:
     return [node for node in looked.named(name) if isinstance(node.ctx, ast.Load) and not is_self_attribute(node)]
 
 
-def users_by_text(sites: CallSites, path: str, module: str) -> Iterator[tuple[str, bool]]:
+def users_by_text(sites: CallSites, path: str, module: str) -> Sequence[tuple[str, bool]]:
     """The `users` in a file of what a module has under whatever name: `models.__dict__[name]`, `getattr(models, name)`."""
+    known = sites.users_by_text.get((path, module))
+    if known is None:
+        known = sites.users_by_text[path, module] = find_users_by_text(sites, path, module)
+    return known
+
+
+def find_users_by_text(sites: CallSites, path: str, module: str) -> Sequence[tuple[str, bool]]:
     looked = sites.files.look(path)
     if looked is None:
-        return
+        return ()
     calls = [site.call for word in ("getattr", "vars") for site in looked.loaded.scan.calls.get(word, ())]
     asked = [
         call.args[0] for call in calls if call.args and not any(isinstance(a, ast.Constant) for a in call.args[1:2])
@@ -88,7 +95,7 @@ def users_by_text(sites: CallSites, path: str, module: str) -> Iterator[tuple[st
     names = looked.loaded.imports.names
     targets = [(each, names.get(each.id)) for each in asked if isinstance(each, ast.Name)]
     uses = [each for each, target in targets if target and sites.files.reach.file_of(path, target) == module]
-    yield from users(looked, uses)
+    return tuple(users(looked, uses))
 
 
 def users(looked: Looked, uses: Sequence[ast.expr]) -> Iterator[tuple[str, bool]]:

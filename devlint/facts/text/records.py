@@ -9,7 +9,6 @@ from devlint.facts.text.annotations import holds_tensors, is_tensor_annotation
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.references import last_name
 
-TENSORS_HELD = "holds tensors, which may be on an accelerator"  # how the origin of what a record holds ends
 _DECORATORS = frozenset({"dataclass", "define", "frozen", "attrs", "attrib", "s"})
 _BASES = frozenset({"NamedTuple", "ModelOutput"})
 
