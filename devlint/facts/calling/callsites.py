@@ -22,7 +22,6 @@ from devlint.facts.idioms.batches import is_left_of_batch
 from devlint.facts.interpreter.flow import Flow
 from devlint.facts.objections.branches import is_never_given
 from devlint.facts.objections.doubts import is_silent_on_devices, needs_caller, refuted
-from devlint.facts.objections.loaded_on_host import classes_on_host
 from devlint.facts.objections.of_another import is_of_plain_class
 from devlint.facts.objections.programs import is_example, is_host_script, places, runs_itself
 from devlint.facts.objections.unmoved import is_never_moved
@@ -253,11 +252,6 @@ class CallSites:
     def is_host_script(self) -> bool:
         """Whether the checked file is a script that trains on the host, and no file of the project names it."""
         return is_host_script(self._own.source, self._own.scan, self._shows) and not self.files.is_imported
-
-    @cached_property
-    def classes_on_host(self) -> frozenset[str]:
-        """The classes of the checked file, a script that no file of the project names, which hold weights of the CPU alone."""
-        return frozenset() if self.files.is_imported else classes_on_host(self._own.scan, self._own.imports.names)
 
     @cached_property
     def places_in_training(self) -> bool:

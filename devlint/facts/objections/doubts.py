@@ -200,7 +200,7 @@ def stays_in_program(sites: CallSites, function: str) -> bool:
     class_ = sites.class_of(function)
     if (class_ is None or not class_.is_module) and sites.places_in_training:
         return True
-    return sites.is_host_script or (class_ is not None and class_.name in sites.classes_on_host)
+    return sites.is_host_script
 
 
 def follows_default(function: str) -> bool:
