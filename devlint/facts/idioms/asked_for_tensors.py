@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from devlint.facts.text.nodes import walk
+from devlint.facts.text.nodes import COMPREHENSIONS, walk
 from devlint.facts.text.references import stored_names
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def is_told(machine: Machine, place: ast.AST, node: ast.expr, around: Mapping[as
             return True
         if isinstance(outer, ast.If) and inner in outer.body and says(machine, outer.test, wanted):
             return all(map(names.isdisjoint, map(stored_names, outer.body)))
-        if isinstance(outer, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        if isinstance(outer, COMPREHENSIONS):
             return any(says(machine, test, wanted) for part in outer.generators for test in part.ifs)
         inner, outer = outer, around.get(outer)
     if isinstance(inner, ast.stmt) and outer is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from devlint import knowledge
 from devlint.facts.events import Lengths, Operand
 from devlint.facts.frozen import replace
-from devlint.facts.text.nodes import BLOCKS, holds, walk
+from devlint.facts.text.nodes import BLOCKS, PARTIAL, holds, walk
 from devlint.facts.values import GUESS, HOME, Symbol, Value
 from devlint.model import Origin
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 _LENGTHS = re.compile(r"`(n|num|nb)_|`\w*(len|size|count|duration)", re.IGNORECASE)
 #: The origin of what may be on the host beside lengths.
 _FOR_HOST = re.compile(r"`[\w.]*(len|size|idx|index|indices|num|count|mask|label|target|duration|step)", re.IGNORECASE)
-#: What is evaluated under a condition, or at another time.
-_PARTIAL = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _WAYS_OUT = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
@@ -104,7 +102,7 @@ def is_reached_with(function: ast.AST, node: ast.expr, call: ast.AST) -> bool:
             return False
         if outer is function or isinstance(outer, (ast.With, ast.AsyncWith)):
             continue
-        if isinstance(outer, _PARTIAL) and holds(outer, node) and not holds(outer, call):
+        if isinstance(outer, PARTIAL) and holds(outer, node) and not holds(outer, call):
             return False
         for name in BLOCKS.get(type(outer), ()):
             block = getattr(outer, name)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from devlint.facts.events import Lengths
 from devlint.facts.text.collect import qualified
 from devlint.facts.text.method_names import SHAPES
-from devlint.facts.text.nodes import children, statements
+from devlint.facts.text.nodes import PARTIAL, children, statements
 from devlint.facts.text.references import asks_none, given, is_self_attribute, last_name, stored_names
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.values import CPU
@@ -36,8 +36,6 @@ _SORTS = frozenset({"sort"})
 #: Methods that leave a tensor where it is, and one of lengths.
 _SAME = _SORTS | SHAPES | {"long", "int", "detach", "clone", "clamp"}
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
-#: What is evaluated under a condition, or at another time.
-_PARTIAL = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Packed(NamedTuple):
@@ -179,5 +177,5 @@ def calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
     for node in pending:  # which grows
         if isinstance(node, ast.Call):
             yield node
-        if not isinstance(node, _PARTIAL):
+        if not isinstance(node, PARTIAL):
             pending += children(node)

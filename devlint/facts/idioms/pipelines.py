@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from devlint.facts.text.classes import ClassFacts, lineage
 from devlint.facts.text.nodes import statements
-from devlint.facts.text.references import bindings_of, chain, is_own_attribute, is_self_attribute, last_name
+from devlint.facts.text.references import bindings_of, chain, is_self_attribute, last_name
 from devlint.facts.text.signatures import is_kept_parameter, parameter_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _annotations(class_: ClassFacts) -> Mapping[str, Sequence[ast.expr | None]]:
     for method in class_.methods.values():
         for statement in statements(method):
             for target, value in bindings_of(statement):
-                if isinstance(target, ast.Attribute) and is_own_attribute(target, target.attr):
+                if isinstance(target, ast.Attribute) and is_self_attribute(target):
                     said = getattr(statement, "annotation", None)
                     said = said or (_annotation(method, value.id) if isinstance(value, ast.Name) else None)
                     found.setdefault(target.attr, []).append(said)

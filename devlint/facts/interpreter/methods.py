@@ -35,7 +35,7 @@ from devlint.facts.text.defined import Function
 from devlint.facts.text.method_names import MOVES, PLACES
 from devlint.facts.text.parameters import Evidence, reads_like_device
 from devlint.facts.text.references import last_name
-from devlint.facts.values import CPU, HOME, NONE, NOTHING, NUMBER, Value, symbol
+from devlint.facts.values import CPU, HOME, NONE, NOTHING, NUMBER, ONE_TENSOR, Value, symbol
 
 #: Kinds whose classes have no device methods, by the family name that events carry.
 LACKING = {
@@ -233,7 +233,7 @@ class Methods(ContainerMethods):
         """Emit `Call` where `x.device()` or `x.is_cuda()` calls what is no function; whether it is that."""
         if not isinstance(node.func, ast.Attribute) or arguments.every():
             return False
-        if node.func.attr in called_devices.FLAGS and operand.value.kind in ("tensor", "parameter", "buffer"):
+        if node.func.attr in called_devices.FLAGS and operand.value.kind in ONE_TENSOR:
             if called_devices.family(self, operand, False) is None:
                 return False
             self.emit_call(node, f"{called_devices.NO_FUNCTION}.{node.func.attr}", operand, arguments, exists=False)

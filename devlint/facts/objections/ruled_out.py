@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from devlint.facts.objections.flags import binds_otherwise, conditions, is_quoted, way_to
 from devlint.facts.text.callers import Callers
 from devlint.facts.text.defined import Function
-from devlint.facts.text.nodes import BLOCKS, encloses, walk
+from devlint.facts.text.nodes import BLOCKS, COMPREHENSIONS, LOOPS, PARTIAL, encloses, walk
 from devlint.facts.text.parameters import root_name
 from devlint.facts.text.references import last_name, stored_names
 from devlint.facts.text.returned import own_nodes
@@ -34,13 +34,9 @@ if TYPE_CHECKING:
     from devlint.facts.calling.callsites import CallSites
     from devlint.facts.events import Meet, Use
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-#: What may leave a part of itself out, or reads its names later.
-_PARTIAL = (ast.IfExp, ast.BoolOp, ast.Lambda, *_COMPREHENSIONS)
 #: What runs later than it is written, or binds names of its own.
-_LATER = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, *_COMPREHENSIONS)
+_LATER = (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, *COMPREHENSIONS)
 #: Methods that read the shape of a tensor.
 _SHAPE = frozenset({"size", "dim", "numel", "nelement", "ndimension"})
 #: What is given something and leaves it as it is; of `torch`, all but what is told `out=`.
@@ -71,7 +67,7 @@ def rows_behind_failures(function: Plain) -> tuple[tuple[int, int], ...]:
             if isinstance(statement, _SIMPLE):
                 if reads_late(statement, late):
                     found.append(((statement.end_lineno or 0) + 1, block[-1].end_lineno or 0))
-            elif not isinstance(statement, (*_LOOPS, *_LATER)):
+            elif not isinstance(statement, (*LOOPS, *_LATER)):
                 blocks += (getattr(statement, name) for name in BLOCKS[type(statement)])
     return tuple(found)
 
@@ -81,7 +77,7 @@ def reads_late(statement: ast.AST, late: Mapping[str, int]) -> bool:
     # an annotation in a function is never evaluated [Python Language Reference, 7.2.2]
     parts = [statement.target, statement.value] if isinstance(statement, ast.AnnAssign) else [statement]
     nodes = [node for part in parts if part is not None for node in walk(part)]
-    if any(isinstance(node, _PARTIAL) for node in nodes):
+    if any(isinstance(node, PARTIAL) for node in nodes):
         return False
     return any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.lineno < late.get(n.id, 0) for n in nodes)
 
@@ -99,7 +95,7 @@ def bound_late(function: Plain) -> Mapping[str, int]:
     if not found:
         return {}
     nodes = list(own_nodes(function))
-    inside = set().union(*(stored_names(node) for node in nodes if isinstance(node, _COMPREHENSIONS)))
+    inside = set().union(*(stored_names(node) for node in nodes if isinstance(node, COMPREHENSIONS)))
     own = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)} - inside
     own -= {node.arg for node in walk(function.args) if isinstance(node, ast.arg)}
     return {
@@ -197,7 +193,7 @@ def is_asked(function: Plain, helper: Function, call: ast.Call, name: str, test:
         return False
     changed = list(changing(function, argument, call))
     for each in asked:
-        loops = [outer for outer in way if isinstance(outer, _LOOPS) and not encloses(outer, each)]
+        loops = [outer for outer in way if isinstance(outer, LOOPS) and not encloses(outer, each)]
         last = max(outer.end_lineno or 0 for outer in (call, *loops))
         if not any(each.lineno <= row <= last for row in changed):
             return True

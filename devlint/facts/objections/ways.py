@@ -84,6 +84,7 @@ def users_by_text(sites: CallSites, path: str, module: str) -> Sequence[tuple[st
 
 
 def find_users_by_text(sites: CallSites, path: str, module: str) -> Sequence[tuple[str, bool]]:
+    """The same, looked for in the file."""
     looked = sites.files.look(path)
     if looked is None:
         return ()

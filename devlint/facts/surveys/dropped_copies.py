@@ -26,7 +26,7 @@ from devlint.facts.text.nodes import holds, walk
 from devlint.facts.text.references import last_name
 from devlint.facts.text.signatures import positional_names
 from devlint.facts.text.signs import is_loader_name, is_model_name, moves
-from devlint.facts.values import UNKNOWN, Value
+from devlint.facts.values import ONE_TENSOR, UNKNOWN, Value
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -340,7 +340,7 @@ def shows_tensor(o: Outline, move: Move, statement: ast.stmt, loop: ast.For, par
     """Whether what is moved is a tensor: as the interpreter knows, by a test for it, or by the names of data."""
     assert isinstance(move.receiver.node, ast.Name)
     name, value = move.receiver.node.id, move.receiver.value
-    if value.kind in ("tensor", "parameter", "buffer"):
+    if value.kind in ONE_TENSOR:
         return True
     for above in o.above(statement):
         if above is loop:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from devlint.facts.events import NO_GUARDS, Guards, Move, Scope
 from devlint.facts.interpreter.flow import Flow
-from devlint.facts.text.nodes import BLOCKS, children, walk
+from devlint.facts.text.nodes import BLOCKS, COMPREHENSIONS, LOOPS, children, walk
 from devlint.facts.text.signatures import named_parameters
 from devlint.model import Origin, Span
 
@@ -20,8 +20,6 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop = ast.For | ast.AsyncFor | ast.While
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _STORES = (ast.Store, ast.Del)
 N = TypeVar("N", bound=ast.AST)
 
@@ -148,7 +146,7 @@ class Outline:
         for above in self.above(node):
             if isinstance(above, _SCOPES):
                 return None
-            if isinstance(above, _LOOPS) and (child in above.body or child is getattr(above, "test", None)):
+            if isinstance(above, LOOPS) and (child in above.body or child is getattr(above, "test", None)):
                 return above
             child = above
         return None
@@ -163,11 +161,11 @@ class Outline:
                 return True
             if isinstance(above, ast.BoolOp) and child is not above.values[0]:
                 return True
-            if isinstance(above, (ast.ExceptHandler, ast.Match, ast.Lambda, *_COMPREHENSIONS)):
+            if isinstance(above, (ast.ExceptHandler, ast.Match, ast.Lambda, *COMPREHENSIONS)):
                 return True
             if isinstance(above, ast.Try) and child not in above.body and child not in above.finalbody:
                 return True
-            if isinstance(above, _LOOPS) and child is not getattr(above, "iter", None):
+            if isinstance(above, LOOPS) and child is not getattr(above, "iter", None):
                 return True
             child = above
         return False

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import ast
 
-from devlint.facts.text.nodes import BLOCKS
+from devlint.facts.text.nodes import BLOCKS, LOOPS
 from devlint.facts.text.scan import Scan
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 Place = tuple[int, int]
 
 
@@ -55,7 +54,7 @@ def outer_loops(tree: ast.Module | None) -> list[tuple[Place, Place]]:
     pending: list[ast.AST] = list(tree.body) if tree is not None else []
     found: list[tuple[Place, Place]] = []
     for node in pending:  # which grows
-        if isinstance(node, _LOOPS):
+        if isinstance(node, LOOPS):
             found.append(((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)))
         elif not isinstance(node, _SCOPES):
             for name in BLOCKS[type(node)]:

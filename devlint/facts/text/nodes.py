@@ -43,6 +43,11 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: Expressions that may leave a part of themselves out, or evaluate it later or many times.
+PARTIAL = (ast.IfExp, ast.BoolOp, ast.Lambda, *COMPREHENSIONS)
+
 #: The fields that hold statements, or handlers and cases, which hold them, by kind of node; none for expressions.
 BLOCKS = {
     kind: tuple(name for name in parts if name in ("body", "handlers", "orelse", "finalbody", "cases"))

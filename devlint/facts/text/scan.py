@@ -105,13 +105,8 @@ def scan(tree: ast.Module) -> Scan:
     inside, caller, owner = outside, None, None
     uncalled, read_inside, names_outside = found.uncalled, found.read_inside, found.outside
     stack: list[ast.AST | None] = [tree]
-    any_node, name, constant, load, store = (
-        ast.AST,
-        ast.Name,
-        ast.Constant,
-        ast.Load,
-        ast.Store,
-    )  # asked for at every node
+    any_node, name, constant = ast.AST, ast.Name, ast.Constant  # asked for at every node, as are these
+    load, store = ast.Load, ast.Store
     deleted: set[str] = set()
     size = 0  # nodes of `inside` that are not counted there yet
     while True:
