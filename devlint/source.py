@@ -20,6 +20,7 @@ from typing import Protocol
 
 from devlint.errors import SourceError
 from devlint.model import Position, Span
+from devlint.reading import LARGEST_SOURCE, read_regular
 
 _ROW_END = re.compile(r"\r\n|\r|\n")
 _WIDE = re.compile(r"[^\x00-\x7f]+")
@@ -137,7 +138,7 @@ def read_source(path: Path, name: str | None = None) -> Source:
     """Read and decode a file; `name` is what reports call it. Raises SourceError with the reason when that fails."""
     shown = str(path) if name is None else name
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path, LARGEST_SOURCE)
     except OSError as error:
         raise SourceError(f"cannot be read: {error.strerror or error}") from error
     return decode(raw, shown)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 # A part imports its own level and those below. Parts that are not named stand above all of them.
 LEVELS = (
-    ("model", "errors", "settings", "file_state", "project_files"),
+    ("reading", "model", "errors", "settings", "file_state", "project_files"),
     ("source", "knowledge"),
     ("facts",),
     ("rule",),

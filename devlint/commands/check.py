@@ -167,21 +167,23 @@ class Check:
 
     def _task(self, target: Target, rulebook: Rulebook) -> Task:
         unsafe = target.config.unsafe_fixes if self._args.unsafe_fixes is None else self._args.unsafe_fixes
+        fixes = self._fixing and target.left is None
         return Task(
             target.path,
             target.name,
             rulebook.settings(target.config, target.path),
             target.config.plugins,
             frozenset({Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}),
-            fix=self._fixing,
-            write=self._fixing and not self._args.diff and not self._from_stdin,
+            fix=fixes,
+            write=fixes and not self._args.diff and not self._from_stdin,
             keep_text=not self._args.statistics and any(FORMATS[each.format].needs_text for each in self._outputs),
             raw=self._stdin if self._from_stdin else None,
             remember=self._cache is not None,
             scope=self._limits.scope(target.name) if self._fixing and self._limits is not None else None,
             ignore_suppressions=self._args.ignore_suppressions,
-            add_ignore=self._args.add_ignore,
+            add_ignore=self._args.add_ignore if fixes else None,
             explains=self._args.verbose,
+            left=target.left,
         )
 
     def _open_cache(self) -> Cache:
@@ -214,6 +216,8 @@ class Check:
         tally.errors += len(outcome.errors)
         tally.changed += outcome.after is not None
         report = outcome.report
+        if self._fixing and task.left is not None and report.result.diagnostics:
+            self._terminal.warning(f"{task.name}: not changed: a link leads to it out of {task.left}")
         if self._limits is not None:
             self._limits.take(task, outcome)
         if self._args.verbose:
@@ -264,7 +268,7 @@ class Check:
                 continue
             module = load_format(output.format)
             for block in (module.render_statistics if self._args.statistics else module.render)(run, style):
-                emit(block)
+                emit(block, commands=not FORMATS[output.format].for_people)
 
     def _close_diff(self, files: Sequence[FileReport]) -> None:
         from devlint.report.closing import fixed_lines

@@ -30,7 +30,7 @@ def _clean(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint clean`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint clean", description="Delete the results that are kept between runs.", allow_abbrev=False
     )
     result.add_argument("--cache-dir", metavar="DIR", help="where they are kept (default: as for `devlint check`)")

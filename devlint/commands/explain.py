@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint explain`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint explain",
         description="Name the cause of a device error in a pasted traceback, and the line to change.",
         allow_abbrev=False,

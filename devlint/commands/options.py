@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from devlint.commands.shell import add_color
+from devlint.commands.shell import Parser, add_color
 from devlint.config import OUTPUT_FORMATS, SEVERITY_NAMES
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
@@ -100,7 +100,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint check`."""
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="devlint check",
         usage="devlint [check] [OPTIONS] [PATH ...]",
         description="Check Python files for device problems in PyTorch code.",

@@ -154,7 +154,7 @@ def _explain(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint rule`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint rule",
         description="Explain rules: what they flag, why, and how safe their fixes are.",
         allow_abbrev=False,

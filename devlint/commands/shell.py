@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import IO
 
 from devlint.cli import ExitCode
 from devlint.errors import DevlintError
-from devlint.terminal import Terminal
+from devlint.terminal import Terminal, printable_lines
 
 Work = Callable[[argparse.Namespace, Terminal], int | None]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose messages cannot steer the terminal: a word of the command line may be the name of a file."""
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
+        super()._print_message(printable_lines(message, styled=True), file)
 
 
 def add_color(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

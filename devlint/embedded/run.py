@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 
 from devlint.checkers import Confined
 from devlint.embedded import NOTEBOOK
@@ -14,6 +13,7 @@ from devlint.errors import SourceError
 from devlint.fix.rounds import Checker
 from devlint.identity import Key
 from devlint.model import Diagnostic, FileResult, Related, Statistics
+from devlint.reading import LARGEST_NOTEBOOK, LARGEST_SOURCE, read_regular
 from devlint.report import FileReport
 from devlint.scope import Rows
 from devlint.source import Source
@@ -37,7 +37,7 @@ def run(task: Task, checker: Checker, raw: bytes) -> Outcome:
 def read(path: str) -> bytes:
     """The bytes of a file. Raises SourceError when it cannot be read."""
     try:
-        return Path(path).read_bytes()
+        return read_regular(path, LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST_SOURCE)
     except OSError as error:
         raise SourceError(f"cannot be read: {error.strerror or error}") from error
 

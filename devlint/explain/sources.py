@@ -20,6 +20,7 @@ from devlint.facts.project.project import Loaded, Project, Reach
 from devlint.facts.text.nodes import BLOCKS, children, statements, walk
 from devlint.project_files import Files as Searched
 from devlint.project_files import ProjectFiles
+from devlint.reading import LARGEST_NOTEBOOK, read_regular
 from devlint.source import read_source
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class Files:
         found = []
         for path in sorted(self.root.glob("*.ipynb"))[:_NOTEBOOKS]:
             try:
-                notebook = read_notebook(path.read_bytes(), str(path))
+                notebook = read_notebook(read_regular(path, LARGEST_NOTEBOOK), str(path))
                 found.append(File(path, self._project.parsed(notebook.source), notebook))
             except (OSError, SourceError):
                 continue

@@ -12,7 +12,7 @@ from devlint.model import Diagnostic, Severity
 from devlint.report import Run, count
 from devlint.report.places import message, repository_path, rows_in_file
 from devlint.report.statistics import table as render_statistics
-from devlint.terminal import Style
+from devlint.terminal import Style, printable
 
 __all__ = ["render", "render_statistics"]
 
@@ -32,7 +32,7 @@ def _command(diagnostic: Diagnostic) -> str:
     start, end = rows_in_file(diagnostic)
     values = {
         "title": f"{diagnostic.code} ({diagnostic.name})",
-        "file": repository_path(diagnostic.path),
+        "file": printable(repository_path(diagnostic.path)),
         "line": start.row,
         "col": start.column,
         "endLine": end.row,

@@ -7,7 +7,6 @@ Sources: the SARIF 2.1.0 standard (OASIS); docs.github.com, "SARIF support for c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from devlint.commands.rule import Explained, explained_rules
 from devlint.identity import Key, fingerprint, keys
 from devlint.model import Diagnostic, Position, Related, Safety, Severity, TextFix
 from devlint.report import FileReport, Run
+from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics
 from devlint.report.lines import Lines
 from devlint.report.places import message, repository_path
@@ -46,7 +46,7 @@ def render(run: Run, style: Style) -> Iterator[str]:
         "invocations": [{"executionSuccessful": run.errors == 0}],
         "results": results,
     }
-    yield json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [contents]}, indent=2)
+    yield as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [contents]}, indent=2)
 
 
 def _rule(rule: Explained) -> dict[str, Any]:
