@@ -29,9 +29,15 @@ FILES_PER_JOB = 50  # below this number of files a worker process costs more tha
 CHUNK = 16
 CLOSING = 5.0  # seconds in which a worker may end what it is writing
 
-_START = (
-    "import sys, pickle; sys.path[:] = pickle.load(sys.stdin.buffer); from devlint.worker_process import main; main()"
-)
+_START = """
+import pickle, sys
+try:
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+except EOFError:
+    sys.exit()
+from devlint.worker_process import main
+main()
+"""
 
 
 def jobs_for(files: int, wanted: int) -> int:

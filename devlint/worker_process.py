@@ -27,12 +27,16 @@ def main() -> None:
     replies = _replies()
     chunks: queue.SimpleQueue[Sequence[Task]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin.buffer, chunks), daemon=True).start()
-    pickle.dump("ready", replies)
+    with suppress(OSError):  # nobody reads any more
+        _answer(replies, "ready")
+        while True:
+            _answer(replies, worker.run_tasks(chunks.get()))
+    os._exit(0)  # the other thread holds standard input
+
+
+def _answer(replies: BinaryIO, what: object) -> None:
+    pickle.dump(what, replies)
     replies.flush()
-    while True:
-        outcomes = worker.run_tasks(chunks.get())
-        pickle.dump(outcomes, replies)
-        replies.flush()
 
 
 def _replies() -> BinaryIO:
