@@ -320,7 +320,7 @@ _IN_TURN = ("extend", "select", "extend_select", "ignore", "extend_ignore")
 
 def _extended(path: Path, root: Path, values: dict[str, Any], above: tuple[Path, ...], where: str) -> Config:
     """The configuration with what the file that it extends says about the other settings."""
-    target = Path(os.path.normpath(path.parent / Path(values["extend"]).expanduser()))
+    target = Path(os.path.normpath(path.parent / os.path.expanduser(values["extend"])))
     if target in (*above, path):
         raise UsageError(f"{where}: {target} extends this file in turn")
     if len(above) >= EXTENDED:
