@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -43,6 +43,7 @@ class Source:
     """One file. `text` has no byte order mark and keeps its line endings; `path` is the name that reports show.
 
     `naming`: how messages call the row of an offset in a text that stands for parts of a file, such as a notebook's.
+    `parting`: where those parts start in a text, each of which runs whatever became of the one before it.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Source:
     encoding: str = "utf-8"
     bom: bool = False
     naming: Callable[[str, int], str] | None = None
+    parting: Callable[[str], Sequence[int]] | None = None
     _starts: list[int] | None = field(default=None, repr=False)
     _wide: dict[int, bytes] | None = field(default=None, repr=False)
 
@@ -106,6 +108,10 @@ class Source:
         row = bisect_right(self.starts, offset)
         return Position(row, offset - self.starts[row - 1] + 1)
 
+    def parts(self) -> Sequence[int]:
+        """Where the parts start that run one after the other whatever becomes of each; none for a plain file."""
+        return () if self.parting is None else self.parting(self.text)
+
     def line(self, offset: int) -> str:
         """How messages call the row that holds `offset`: `line 12`, in a notebook `line 3 of cell 2`."""
         return f"line {self.row(offset)}" if self.naming is None else self.naming(self.text, offset)
@@ -125,12 +131,12 @@ class Source:
 
     def with_text(self, text: str) -> Source:
         """The same file with other text. Raises SourceError where the encoding cannot hold it."""
-        return Source(self.path, self.encode(text), text, self.encoding, self.bom, self.naming)
+        return Source(self.path, self.encode(text), text, self.encoding, self.bom, self.naming, self.parting)
 
     def rewritten(self, text: str) -> Source:
         """What a reader of the file finds once `text` is written to it. Raises SourceError."""
         fresh = decode(self.with_text(text).raw, self.path)
-        fresh.naming = self.naming
+        fresh.naming, fresh.parting = self.naming, self.parting
         return fresh
 
 

@@ -20,18 +20,23 @@ from devlint.source import Source
 from devlint.worker import Outcome, Task, checker_of, withdrawn, work, write
 
 _BOM = b"\xef\xbb\xbf"
-_WORDS = (b"torch", b"devlint", b"noqa")  # without any of them there is nothing to say
+_WORDS = ("torch", "devlint", "noqa")  # without any of them there is nothing to say of Python that can be read
 
 
 def run(task: Task, checker: Checker, raw: bytes) -> Outcome:
     """The outcome of a task about a notebook or a Markdown file with this content. Raises SourceError."""
-    if not any(word in raw for word in _WORDS):
-        nothing = FileResult(task.name, statistics=Statistics(files=1, gated=1))
-        return Outcome(FileReport(nothing, applied=task.applied))
-    embedded = _notebook if task.name.endswith(NOTEBOOK) else _markdown
-    outcome = embedded(task, checker, raw)
+    if task.name.endswith(NOTEBOOK):
+        outcome = _notebook(task, checker, read_notebook(raw, task.name))
+    elif any(word.encode() in raw for word in _WORDS):
+        outcome = _markdown(task, checker, raw)
+    else:
+        outcome = Outcome(FileReport(_nothing(task), applied=task.applied))
     write(task, outcome)
     return outcome
+
+
+def _nothing(task: Task) -> FileResult:
+    return FileResult(task.name, statistics=Statistics(files=1, gated=1))
 
 
 def read(path: str) -> bytes:
@@ -42,15 +47,18 @@ def read(path: str) -> bytes:
         raise SourceError(f"cannot be read: {error.strerror or error}") from error
 
 
-def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
-    notebook = read_notebook(raw, task.name)
+def _notebook(task: Task, checker: Checker, notebook: Notebook) -> Outcome:
+    joined = notebook.source
+    if not any(word in joined.text for word in _WORDS):
+        result = notebook.in_cells(_nothing(task), joined.text)
+        cells = notebook.texts(joined.text) if task.keep_text and result.diagnostics else {}
+        return Outcome(FileReport(result, applied=task.applied, cells=cells))
     if notebook.installs_its_own and task.settings.torch_stated:
         # the newest that its own requirements admit, whatever the project around it supports
         task = replace(task, settings=replace(task.settings, torch_stated=False))
         checker = checker_of(task)
-    done, hidden = work(task, Confined(checker, notebook.allows), notebook.source, _rows_of(notebook))
+    done, hidden = work(task, Confined(checker, notebook.allows), joined, _rows_of(notebook))
     result = notebook.in_cells(done.result, done.text)
-    joined = notebook.source
     report = FileReport(
         result,
         None,
@@ -61,7 +69,7 @@ def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
     warnings = [withdrawn(task, notebook.in_cell(each.diagnostic, joined), each.reason) for each in done.rejected]
     outcome = Outcome(report, list(result.crashes), warnings, hidden=hidden)
     if done.text != joined.text:
-        outcome.before, outcome.after = raw, notebook.write(done.text)
+        outcome.before, outcome.after = notebook.raw, notebook.write(done.text)
         outcome.cells = notebook.changed_cells(done.text)
     return outcome
 

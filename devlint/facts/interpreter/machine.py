@@ -55,6 +55,8 @@ class SourceLike(Protocol):
 
     def span(self, node: ast.AST) -> Span: ...
 
+    def parts(self) -> Sequence[int]: ...
+
 
 _STEPS = (ast.Attribute, ast.Subscript)  # what an access path is made of, beside a name
 SNAPSHOTS = 400  # copies of the scope that one function may ask for
@@ -195,6 +197,7 @@ class Machine:
         self.stack: list[Function] = []
         self.steps = 0
         self.budget = 0
+        self.anew: frozenset[ast.stmt] = frozenset()  # statements that run even where those before them end the run
         self.host = False  # the code under analysis runs on the host by contract
         self.intents: Mapping[int, str] = {}  # rows whose comment states the device of what is assigned there
         self.helpers: Mapping[str, MovingFunction] = {}  # the project's own functions that move what they are given
