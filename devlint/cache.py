@@ -386,7 +386,7 @@ class Cache:
         try:
             for path in self._paths():
                 path.unlink(missing_ok=True)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a NUL in the path
             return False
         return True
 

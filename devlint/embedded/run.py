@@ -12,7 +12,7 @@ from devlint.embedded.notebook import Notebook, read_notebook
 from devlint.errors import SourceError
 from devlint.fix.rounds import Checker
 from devlint.identity import Key
-from devlint.model import Diagnostic, FileResult, Related, Statistics
+from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Related, Statistics
 from devlint.reading import LARGEST_NOTEBOOK, LARGEST_SOURCE, read_regular
 from devlint.report import FileReport
 from devlint.scope import Rows
@@ -35,6 +35,14 @@ def run(task: Task, checker: Checker, raw: bytes) -> Outcome:
     return outcome
 
 
+def _in_cells(task: Task, notebook: Notebook, result: FileResult, text: str) -> FileResult:
+    """A result about the joined text with places in the cells; without the cells that do not parse where that is set."""
+    found = notebook.in_cells(result, text)
+    if not task.settings.reports_unreadable:
+        found.diagnostics = [each for each in found.diagnostics if each.code != UNREADABLE_FILE.code]
+    return found
+
+
 def _nothing(task: Task) -> FileResult:
     return FileResult(task.name, statistics=Statistics(files=1, gated=1))
 
@@ -50,7 +58,7 @@ def read(path: str) -> bytes:
 def _notebook(task: Task, checker: Checker, notebook: Notebook) -> Outcome:
     joined = notebook.source
     if not any(word in joined.text for word in _WORDS):
-        result = notebook.in_cells(_nothing(task), joined.text)
+        result = _in_cells(task, notebook, _nothing(task), joined.text)
         cells = notebook.texts(joined.text) if task.keep_text and result.diagnostics else {}
         return Outcome(FileReport(result, applied=task.applied, cells=cells))
     if notebook.installs_its_own and task.settings.torch_stated:
@@ -58,7 +66,7 @@ def _notebook(task: Task, checker: Checker, notebook: Notebook) -> Outcome:
         task = replace(task, settings=replace(task.settings, torch_stated=False))
         checker = checker_of(task)
     done, hidden = work(task, Confined(checker, notebook.allows), joined, _rows_of(notebook))
-    result = notebook.in_cells(done.result, done.text)
+    result = _in_cells(task, notebook, done.result, done.text)
     report = FileReport(
         result,
         None,
