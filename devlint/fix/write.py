@@ -14,7 +14,7 @@ from pathlib import Path
 from devlint.errors import UsageError
 from devlint.reading import LARGEST_NOTEBOOK, read_regular
 
-NAME = 100  # characters of a file's name in that of the file beside it: a name has 255 bytes at most
+NAME = 40  # characters of a name in that of the file beside it: up to 4 bytes each, of the 255 that a name may have
 
 #: Held while a file is written: a process that is told to end waits for it.
 WRITING = threading.Lock()
