@@ -267,6 +267,7 @@ _NEWER = (
     _Newer((3, 11), "`except*`", re.compile(r"\s*except\s*\*")),
     _Newer((3, 11), "unpacking in an index", re.compile(r".*\w\[[^\]]*\*\w|.*\*\w+\s*:\s*\*\w")),
 )
+LOOKED_AT = 1_000  # characters of a row that a parser stopped in; the patterns may take the square of that
 _F_STRING = re.compile(r"""(?i)(?<!\w)(?:f|fr|rf)(?:'|")""")
 _PYTHON_2 = re.compile(
     r"""\s*print\s+[^\s=(.\[,]|\s*print\s*>>|\s*exec\s+["'\w]|\s*raise\s+[\w.]+\s*,"""
@@ -275,7 +276,7 @@ _PYTHON_2 = re.compile(
 
 
 def _explain(source: Source, message: str, row: int) -> str:
-    line = source.line_text(row)
+    line = source.line_text(row)[:LOOKED_AT]
     running = sys.version_info[:2]
     for newer in _NEWER:
         if newer.since > running and newer.sign.match(line) and not (newer.since == (3, 15) and "f-string" in message):

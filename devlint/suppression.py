@@ -21,7 +21,7 @@ from devlint.names import nearest
 from devlint.source import Source
 
 _WORDS = re.compile(r"devlint:\s*(?:ignore|file-ignore|disable|enable)|noqa", re.IGNORECASE)
-_IGNORE = re.compile(r"#\s*devlint:\s*(ignore|file-ignore|disable|enable)\s*\[([^\]]*)\]", re.IGNORECASE)
+_IGNORE = re.compile(r"#\s*devlint:\s*(ignore|file-ignore|disable|enable)\s*\[([^\]#]*)\]", re.IGNORECASE)
 _CODE = r"[A-Z]{1,3}[0-9]+"
 _NOQA = re.compile(rf"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>{_CODE}(?:[,\s]+{_CODE})*)?)?", re.IGNORECASE)
 _OURS = re.compile(r"devlint|noqa\s*:[^\n\r]*DEV[0-9]", re.IGNORECASE)

@@ -268,7 +268,7 @@ class Check:
                 continue
             module = load_format(output.format)
             for block in (module.render_statistics if self._args.statistics else module.render)(run, style):
-                emit(block, commands=not FORMATS[output.format].for_people)
+                emit(block, commands=FORMATS[output.format].commands)
 
     def _close_diff(self, files: Sequence[FileReport]) -> None:
         from devlint.report.closing import fixed_lines

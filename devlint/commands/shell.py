@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import IO
+from typing import NoReturn
 
 from devlint.cli import ExitCode
 from devlint.errors import DevlintError
-from devlint.terminal import Terminal, printable_lines
+from devlint.terminal import Terminal, printable
 
 Work = Callable[[argparse.Namespace, Terminal], int | None]
 
@@ -16,8 +16,8 @@ Work = Callable[[argparse.Namespace, Terminal], int | None]
 class Parser(argparse.ArgumentParser):
     """A parser whose messages cannot steer the terminal: a word of the command line may be the name of a file."""
 
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:
-        super()._print_message(printable_lines(message, styled=True), file)
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
 
 
 def add_color(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

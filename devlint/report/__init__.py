@@ -85,11 +85,13 @@ class FormatInfo:
     """A row of the table of formats.
 
     `needs_text`: shows code or turns offsets into rows. `for_people`: messages about the run may stand beside it.
+    `commands`: is made of commands for the service that runs the job.
     """
 
     module: str
     needs_text: bool = False
     for_people: bool = True
+    commands: bool = False
 
 
 FORMATS: dict[str, FormatInfo] = {
@@ -98,12 +100,12 @@ FORMATS: dict[str, FormatInfo] = {
     "grouped": FormatInfo("devlint.report.grouped"),
     "json": FormatInfo("devlint.report.json_", needs_text=True, for_people=False),
     "json-lines": FormatInfo("devlint.report.json_lines", needs_text=True, for_people=False),
-    "github": FormatInfo("devlint.report.github", for_people=False),
+    "github": FormatInfo("devlint.report.github", for_people=False, commands=True),
     "gitlab": FormatInfo("devlint.report.gitlab", for_people=False),
     "junit": FormatInfo("devlint.report.junit", for_people=False),
     "rdjson": FormatInfo("devlint.report.rdjson", needs_text=True, for_people=False),
     "sarif": FormatInfo("devlint.report.sarif", needs_text=True, for_people=False),
-    "azure": FormatInfo("devlint.report.azure", for_people=False),
+    "azure": FormatInfo("devlint.report.azure", for_people=False, commands=True),
     "pylint": FormatInfo("devlint.report.pylint", for_people=False),
 }
 

@@ -31,7 +31,7 @@ def write_report(output: Output, run: Run, statistics: bool) -> None:
     module = load_format(output.format)
     assert output.path is not None
     blocks = (module.render_statistics if statistics else module.render)(run, PLAIN)
-    write_text(Path(output.path), printable_lines(lines(blocks), commands=not FORMATS[output.format].for_people))
+    write_text(Path(output.path), printable_lines(lines(blocks), commands=FORMATS[output.format].commands))
 
 
 def lines(blocks: Iterable[str]) -> str:
