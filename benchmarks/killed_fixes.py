@@ -4,8 +4,9 @@
 
 Each round starts from the same files, kills the run (SIGKILL, or another signal) after a random part of its usual time,
 and compares every file with its two valid contents. The signal goes to the main process alone: whether a worker process
-outlives it by more than LEFT seconds shows in its standard error, which stays open. Then an undisturbed run must leave all of them fixed, on the cache that the killed
-one left behind. Prints how many files the kills found fixed, so that one sees the moments were well spread.
+outlives it by more than LEFT seconds shows in its standard error, which stays open. Then an undisturbed run must leave
+all of them fixed, on the cache that the killed one left behind. Prints how many files the kills found fixed, so that one
+sees the moments were well spread.
 """
 
 from __future__ import annotations
