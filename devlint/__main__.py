@@ -3,9 +3,9 @@
 from devlint.safe_path import keep_out
 
 if __name__ == "__main__":
-    keep_out()  # before anything else is imported
-
     import sys
+
+    keep_out(sys.argv[1:])  # before anything else is imported
 
     from devlint.cli import main
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from devlint.errors import DevlintError
-from devlint.safe_path import keep_out
+from devlint.safe_path import RUNNING, keep_out
 
 COMMANDS = {
     "check": "check files for device problems (the default: `devlint src/`)",
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:  # the program, not a caller within another one
-        keep_out()
+        keep_out(arguments)
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt as end:
@@ -71,7 +71,7 @@ def _dispatch(arguments: list[str]) -> int:
         first, arguments = arguments[1], [arguments[1], "--help"]
     if first in ("-h", "--help", "help"):
         return _show(overview())
-    if first in ("verify", "run", "doctor"):
+    if first in RUNNING:
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
     if first in ("check", "rule", "reveal", "explain", "config", "init", "clean", "completion", "server"):

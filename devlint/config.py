@@ -363,8 +363,14 @@ def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
     return table, text
 
 
+#: A key with so many parts that `tomllib` would take the square of their number.
+_LONG_KEY = re.compile(r"(?:\.[ \t]*[\w\"'-]+[ \t]*){100}")
+
+
 def parse_toml(text: str, where: str) -> dict[str, Any]:
     """A TOML document. Raises UsageError that begins with `where`."""
+    if _LONG_KEY.search(text):
+        raise UsageError(f"{where}: a key has more than 100 parts")
     try:
         document: dict[str, Any] = toml_reader().loads(text)
     except ValueError as error:  # of TOML, or of a number with thousands of digits

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from devlint.errors import UsageError
 from devlint.reading import LARGEST_SETTINGS, read_regular
 
 Version = tuple[int, int]
@@ -258,11 +259,11 @@ def _specifiers(path: str, depth: int = 0) -> Iterator[str]:
 
 
 def _document(text: str) -> Any:
-    from devlint.config import toml_reader
+    from devlint.config import parse_toml
 
     try:
-        return toml_reader().loads(text)
-    except (ValueError, RecursionError):
+        return parse_toml(text, "")
+    except UsageError:
         return {}
 
 

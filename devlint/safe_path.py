@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import site
 import sys
+from collections.abc import Sequence
+
+RUNNING = ("verify", "run", "doctor")  # commands that run a program of the tree, with the path that was given for it
 
 
 def safe_path() -> list[str]:
@@ -28,9 +31,10 @@ def safe_path() -> list[str]:
     return outside + inside
 
 
-def keep_out() -> None:
-    """Make `sys.path` safe for the rest of this process."""
-    sys.path[:] = safe_path()
+def keep_out(arguments: Sequence[str]) -> None:
+    """Make `sys.path` safe for the rest of this process, whose command line this is; not for what runs a program."""
+    if arguments[:1] not in [[name] for name in RUNNING]:
+        sys.path[:] = safe_path()
 
 
 def _own() -> set[str]:

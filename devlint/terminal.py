@@ -95,6 +95,7 @@ _LINE_COMMAND = re.compile(r"^(\s*):(?=:\S)", re.MULTILINE)
 #: What `Style` and `rich` write: colours, and links.
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m|\x1b\]8;[^;\x00-\x1f]*;[^\x00-\x1f]*\x1b\\)")
 _REPLACED = "\ufffd"
+LONGEST = 2_000  # characters of an error or a warning, which may quote what a file holds
 
 
 def printable(text: str) -> str:
@@ -118,6 +119,10 @@ def printable_lines(text: str, styled: bool = False, commands: bool = False) -> 
         return text
     text = _LOG_COMMAND.sub(_REPLACED, text) if "##" in text else text
     return _LINE_COMMAND.sub(rf"\1{_REPLACED}", text) if "::" in text else text
+
+
+def _cropped(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 
 
 def _is_seen(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -182,10 +187,10 @@ class Terminal:
         self._write(sys.stderr, printable_lines(text, self.error_style.color, commands) + "\n")
 
     def error(self, text: str) -> None:
-        self.note(f"{self.error_style.code('error')}: {printable(text)}")
+        self.note(f"{self.error_style.code('error')}: {_cropped(printable(text))}")
 
     def warning(self, text: str) -> None:
-        self.note(f"{self.error_style.bold('warning')}: {printable(text)}")
+        self.note(f"{self.error_style.bold('warning')}: {_cropped(printable(text))}")
 
     def flush(self) -> None:
         """Write out what is buffered, so that a closed pipe is noticed here and not when the interpreter ends."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from devlint import pool
-from devlint.safe_path import safe_path
+from devlint.safe_path import keep_out, safe_path
 from devlint.settings import Settings
 from devlint.worker import Task
 
@@ -206,3 +206,14 @@ def test_what_a_rule_prints_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mon
     for task in tasks:
         Path(task.path).write_text("x = 1\n")
     assert not [outcome.errors for outcome in pool.run_all(tasks, 2) if outcome.errors]
+
+
+@pytest.mark.parametrize(("command", "first"), [("check", False), ("rule", False), ("run", True), ("verify", True)])
+def test_only_what_runs_a_program_keeps_the_path_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, first: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "src"), *sys.path])
+    keep_out([command, "train.py"])
+    assert (sys.path[0] == str(tmp_path)) is first
+    assert (sys.path[-1] == str(tmp_path / "src")) is not first

@@ -118,8 +118,8 @@ def test_file_of_an_owner_that_we_cannot_name_is_written_in_place(
     before = path.stat()
     real = os.stat
 
-    def other_owner(name: str, *arguments: int, **options: int) -> os.stat_result:
-        state = real(name, *arguments, **options)
+    def other_owner(name: str, **options: bool) -> os.stat_result:
+        state = real(name, **options)
         if str(name).endswith(".devlint"):
             state = os.stat_result((*state[:4], state.st_uid + 1, *state[5:]))
         return state
