@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -146,11 +147,11 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _is_alive(pid: int) -> bool:
+def _is_gone(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
-        return False
+        return True
 
 
 def _wait(condition: Callable[[], object], seconds: float) -> bool:
@@ -185,7 +186,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, number: 
     time.sleep(0.5)  # so that they have been given something to do
     process.send_signal(number)
     _, err = process.communicate(timeout=30)  # until everybody has closed the two pipes
-    assert not [each for each in workers if not _wait(lambda each=each: not _is_alive(each), 5)]
+    assert all(_wait(partial(_is_gone, each), 5) for each in workers)
     assert b"Traceback" not in err
     assert process.returncode == (-9 if number == signal.SIGKILL else 128 + number)
 
