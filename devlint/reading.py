@@ -25,8 +25,11 @@ def read_regular(path: str | os.PathLike[str], largest: int) -> bytes:
     _check(os.stat(path), largest)
     handle = os.open(path, _FLAGS)
     with open(handle, "rb") as file:
-        _check(os.fstat(handle), largest)
-        raw = file.read(largest + 1)  # a file of the kernel's says that its size is 0
+        state = os.fstat(handle)
+        _check(state, largest)
+        if state.st_size == 0:  # of a file of the kernel's, too, whose reader may wait for ever: /proc/kmsg
+            return b""
+        raw = file.read(largest + 1)
     if len(raw) > largest:
         raise _too_large(largest)
     return raw

@@ -78,6 +78,16 @@ def test_a_pipe_that_a_list_of_requirements_includes_is_not_read(run: Run) -> No
     assert run("check", ".", *ONE_RULE).code == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="files of Linux's kernel")
+@pytest.mark.parametrize("target", ["/proc/kmsg", "/proc/self/environ", "/proc/self/mem", "/proc/self/pagemap"])
+def test_a_file_of_the_kernel_is_empty(run: Run, target: str) -> None:
+    Path("a.py").symlink_to(target)
+    Path("setup.py").symlink_to(target)
+    Path("b.py").write_text(BAD)
+    result = run("check", ".", *ONE_RULE)
+    assert (result.code, result.out[:5]) == (1, "b.py:")
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_named_file_that_is_no_regular_one_is_an_error(run: Run, kind: str) -> None:
     if kind == "pipe":
