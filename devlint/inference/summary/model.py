@@ -1,0 +1,92 @@
+"""What a function's summary holds: its result, its constraints, and its effects on what it was given."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from devlint.inference.terms.conditions import ALWAYS, Condition
+from devlint.inference.terms.places import Atom, Path, Places
+from devlint.inference.terms.values import Kind, Value
+
+if TYPE_CHECKING:
+    from devlint.inference.objects.heap import Heap
+    from devlint.inference.program.classes import Class
+    from devlint.inference.program.files import Function
+
+#: What kind of operation needs its operands together, or lets one of them leave on the wrong device.
+How: TypeAlias = Literal[
+    "operator", "function", "method", "inplace", "module", "index", "out", "host", "copy", "size", "paths", "fill", "buffer",
+    "collective", "call",
+]  # fmt: skip
+#: What may differ in device: see `knowledge.Function.mixing`; "host" where the host reads it.
+Mixing: TypeAlias = Literal["exact", "scalar", "expanded", "index", "host", "none", "copy"]
+
+
+class Operand(NamedTuple):
+    """A value that takes part in an operation. `node` is its expression."""
+
+    node: ast.AST
+    kind: Kind
+    places: Places
+    proved: bool = True
+    path: Path | None = None
+
+
+class Step(NamedTuple):
+    """A call on the way from a root to the operation."""
+
+    node: ast.AST
+    file: str
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Site:
+    """The function in which an operation stands, and what it says of its arguments' devices.
+
+    `asks`: the roots of the arguments whose device the function itself reads or moves things to. `moved`: what was moved,
+    by the path of what it is a part of, with the atom that it was moved to and the call.
+    """
+
+    function: Function | None
+    receiver: Class | None
+    file: str
+    asks: set[str] = field(default_factory=set)
+    moved: dict[Path, tuple[Atom, ast.AST]] = field(default_factory=dict)
+    tensors: set[Path] = field(default_factory=set)  # access paths that are used as only a tensor is used
+
+
+class Constraint(NamedTuple):
+    """Two values that must be on one device. The first is the module, the indexed tensor, or what the host reads.
+
+    `operation`: its name. `chain`: the calls from the root to it, outermost first.
+    """
+
+    how: How
+    mixing: Mixing
+    operation: str
+    first: Operand
+    second: Operand
+    node: ast.AST
+    site: Site
+    condition: Condition = ALWAYS
+    soft: bool = False
+    chain: tuple[Step, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Summary:
+    """One function, read once. `heap` is what holds where it returns; only things that were given or leave count."""
+
+    function: Function | None
+    site: Site
+    result: Value
+    heap: Heap
+    constraints: list[Constraint]
+    rebound: dict[str, Value] = field(default_factory=dict)  # global and nonlocal names that it binds
+    parameters: list[str] = field(default_factory=list)
+    given: dict[str, Value] = field(default_factory=dict)  # what its arguments are, as far as the function tells
+    generator: bool = False
+    frame: Any = None

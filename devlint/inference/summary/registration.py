@@ -1,0 +1,32 @@
+"""What a module registers: its parameters, buffers and parts are where the module is."""
+
+from __future__ import annotations
+
+from devlint.inference.summary.frame import Frame
+from devlint.inference.terms.places import CPU, Alternative, home_of, single, zero_dim_of
+from devlint.inference.terms.values import Identity, Value
+
+
+def registered(frame: Frame, owner: Identity, value: Value) -> Value:
+    """A value as a module keeps it under a name [torch/nn/modules/module.py, `__setattr__`].
+
+    A parameter becomes the module's. A module becomes a part and is moved with it. A plain tensor stays where it is: a later
+    move of the module leaves it there.
+    """
+    if value.kind == "tensor" and value.ref == "parameter":
+        return value._replace(places=single(home_of(owner), zero_dim=zero_dim_of(value.places)), ref=None, path=None)
+    if value.kind == "tensor" and value.path is None:
+        return value._replace(places=tuple(_kept(frame, each) for each in value.places))
+    return value
+
+
+def as_buffer(owner: Identity, value: Value) -> Value:
+    """What `register_buffer` keeps."""
+    return Value("tensor", single(home_of(owner), zero_dim=zero_dim_of(value.places)))
+
+
+def _kept(frame: Frame, each: Alternative) -> Alternative:
+    origin = each.origin
+    if each.atom == CPU and origin is not None and origin.why in ("factory", "host") and origin.registered:
+        return each._replace(origin=origin._replace(registered=False))
+    return each

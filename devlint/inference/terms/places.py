@@ -1,0 +1,197 @@
+"""Places: where a value may be, as a small set of alternatives.
+
+An alternative says: the value is there, it came from there, if this condition holds; it is proved or only likely. Its
+atom is one of:
+
+    at(type, index)   a device that the code names
+    place_of(path)    where the value at an access path is: an argument, or a part of one
+    named_by(path)    the device that the value at an access path names
+    home_of(object)   where the parameters of a module of the heap are; it is replaced when the value is read
+    unknown()         not known, but the same wherever this atom stands
+    DEFAULT           the default device of torch, where an option for the device is None
+
+An access path starts with the name of an argument (`x`, `self`) or of a name of an outer scope (`@model`). Each further
+entry is an attribute (`.weight`), an item (`[0]`, `['y']`) or any item (`[]`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from devlint.inference.terms.conditions import ALWAYS, Condition, both, compatible
+
+if TYPE_CHECKING:
+    import ast
+
+Path: TypeAlias = tuple[str, ...]
+
+#: The types of devices that are accelerators [c10/core/DeviceType.h].
+ACCELERATORS: Final = frozenset({"cuda", "mps", "xpu", "npu", "hpu", "mtia", "ipu", "xla", "privateuseone"})
+#: The most alternatives of one value. Beyond them it is unknown.
+LIMIT: Final = 4
+#: How deep access paths are.
+DEPTH: Final = 4
+
+
+class Atom(NamedTuple):
+    """One place. `tag` says which of the forms above, `key` holds its parts."""
+
+    tag: Literal["at", "place", "names", "home", "unknown", "default"]
+    key: tuple[Any, ...] = ()
+
+
+def at(type: str, index: str | None = None) -> Atom:
+    return Atom("at", (type, index))
+
+
+def place_of(path: Path) -> Atom:
+    return Atom("place", path)
+
+
+def named_by(path: Path) -> Atom:
+    return Atom("names", path)
+
+
+def home_of(identity: tuple[Any, ...]) -> Atom:
+    return Atom("home", identity)
+
+
+_numbers = itertools.count(1)
+
+
+def unknown() -> Atom:
+    """A new atom for a place that is not known."""
+    return Atom("unknown", (next(_numbers),))
+
+
+CPU: Final = at("cpu")
+META: Final = at("meta")
+DEFAULT: Final = Atom("default")
+
+#: How a value came to where it is: `factory` makes a tensor on the default device, `host` makes one of host data, `loader`
+#: gives batches, `module` is a new module, `option` is a factory whose device may be left out, `named` says the device.
+Why: TypeAlias = Literal["factory", "host", "loader", "module", "option", "named", "moved", "loaded", "argument"]
+
+
+class Origin(NamedTuple):
+    """Where a value was made.
+
+    `node` is the call, `file` the path of its file, `name` the qualified name of what was called. `extent` holds the
+    places of the tensor in whose size it was made. `field` is the attribute that keeps it. `registered` tells whether a
+    module registers that attribute.
+    """
+
+    why: Why
+    node: ast.AST | None = None
+    file: str = ""
+    name: str = ""
+    extent: tuple[Any, ...] = ()
+    field: str = ""
+    registered: bool = True
+
+
+class Alternative(NamedTuple):
+    """One place where a value may be.
+
+    `soft` tells that a call which cannot be read is in between. `zero_dim` tells whether the tensor has no dimension:
+    True, False, or None where that is not known.
+    """
+
+    atom: Atom
+    origin: Origin | None = None
+    condition: Condition = ALWAYS
+    soft: bool = False
+    zero_dim: bool | None = None
+
+
+Places: TypeAlias = tuple[Alternative, ...]
+
+
+def single(atom: Atom, origin: Origin | None = None, *, soft: bool = False, zero_dim: bool | None = None) -> Places:
+    return (Alternative(atom, origin, ALWAYS, soft, zero_dim),)
+
+
+def nowhere() -> Places:
+    """A place that is not known."""
+    return single(unknown())
+
+
+def under(places: Places, condition: Condition) -> Places:
+    """The alternatives that a condition allows, each under it."""
+    if not condition:
+        return places
+    found = []
+    for each in places:
+        joined, whole = both(each.condition, condition)
+        if compatible(joined):
+            found.append(each._replace(condition=joined, soft=each.soft or not whole))
+    return tuple(found)
+
+
+def _same_place(each: Alternative) -> tuple[Atom, Origin | None]:
+    return each.atom, each.origin
+
+
+def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Places:
+    """Where a value is after two paths, of which each holds under its condition. More than LIMIT is unknown."""
+    if a == b:
+        return a
+    merged: dict[tuple[Atom, Origin | None], Alternative] = {}
+    in_both = {_same_place(each) for each in a} & {_same_place(each) for each in b}
+    for places, condition in ((a, if_a), (b, if_b)):
+        for each in places:
+            key = _same_place(each)
+            known = merged.get(key)
+            if known is None:
+                merged[key] = each if key in in_both else under((each,), condition)[0] if _fits(each, condition) else each
+            else:
+                zero_dim = known.zero_dim if known.zero_dim == each.zero_dim else None
+                merged[key] = Alternative(
+                    each.atom, each.origin, known.condition & each.condition, known.soft or each.soft, zero_dim
+                )
+    if len(merged) > LIMIT:
+        return nowhere()
+    return tuple(merged.values())
+
+
+def _fits(each: Alternative, condition: Condition) -> bool:
+    return compatible(each.condition, condition)
+
+
+def softened(places: Places) -> Places:
+    """The same places, only likely."""
+    return tuple(each._replace(soft=True) for each in places)
+
+
+def with_origin(places: Places, origin: Origin | None) -> Places:
+    return tuple(each._replace(origin=origin) for each in places)
+
+
+def with_zero_dim(places: Places, zero_dim: bool | None) -> Places:
+    return tuple(each if each.zero_dim is zero_dim else each._replace(zero_dim=zero_dim) for each in places)
+
+
+def zero_dim_of(places: Places) -> bool | None:
+    """Whether the value has no dimension, where all alternatives agree."""
+    found = {each.zero_dim for each in places}
+    return found.pop() if len(found) == 1 else None
+
+
+def is_cpu(places: Places) -> bool:
+    return bool(places) and all(each.atom == CPU for each in places)
+
+
+def is_accelerator(atom: Atom) -> bool:
+    return atom.tag == "at" and atom.key[0] in ACCELERATORS
+
+
+def may_be_accelerator(places: Places) -> bool:
+    """Whether something says that the value may be on an accelerator."""
+    return any(each.atom.tag in ("place", "names", "home") or is_accelerator(each.atom) for each in places)
+
+
+def show_path(path: Path) -> str:
+    """An access path as the code would write it: `self.model`, `batch['y']`."""
+    root = path[0].lstrip("@").rpartition(":")[2]
+    return root + "".join(entry if entry != "[]" else "[...]" for entry in path[1:])

@@ -1,0 +1,46 @@
+"""A mismatch: a constraint that fails, with its witness and its proof."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from devlint.inference.summary.model import How, Operand, Site, Step
+from devlint.inference.terms.conditions import Condition
+from devlint.inference.terms.places import Alternative
+
+#: Who says that there is an accelerator.
+Evidence: TypeAlias = Literal["named", "device", "called", "intended", "declared", "contract"]
+#: From the strongest to the weakest.
+ORDER: tuple[Evidence, ...] = ("named", "device", "called", "intended", "declared", "contract")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mismatch:
+    """Two values that are on different devices where torch needs them on one.
+
+    `off` is the operand to move with its place, `other` the one that it meets. `off_first`: `off` is the first operand of the
+    constraint. `node`: the operation. `chain`: the calls from the root to it.
+    """
+
+    how: How
+    mixing: str
+    operation: str
+    off: Operand
+    off_at: Alternative
+    other: Operand
+    other_at: Alternative
+    off_first: bool
+    node: ast.AST
+    site: Site
+    evidence: Evidence
+    soft: bool
+    condition: Condition
+    chain: tuple[Step, ...]
+    left_behind: ast.AST | None = None
+
+    @property
+    def strength(self) -> tuple[int, bool]:
+        """Smaller is stronger."""
+        return ORDER.index(self.evidence), self.soft

@@ -1,0 +1,104 @@
+"""The roots of a file, and the mismatches at each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devlint.inference.objects.heap import Heap
+from devlint.inference.program.classes import Class, binding_of
+from devlint.inference.program.files import File, Function
+from devlint.inference.summary import stories
+from devlint.inference.summary.analyser import Analyser
+from devlint.inference.summary.frame import Frame, State
+from devlint.inference.summary.instantiate import Instance, can_clash
+from devlint.inference.summary.model import Constraint, Site, Summary
+from devlint.inference.terms.values import Value, given
+from devlint.inference.witness.judge import Judge
+from devlint.inference.witness.model import Mismatch
+
+
+def mismatches(analyser: Analyser, file: File) -> list[Mismatch]:
+    """All mismatches of a file, the strongest of each operation and operand."""
+    top = analyser.module_level(file)
+    roots = list(_roots(analyser, file, top))
+    aware = any(site.asks or site.moved for site in _sites(analyser))
+    judge = Judge(aware, analyser.handed)
+    best: dict[tuple[int, int, str], Mismatch] = {}
+    for constraints, is_root in [(top.constraints, True), *roots]:
+        for each in judge.judge(constraints, is_root):
+            key = (id(each.node), id(each.off.node), each.how)
+            known = best.get(key)
+            if known is None or each.strength < known.strength:
+                best[key] = each
+    return [each for each in best.values() if each.site.file == file.path]
+
+
+def _sites(analyser: Analyser) -> Iterator[Site]:
+    for summary in analyser.summaries.values():
+        if summary is not None:
+            yield summary.site
+
+
+def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Constraint], bool]]:
+    """The constraints of each function and method, as they are when nothing more is known of its arguments."""
+    for function in file.functions.values():
+        summary = analyser.summary(function, None)
+        if summary is not None:
+            yield _of_function(analyser, file, top, summary), True
+    for class_ in file.classes.values():
+        yield from ((found, True) for found in _of_class(analyser, file, top, class_))
+    for summary in list(analyser.summaries.values()):
+        if summary is not None and summary.function is not None and summary.function.outer is not None and summary.function.file is file:
+            yield summary.constraints, True
+
+
+def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -> list[Constraint]:
+    frame = Frame(analyser, file, None, None, None, top.site, State(top.state.names, top.state.heap.copy()))
+    return _as_root(frame, summary, {})
+
+
+def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list[Constraint]:
+    """The constraints of a function whose arguments stay what they are."""
+    instance = Instance(frame, summary, bindings, summary.function.node if summary.function is not None else ast.Pass())
+    found = []
+    for each in summary.constraints:
+        mapped = instance._constraint(each)
+        if mapped is not None:
+            found.append(mapped)
+    return found
+
+
+def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iterator[list[Constraint]]:
+    """The methods of a class, on an object after its constructor whose other methods may have run."""
+    settled = stories.settled_state(analyser, class_)
+    if settled is None:
+        return
+    story, state = settled
+    for method in _methods(class_):
+        summary = analyser.summary(method, class_)
+        if summary is None:
+            continue
+        frame = story.frame
+        heap = state.heap if method.name != "__init__" else Heap({})
+        frame.state = State({}, heap.copy())
+        frame.condition = frozenset()
+        bindings = {"self": story.me} if method.name != "__init__" and binding_of(method) != "class" else {}
+        if method.name == "__init__" and method.owner is class_:
+            yield summary.constraints
+        elif method.name != "__init__":
+            yield _as_root(frame, summary, bindings)
+
+
+def _methods(class_: Class) -> Iterator[Function]:
+    """The methods that an object of the class has, those of its bases too where they are of the project."""
+    seen: set[str] = set()
+    for each in class_.lineage:
+        if isinstance(each, Class):
+            for name, method in each.methods.items():
+                if name not in seen:
+                    seen.add(name)
+                    yield method
+
+
+__all__ = ["Value", "can_clash", "given", "mismatches"]
