@@ -55,6 +55,8 @@ DATA_CLASS_BASES: Final = frozenset({"typing.NamedTuple", "NamedTuple"})
 #: Methods that torch or a library calls beside the module, after it moved it and the batch
 #: [torch.nn.Module; Lightning, "LightningModule API"].
 BESIDE_MODULE: Final = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
+#: Methods that are called with the parameters where the module is [torch.optim.Optimizer.step].
+BESIDE_PARAMETERS: Final = frozenset({"step"})
 #: Methods of data sets and samplers, which run before any transfer [torch.utils.data].
 ON_HOST: Final = frozenset(
     {"__getitem__", "__getitems__", "__iter__", "__len__", "__next__", "collate_fn", "__call__", "get", "len", "process"}

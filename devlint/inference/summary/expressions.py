@@ -12,7 +12,7 @@ from devlint.inference.summary import binding, indexing, tests
 from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import attribute, entry_of, item_of
-from devlint.inference.terms.conditions import both
+from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.places import (
     ACCELERATORS,
     DEFAULT,
@@ -165,7 +165,7 @@ def _item_of_objects(frame: Frame, node: ast.Subscript, base: Value, index: Valu
         else:
             stored = frame.heap.field(identity, entry_of(index))
             if stored is None:
-                stored = frame.heap.field(identity, ITEM)
+                stored = frame.heap.field(identity, ITEM) if index.constant is None or thing.kind == "list" else thing.fields.get(ITEM)
             if stored is None and thing.kind == "module":
                 stored = base
             if stored is None and identity[0] == "path":
@@ -296,6 +296,12 @@ def _or(frame: Frame, first: Value, second: Value) -> Value:
         return Value("device", join(kept, tuple(p._replace(condition=p.condition | missing) for p in places or ())))
     if first.kind == "none":
         return second
+    named = device_of(second) if second.kind in ("device", "string") else None
+    if named and first.kind in ("unknown", "device", "string") and (device_of(first) or first.kind == "device"):
+        subject = first.path or ()
+        there: Condition = frozenset({(("truth", subject), True)}) if subject else ALWAYS
+        missing_: Condition = frozenset({(("truth", subject), False)}) if subject else ALWAYS
+        return Value("device", join(device_of(first) or (), named, there, missing_))
     return merge(first, second)
 
 

@@ -100,6 +100,9 @@ class Instance:
             mapped |= each
         if outcome:
             return frozenset(mapped)
+        if len(mapped) == 1:
+            ((test, holds),) = mapped
+            return frozenset({(test, not holds)})
         return frozenset({(("all", frozenset(mapped)), False)}) if mapped else None
 
     def _on_device(self, test: tuple[Any, ...], outcome: bool) -> Condition | None:
@@ -369,13 +372,19 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     """One more entry of an access path."""
     if value.objects:
         found = frame.heap.field(value.objects[0], entry)
+        if found is None and entry == ".device" and frame.heap.get(value.objects[0]).kind == "module":
+            return Value("device", frame.home(value))
         if found is None and value.objects[0][0] == "path":
             found = given((*value.objects[0][1], entry))
+        if found is None and isinstance(frame.heap.get(value.objects[0]).node, ast.ClassDef):
+            found = given(path)  # something that a base keeps, of whatever object this is
         return found if found is not None else something()
     if value.kind == "tuple" and value.parts is not None:
         index = entry[1:-1]
         if index.lstrip("-").isdigit() and -len(value.parts) <= int(index) < len(value.parts):
             return value.parts[int(index)]
+    if value.is_tensor and entry == ".device":
+        return Value("device", value.places)
     if value.is_tensor:
         return value._replace(kind="tensor", path=None) if entry.startswith("[") else NUMBER
     if value.kind == "loader" and entry.startswith("[") and value.parts:

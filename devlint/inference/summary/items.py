@@ -6,10 +6,10 @@ import ast
 from typing import Any
 
 from devlint import knowledge
-from devlint.inference.objects.heap import ITEM
+from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.classes import Class, binding_of
 from devlint.inference.summary.frame import Frame, unread
-from devlint.inference.terms.places import CPU, DEPTH, Alternative, Origin, Places, nowhere, single, with_zero_dim
+from devlint.inference.terms.places import CPU, DEPTH, Alternative, Origin, Places, named_by, nowhere, place_of, single, with_zero_dim
 from devlint.inference.terms.values import (
     ARRAY,
     NOTHING,
@@ -83,7 +83,8 @@ def _of_given(frame: Frame, base: Value, name: str) -> Value:
     assert base.path is not None
     if name == "device":
         frame.asks(base)
-        return Value("device", _bare(base.places), path=None)
+        path = (*base.path, ".device")
+        return Value("device", single(named_by(path)), path=path)
     if name in ("shape",) and base.places:
         return Value("size", base.places, path=(*base.path, ".shape"))
     value = part_of(base, "." + name)
@@ -118,6 +119,10 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
         body = thing.class_.value(name)
         if body is not None:
             return _class_value(frame, *body)
+    if isinstance(thing.class_, Class):
+        kept = _kept_by_base(frame, thing.class_, identity, name, node)
+        if kept is not None:
+            return kept
     if name == "module" and thing.kind == "module" and thing.class_ is None:
         return me
     if name == "device" and thing.kind == "module":
@@ -132,6 +137,21 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
     else:
         value = something()._replace(path=(f"%{identity!r}", "." + name)) if not thing.whole else NOTHING
     return value
+
+
+def _kept_by_base(frame: Frame, class_: Class, identity: Any, name: str, node: ast.AST) -> Value | None:
+    """What a base of torch keeps: an optimizer has the parameters in groups and a state for each [torch/optim/optimizer.py]."""
+    if class_.family != "Optimizer" or identity[0] != "path":
+        return None
+    if name == "param_groups":
+        parameter = Value("tensor", single(place_of((*identity[1], ".param_groups"))))
+        group = Thing("dict", fields={"['params']": Value("iterator", parts=(parameter,))}, node=node)
+        return Value("iterator", parts=(Value("dict", objects=(frame.new_thing(node, group),)),))
+    if name == "state":
+        state = ("path", (*identity[1], ".state", ITEM))
+        frame.heap.things.setdefault(state, Thing("dict"))
+        return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: Value("dict", objects=(state,))})),))
+    return None
 
 
 def _bound(frame: Frame, me: Value, method: Any, node: ast.AST) -> Value:

@@ -11,7 +11,7 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, at, single, zero_dim_of
 from devlint.inference.terms.values import NOTHING, Value
 
-_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia", "type_as", "to_empty"})
+_METHODS = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia", "type_as", "to_empty", "type"})
 
 
 def is_move(name: str) -> bool:
@@ -27,6 +27,8 @@ def target_of(frame: Frame, name: str, arguments: Arguments) -> Places | None:
         return other.places if other is not None else ()
     if name in ("to", "to_empty"):
         return _target_of_to(arguments)
+    if name == "type":
+        return _target_of_type(arguments)
     index = device_of(arguments.value(0, "device")) if arguments.positional or "device" in arguments.named else None
     first = arguments.value(0, "device")
     if first is not None and first.kind in ("number", "string", "device") and index:
@@ -45,6 +47,15 @@ def _target_of_to(arguments: Arguments) -> Places | None:
     if first.kind == "library":
         return None if str(first.ref).startswith("torch.") else ()
     return device_of(first)
+
+
+def _target_of_type(arguments: Arguments) -> Places | None:
+    """`x.type(torch.FloatTensor)`: the old types name a device [torch/_tensor_docs.py, `Tensor.type`]."""
+    first = arguments.value(0, "dtype")
+    name = str(first.ref) if first is not None and first.kind == "library" else first.constant if first is not None else None
+    if not isinstance(name, str) or not name.endswith("Tensor"):
+        return None
+    return single(at("cuda") if name.startswith("torch.cuda.") else CPU) if name.startswith("torch.") else None
 
 
 def move(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
@@ -106,7 +117,14 @@ def _move_unknown(frame: Frame, node: ast.Call, base: Value, name: str, target: 
     for each in target:
         if each.atom.tag == "place":
             frame.site.asks.add(each.atom.key[0])
-    return Value("unknown", _moved(frame, node, target, None), proved=False, path=None)
+    ref = ("moved", base.path, target) if base.path is not None else None
+    return Value("unknown", _moved(frame, node, target, None), proved=False, ref=ref)
+
+
+def moved_in_place(frame: Frame, value: Value) -> None:
+    """A use shows that what was moved is a module: then it is the given one that was moved."""
+    if isinstance(value.ref, tuple) and len(value.ref) == 3 and value.ref[0] == "moved":
+        frame.heap.move((("path", value.ref[1]),), value.ref[2])
 
 
 def note(frame: Frame, base: Value, target: Places, node: ast.AST) -> None:

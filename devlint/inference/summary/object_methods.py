@@ -9,7 +9,7 @@ from devlint import knowledge
 from devlint.inference.library import effects, protocols
 from devlint.inference.objects.heap import ITEM
 from devlint.inference.program.classes import Class
-from devlint.inference.summary import tensor_methods, torch_calls, unread_calls
+from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.expressions import places_of_all
 from devlint.inference.summary.frame import Frame, unread
@@ -196,6 +196,7 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         value = values_of(frame, base, node)
         return Value("iterator", parts=(value if name == "values" else Value("tuple", parts=(STRING, value)),))
     if name in _MODULE_ONLY:
+        moves.moved_in_place(frame, base)
         return _of_given_module(frame, node, base, name)
     if name in _SAME_MODULE and name not in ("float", "half", "double", "type", "bfloat16"):
         return base

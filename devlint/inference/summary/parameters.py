@@ -169,10 +169,17 @@ def used_as_tensors(file: File, function: Function, roots: frozenset[str]) -> fr
     body = function.node.body
     found: list[tuple[Path, int]] = []
     either = set()
+    read: dict[Path, set[str]] = {}
     bound: dict[str, int] = {}
     for node in _nodes(body if isinstance(body, list) else [body]):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in roots:
             bound[node.id] = min(bound.get(node.id, node.lineno), node.lineno)
+        if isinstance(node, ast.Attribute) and node.attr in ("device", "shape", "dtype"):
+            target = path_of(node.value)
+            if target is not None and target[0] in roots and target != ("self",):
+                read.setdefault(target, set()).add(node.attr)
+                if "device" in read[target] and len(read[target]) > 1:
+                    found.append((target, node.lineno))
         for path, line in _tensor_uses(file, node):
             if path[0] in roots and path != ("self",):
                 found.append((path, line))

@@ -14,10 +14,22 @@ def registered(frame: Frame, owner: Identity, value: Value) -> Value:
     move of the module leaves it there.
     """
     if value.kind == "tensor" and value.ref == "parameter":
+        _place_module(frame, owner, value)
         return value._replace(places=single(home_of(owner), zero_dim=zero_dim_of(value.places)), ref=None, path=None)
     if value.kind == "tensor" and value.path is None:
         return value._replace(places=tuple(_kept(frame, each) for each in value.places))
     return value
+
+
+def _place_module(frame: Frame, owner: Identity, parameter: Value) -> None:
+    """A module is where its parameters are made, until it is moved."""
+    made_elsewhere = [p for p in parameter.places if p.origin is None or p.origin.why != "factory"]
+    thing = frame.heap.get(owner)
+    is_new = thing.home is None or all(p.origin is not None and p.origin.why == "module" for p in thing.home)
+    if is_new and made_elsewhere and len(made_elsewhere) == len(parameter.places) and owner != ("path", ("self",)):
+        frame.heap.put(owner, thing._replace(home=parameter.places))
+    elif is_new and made_elsewhere and thing.whole:
+        frame.heap.put(owner, thing._replace(home=parameter.places))
 
 
 def as_buffer(owner: Identity, value: Value) -> Value:

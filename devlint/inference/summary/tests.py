@@ -9,7 +9,7 @@ from devlint import knowledge
 from devlint.inference.summary.dispatch import evaluate, peek
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.parameters import path_of
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, WIDTH, Condition, Test, both
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Test, both
 from devlint.inference.terms.places import ACCELERATORS, CPU, at, show_path, single
 from devlint.inference.terms.values import NONE, OTHER, Kind, Value
 
@@ -47,6 +47,16 @@ def outcomes(frame: Frame, test: ast.expr) -> Outcomes:
     return frozenset(yes), frozenset({(("truth", named), False)})
 
 
+def _negated(members: Condition) -> Condition:
+    """Where not all of these hold."""
+    if not members:
+        return _never()
+    if len(members) == 1:
+        ((test, outcome),) = members
+        return frozenset({(test, not outcome)})
+    return frozenset({(("all", members), False)})
+
+
 def _never() -> Condition:
     return frozenset({(("never",), True), (("never",), False)})
 
@@ -56,15 +66,11 @@ def _combined(frame: Frame, test: ast.BoolOp) -> Outcomes:
     pairs = [outcomes(frame, each) for each in test.values]
     if isinstance(test.op, ast.Or):
         pairs = [(no, yes) for yes, no in pairs]
-    hold: Condition = ALWAYS
-    whole = True
-    for yes, _ in pairs:
-        hold, complete = both(hold, yes)
-        whole = whole and complete
-    members: Test = ("all", frozenset().union(*(yes for yes, _ in pairs)))
-    if len(hold) < WIDTH and whole:
-        hold = hold | {(members, True)}
-    fails = frozenset({(members, False)})
+    members: Condition = frozenset().union(*(yes for yes, _ in pairs))
+    hold, _ = both(ALWAYS, members)
+    if any(no == _never() for _, no in pairs):
+        members = frozenset().union(*(yes for yes, no in pairs if no != _never()))
+    fails = _negated(members)
     return (hold, fails) if isinstance(test.op, ast.And) else (fails, hold)
 
 

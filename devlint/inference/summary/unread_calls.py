@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 
 from devlint.inference.program.classes import Class
+from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.terms.places import CPU, Places, is_accelerator, may_be_accelerator, softened, with_zero_dim
@@ -33,16 +34,22 @@ def reach(frame: Frame, values: list[Value]) -> None:
             frame.heap.forget((("path", value.path),))
 
 
-def guess(frame: Frame, node: ast.AST, arguments: Arguments) -> Value:
-    """The result of such a call: probably on the device of its tensors, where they say one."""
-    tensors = [value for value in arguments.values() if value.is_tensor and value.places]
+def guess(frame: Frame, node: ast.AST, arguments: Arguments, callee: Places = ()) -> Value:
+    """The result of such a call: probably on the device of its tensors, else of the module that is called, where they say one."""
+    tensors = [value for value in arguments.values() if value.places and (value.is_tensor or _is_moved(value.places))]
     far = [value for value in tensors if may_be_accelerator(value.places)]
     if far:
         return Value("unknown", with_zero_dim(softened(far[0].places), None), proved=False)
+    if callee and may_be_accelerator(callee):
+        return Value("unknown", with_zero_dim(softened(callee), None), proved=False)
     if tensors and all(_is_host(value.places) for value in tensors):
         if all(value.is_tensor or value.kind in PLAIN_FAMILIES for value in arguments.values()):
             return Value("unknown", with_zero_dim(softened(tensors[0].places), None), proved=False)
     return unread(node)
+
+
+def _is_moved(places: Places) -> bool:
+    return all(each.origin is not None and each.origin.why == "moved" for each in places)
 
 
 def _is_host(places: Places) -> bool:
@@ -51,6 +58,7 @@ def _is_host(places: Places) -> bool:
 
 def call_unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments, receiver: Value | None = None) -> Value:
     """A call of something given: perhaps a module, which needs its input where it is."""
+    moves.moved_in_place(frame, callee)
     places = callee.places
     if callee.path is not None and ("path", callee.path) in frame.heap.things:
         places = frame.heap.home(("path", callee.path))
@@ -60,7 +68,9 @@ def call_unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Argumen
 
             first = Operand(node.func, "unknown", places, False, callee.path)
             frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, soft=True)
-    return call(frame, node, arguments, receiver)
+    reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
+    is_module = callee.path is None or ("path", callee.path) in frame.heap.things or not callee.path[0].startswith("%")
+    return guess(frame, node, arguments, places if is_module else ())
 
 
 def _name_of(node: ast.Call) -> str:

@@ -53,9 +53,7 @@ def _of_shape(arguments: Arguments) -> bool | None:
         return None
     if first.kind == "tuple":
         return None if first.parts == () else False
-    if first.kind in ("unknown", "size"):
-        return None if first.kind == "size" else False
-    return False
+    return None if first.kind == "size" and zero_dim_of(first.places) is True else False
 
 
 def _of_data(arguments: Arguments) -> bool | None:

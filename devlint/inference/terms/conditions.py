@@ -31,8 +31,13 @@ WIDTH: Final = 6
 
 
 def contradicts(condition: Condition) -> bool:
-    """Whether a condition holds a test with both outcomes."""
-    return any((test, not outcome) in condition for test, outcome in condition)
+    """Whether a condition holds a test with both outcomes, or all members of what it says not to hold."""
+    for test, outcome in condition:
+        if (test, not outcome) in condition:
+            return True
+        if test[0] == "all" and not outcome and test[1] <= condition:
+            return True
+    return False
 
 
 def compatible(*conditions: Condition) -> bool:

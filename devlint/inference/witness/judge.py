@@ -165,7 +165,11 @@ def _runs_on_host(site: Site) -> bool:
 
 def _is_beside_module(site: Site) -> bool:
     class_, function = site.receiver, site.function
-    return class_ is not None and function is not None and class_.is_module and function.name in protocols.BESIDE_MODULE
+    if class_ is None or function is None:
+        return False
+    if class_.family == "Optimizer":
+        return function.name in protocols.BESIDE_PARAMETERS
+    return class_.is_module and function.name in protocols.BESIDE_MODULE
 
 
 __all__ = ["LEAVING", "ORDER", "Class", "Function", "Judge"]
