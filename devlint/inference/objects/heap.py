@@ -296,6 +296,15 @@ def merge_heaps(a: Heap, b: Heap, if_a: Condition = ALWAYS, if_b: Condition = AL
     return Heap(things)
 
 
+def merge_values(a: Value | None, b: Value | None, of_a: Heap, of_b: Heap, to: Heap, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Value:
+    """What a value is after two paths. What is given, or else an object that the code makes, is like that object."""
+    if a is not None and b is not None:
+        for x, y, heap in ((a, b, of_b), (b, a, of_a)):
+            if x.kind == "unknown" and x.path is not None and y.kind in ("instance", "module") and y.objects:
+                return to.symbolic(y, x.path, heap)
+    return merge(a, b, if_a, if_b)
+
+
 def _merge_touched(identity: Identity, x: Thing | None, y: Thing | None, if_x: Condition, if_y: Condition) -> Thing:
     """Something given that one path only touched."""
     known = x if x is not None else y

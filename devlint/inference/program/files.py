@@ -100,13 +100,22 @@ def read_file(path: str, tree: ast.Module, project: Project | None) -> File:
             file.rebound.update(inner.names)
         elif isinstance(inner, (ast.Import, ast.ImportFrom)):
             _import(file, inner)
-        elif isinstance(inner, ast.Attribute) and inner.attr in _SET_DEFAULT:
+        elif isinstance(inner, ast.Call) and _sets_default_device(file, inner):
             file.sets_default_device = True
-    file.sets_default_device |= any(name.rpartition(".")[2] in _SET_DEFAULT for name in file.imports.values())
     return file
 
 
-_SET_DEFAULT = frozenset({"set_default_device", "set_default_tensor_type"})
+def _sets_default_device(file: File, call: ast.Call) -> bool:
+    """Whether a call sets the default device of torch. A default type of the CPU leaves the device as it is."""
+    name = dotted(call.func) or ""
+    last = name.rpartition(".")[2]
+    if last == "set_default_device":
+        return True
+    if last != "set_default_tensor_type":
+        return False
+    given = call.args[0] if call.args else None
+    text = given.value if isinstance(given, ast.Constant) else dotted(given) if given is not None else None
+    return not (isinstance(text, str) and text.endswith("Tensor") and "cuda" not in text)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Template, Thing
 from devlint.inference.program.classes import Class, binding_of
 from devlint.inference.program.files import File, Function
@@ -23,8 +24,8 @@ from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
 from devlint.inference.terms.values import NONE, NOTHING, Value, given, merge
 
-#: Statements of one function that are read. A longer function is not.
-LONGEST = 4_000
+#: Methods that run before an object is complete.
+_CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 
 
 class Analyser:
@@ -36,6 +37,7 @@ class Analyser:
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
+        self.nested: dict[int, Function] = {}  # functions inside functions, by the identity of their nodes
         self.depth = 0
 
     # -- the module level
@@ -60,6 +62,9 @@ class Analyser:
         `receiver`: the class of the object that a method is called on.
         """
         key = (id(function.node) if function.outer is None else id(function), id(receiver) if receiver is not None else 0)
+        class_ = receiver or function.owner
+        if class_ is not None and function.name not in _CONSTRUCTORS:
+            stories.story_of(self, class_)
         if key not in self.summaries:
             self.summaries[key] = None
             if self.depth < 40:
@@ -123,7 +128,7 @@ class Analyser:
         if function.owner is not None and names and binding_of(function) != "static":
             start = 1
             self._enter_self(frame, function, receiver, names[0])
-        frame.site.tensors = set(used_as_tensors(function.file, function, roots))
+        frame.site.tensors = set(used_as_tensors(function.file, function, roots, _is_beside(function, receiver)))
         if start and names[0] != "self":
             frame.site.tensors = {("self", *path[1:]) if path[0] == names[0] else path for path in frame.site.tensors}
         for each in function.all_parameters()[start:]:
@@ -143,7 +148,7 @@ class Analyser:
             return
         identity = ("path", ("self",))
         story = None
-        if function.name not in ("__init__", "__new__", "__post_init__"):
+        if function.name not in _CONSTRUCTORS:
             story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
         kind = "module" if class_.is_module else "instance"
@@ -318,6 +323,10 @@ class Analyser:
         after = class_.method("__post_init__")
         if after is not None:
             self.call(frame, after, me, [], {}, class_.node)
+
+
+def _is_beside(function: Function, receiver: Class | None) -> bool:
+    return receiver is not None and receiver.is_module and function.name in protocols.BESIDE_MODULE
 
 
 def _device_argument(path: tuple[str, ...], may_be_left_out: bool) -> Value:

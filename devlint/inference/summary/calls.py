@@ -118,7 +118,7 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
         return call_function(frame, node, function, me, arguments)
     if callee.kind == "class" and isinstance(callee.ref, Class):
         return construct(frame, node, callee.ref, arguments)
-    if callee.kind == "library":
+    if callee.kind == "library" and callee.ref is not None:
         return torch_calls.call(frame, node, callee.ref, arguments, call_value)
     if callee.objects:
         return _call_objects(frame, node, callee, arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from devlint.inference.objects.heap import ITEM, Thing
+from devlint.inference.objects.heap import ITEM, Thing, merge_values
 from devlint.inference.program.classes import Class
 from devlint.inference.program.files import File, Function
 from devlint.inference.summary import binding, indexing, tests
@@ -302,7 +302,7 @@ def _or(frame: Frame, first: Value, second: Value) -> Value:
         there: Condition = frozenset({(("truth", subject), True)}) if subject else ALWAYS
         missing_: Condition = frozenset({(("truth", subject), False)}) if subject else ALWAYS
         return Value("device", join(device_of(first) or (), named, there, missing_))
-    return merge(first, second)
+    return merge_values(first, second, frame.heap, frame.heap, frame.heap)
 
 
 @evaluates(ast.IfExp)
@@ -327,7 +327,7 @@ def _choice(frame: Frame, node: ast.IfExp) -> Value:
         first, second = device_of(a), device_of(b)
         if first and second:
             return Value("device", join(first, second, yes, no))
-    return merge(a, b, yes, no)
+    return merge_values(a, b, frame.heap, frame.heap, frame.heap, yes, no)
 
 
 @evaluates(ast.NamedExpr)

@@ -9,14 +9,14 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from devlint.inference.objects.heap import Heap, Template, Thing, merge_heaps
+from devlint.inference.objects.heap import Heap, Template, Thing, merge_heaps, merge_values
 from devlint.inference.program.classes import Class
 from devlint.inference.program.files import File, Function
-from devlint.inference.summary.model import Constraint, How, Mixing, Operand, Site
+from devlint.inference.summary.model import Constraint, How, LeftBehind, Mixing, Operand, Site
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import Alternative, Path, Places, place_of, single
-from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given, merge
+from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
 
 if TYPE_CHECKING:
     from devlint.inference.summary.analyser import Analyser
@@ -40,11 +40,12 @@ def merge_states(a: State, b: State, if_a: Condition = ALWAYS, if_b: Condition =
         return b
     if b.dead:
         return a
-    names = {}
+    heap = merge_heaps(a.heap, b.heap, if_a, if_b)
+    names: dict[str, Value] = {}
     for name in {**a.names, **b.names}:
         x, y = a.names.get(name), b.names.get(name)
-        names[name] = x if x is y else merge(x, y, if_a, if_b)  # type: ignore[assignment]
-    return State(names, merge_heaps(a.heap, b.heap, if_a, if_b))
+        names[name] = x if x is y and x is not None else merge_values(x, y, a.heap, b.heap, heap, if_a, if_b)
+    return State(names, heap)
 
 
 @dataclass(slots=True)
@@ -190,8 +191,9 @@ class Frame:
         if not _may_fail(first.places, second.places):
             return
         joined, whole = both(self.condition, condition)
+        left = _left_behind(self.site, first, second)
         self.constraints.append(
-            Constraint(how, mixing, operation, first, second, node, self.site, joined, soft or not whole)
+            Constraint(how, mixing, operation, first, second, node, self.site, joined, soft or not whole, (), left)
         )
 
     def together(self, how: How, mixing: Mixing, operation: str, operands: list[tuple[ast.AST, Value]], node: ast.AST, soft: bool = False) -> None:
@@ -207,6 +209,20 @@ class Frame:
 def _may_fail(a: Places, b: Places) -> bool:
     """Whether the two clash, or may do so at a call."""
     return any(x.atom != y.atom and (_is_open(x) or _is_open(y) or clash(x.atom, y.atom) is not None) for x in a for y in b)
+
+
+def _left_behind(site: Site, first: Operand, second: Operand) -> LeftBehind | None:
+    """Whether one operand is a part of something of which another part was moved to where the other operand is."""
+    if not site.moved:
+        return None
+    for part, there, is_first in ((first, second, True), (second, first, False)):
+        for each in part.places:
+            moves = site.moved.get(each.atom.key[:-1], ()) if each.atom.tag == "place" else ()
+            for other in there.places:
+                if other.origin is not None and other.origin.why == "moved" and other.origin.node in moves:
+                    assert other.origin.node is not None
+                    return LeftBehind(is_first, other.origin.node)
+    return None
 
 
 def _is_open(each: Alternative) -> bool:

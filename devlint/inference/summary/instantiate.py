@@ -165,11 +165,21 @@ class Instance:
         return (each._replace(condition=ALWAYS, soft=False),)
 
     def _place_of(self, value: Value) -> Places:
+        if value.kind in ("tuple", "iterator", "list", "dict"):
+            return self._places_of_parts(value)
         if value.objects:
             return self.frame.home(value) if any(self._is_module(o) for o in value.objects) else nowhere()
         if value.kind in ("number", "string", "none", "bool", "array"):
             return ()
         return value.places if value.places else nowhere()
+
+    def _places_of_parts(self, value: Value) -> Places:
+        """Where the tensors in a container are: each of them is there."""
+        found: dict[Atom, Alternative] = {}
+        for part in self.frame.heap.parts_of(value):
+            for each in part.places if part.is_tensor else ():
+                found.setdefault(each.atom, each)
+        return tuple(found.values()) if 0 < len(found) <= LIMIT else nowhere()
 
     def _is_module(self, identity: Identity) -> bool:
         thing = self.frame.heap.get(identity)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition
-from devlint.inference.terms.places import Atom, Path, Places
+from devlint.inference.terms.places import Path, Places
 from devlint.inference.terms.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -46,22 +46,30 @@ class Step(NamedTuple):
 class Site:
     """The function in which an operation stands, and what it says of its arguments' devices.
 
-    `asks`: the roots of the arguments whose device the function itself reads or moves things to. `moved`: what was moved,
-    by the path of what it is a part of, with the atom that it was moved to and the call.
+    `asks`: the roots of the arguments whose device the function itself reads or moves things to. `moved`: the calls that
+    moved a part of something given, by the path of the whole.
     """
 
     function: Function | None
     receiver: Class | None
     file: str
     asks: set[str] = field(default_factory=set)
-    moved: dict[Path, tuple[Atom, ast.AST]] = field(default_factory=dict)
+    moved: dict[Path, list[ast.AST]] = field(default_factory=dict)
     tensors: set[Path] = field(default_factory=set)  # access paths that are used as only a tensor is used
+
+
+class LeftBehind(NamedTuple):
+    """`first`: whether it is the first operand that was left behind. `move`: the call that moved its sibling."""
+
+    first: bool
+    move: ast.AST
 
 
 class Constraint(NamedTuple):
     """Two values that must be on one device. The first is the module, the indexed tensor, or what the host reads.
 
-    `operation`: its name. `chain`: the calls from the root to it, outermost first.
+    `operation`: its name. `chain`: the calls from the root to it, outermost first. `left_behind`: one operand is a part of
+    something of which another part was moved to where the other operand is.
     """
 
     how: How
@@ -74,6 +82,7 @@ class Constraint(NamedTuple):
     condition: Condition = ALWAYS
     soft: bool = False
     chain: tuple[Step, ...] = ()
+    left_behind: LeftBehind | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -129,8 +129,8 @@ def moved_in_place(frame: Frame, value: Value) -> None:
 
 def note(frame: Frame, base: Value, target: Places, node: ast.AST) -> None:
     """What is moved was not there before: neither are the other parts of what it came with."""
-    if len(target) != 1 or target[0].atom == CPU:
+    if all(each.atom == CPU for each in target):
         return
     for each in base.places:
-        if each.atom.tag == "place" and len(each.atom.key) > 1 and each.atom.key[-1].startswith(("[", ".")):
-            frame.site.moved.setdefault(each.atom.key[:-1], (target[0].atom, node))
+        if each.atom.tag == "place" and len(each.atom.key) > 1:
+            frame.site.moved.setdefault(each.atom.key[:-1], []).append(node)

@@ -123,9 +123,10 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
     for at, value in arguments.all():
         if value.may_be_tensor and value.places:
             found.append((at, value))
-        elif value.kind == "tuple" and value.parts:
-            nodes = at.elts if isinstance(at, ast.Tuple) and len(at.elts) == len(value.parts) else [at] * len(value.parts)
-            found += [(n, v) for n, v in zip(nodes, value.parts, strict=True) if v.may_be_tensor and v.places]
+        elif value.kind in ("tuple", "iterator", "list"):
+            parts = frame.heap.parts_of(value)
+            nodes = at.elts if isinstance(at, (ast.Tuple, ast.List)) and len(at.elts) == len(parts) else [at] * len(parts)
+            found += [(n, v) for n, v in zip(nodes, parts, strict=True) if v.may_be_tensor and v.places]
     return found
 
 
@@ -191,7 +192,7 @@ _MODULE_HARMLESS: Final = frozenset("log log_dict save_hyperparameters print man
 def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value | None:
     """A method of something given, as far as the name says what it is; None where it does not."""
     if name in tensor_only_methods() or (name in ("size", "dim", "backward") and base.places):
-        return tensor_methods.call(frame, node, base._replace(kind="tensor"), name, arguments)
+        return tensor_methods.call(frame, node, base._replace(kind="tensor", proved=True), name, arguments)
     if name in ("items", "values") and not arguments.positional:
         value = values_of(frame, base, node)
         return Value("iterator", parts=(value if name == "values" else Value("tuple", parts=(STRING, value)),))

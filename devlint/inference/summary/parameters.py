@@ -164,8 +164,15 @@ _OTHERS = """abs add div mul sub mod pow eq ne lt le gt ge isna fillna where map
 _ATTRIBUTES = frozenset({"is_cuda", "grad_fn", "is_leaf"})
 
 
-def used_as_tensors(file: File, function: Function, roots: frozenset[str]) -> frozenset[Path]:
-    """The access paths that the body uses as only a tensor can be used, before it binds their names itself."""
+def _is_view(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) or (isinstance(node, ast.Constant) and node.value in (None, Ellipsis))
+
+
+def used_as_tensors(file: File, function: Function, roots: frozenset[str], beside: bool = False) -> frozenset[Path]:
+    """The access paths that the body uses as only a tensor can be used, before it binds their names itself.
+
+    `beside`: a protocol calls the function with tensors, so that what is indexed in several dimensions is one and no array.
+    """
     body = function.node.body
     found: list[tuple[Path, int]] = []
     either = set()
@@ -180,6 +187,10 @@ def used_as_tensors(file: File, function: Function, roots: frozenset[str]) -> fr
                 read.setdefault(target, set()).add(node.attr)
                 if "device" in read[target] and len(read[target]) > 1:
                     found.append((target, node.lineno))
+        if beside and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and any(map(_is_view, node.slice.elts)):
+            target = path_of(node.value)
+            if target is not None and target[0] in roots and target != ("self",):
+                found.append((target, node.lineno))
         for path, line in _tensor_uses(file, node):
             if path[0] in roots and path != ("self",):
                 found.append((path, line))

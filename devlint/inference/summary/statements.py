@@ -206,6 +206,7 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
             function = Function(frame.file, node)
     else:
         function = Function(frame.file, node, None, frame)
+        frame.analyser.nested[id(node)] = function
     frame.bind(node.name, Value("function", ref=(function, None)))
 
 

@@ -205,6 +205,8 @@ def stored_by(method: Function) -> set[str]:
 
 def _run(analyser: Analyser, story: Story, method: Function) -> None:
     """Call a method on the object, with whatever it may be given."""
+    if analyser.summary(method, story.frame.receiver) is None:
+        return
     arguments = _symbolic(analyser, story.frame, method, f"{method.owner.name if method.owner else ''}.{method.name}")
     arguments.named = {name: (story.frame.file.tree, value) for name, (_, value) in arguments.named.items()}  # type: ignore[misc]
     analyser.call(story.frame, method, story.me, arguments, {}, method.node)

@@ -285,7 +285,8 @@ def _partial(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
-    frame.default = nowhere()
+    if frame.file.sets_default_device:
+        frame.default = nowhere()
     return NONE
 
 

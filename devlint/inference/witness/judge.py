@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from devlint.inference.library import protocols
 from devlint.inference.program.classes import Class
 from devlint.inference.program.files import Function
-from devlint.inference.summary.model import Constraint, Operand, Site
+from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site
 from devlint.inference.terms.conditions import SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator
@@ -53,10 +53,10 @@ class Judge:
         if condition is None:
             return None
         kind = clash(x.atom, y.atom)
-        sibling = _left_behind(each.site, x, y) if kind is None else None
+        sibling = _sibling(each, x, y) if kind is None else None
         if kind is None and sibling is None:
             return None
-        first_is_off = _is_off(x, y) if sibling is None else sibling[0]
+        first_is_off = _is_off(x, y) if sibling is None else sibling.first
         off, off_at, other, other_at = (each.first, x, each.second, y) if first_is_off else (each.second, y, each.first, x)
         if not _is_allowed(each, off_at, first_is_off):
             return None
@@ -68,7 +68,7 @@ class Judge:
         soft = off_at.soft or other_at.soft or each.soft
         return Mismatch(
             each.how, each.mixing, each.operation, off, off_at, other, other_at, first_is_off, each.node, each.site, evidence,
-            soft, condition, each.chain, sibling[1] if sibling is not None else None,
+            soft, condition, each.chain, sibling.move if sibling is not None else None,
         )  # fmt: skip
 
     def _together(self, each: Constraint, x: Alternative, y: Alternative) -> Condition | None:
@@ -145,15 +145,15 @@ def _is_proved(each: Constraint, operand: Operand, at: Alternative) -> bool:
     return operand.proved or at.atom.key in each.site.tensors
 
 
-def _left_behind(site: Site, x: Alternative, y: Alternative) -> tuple[bool, ast.AST] | None:
-    """One is a part of something of which another part was moved to where the other one is."""
-    for part, there, part_is_first in ((x, y, True), (y, x, False)):
-        if part.atom.tag != "place" or part.atom == there.atom or len(part.atom.key) < 2:
-            continue
-        moved = site.moved.get(part.atom.key[:-1])
-        if moved is not None and moved[0] == there.atom and there.origin is not None and there.origin.why == "moved":
-            return part_is_first, moved[1]
-    return None
+def _sibling(each: Constraint, x: Alternative, y: Alternative) -> LeftBehind | None:
+    """The part that was left behind, where nothing more is known of where it is."""
+    left = each.left_behind
+    if left is None:
+        return None
+    part, there = (x, y) if left.first else (y, x)
+    if part.atom.tag not in ("place", "unknown") or part.atom == there.atom or there.atom == CPU:
+        return None
+    return left
 
 
 def _runs_on_host(site: Site) -> bool:

@@ -48,6 +48,9 @@ def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Co
             yield _of_function(analyser, file, top, summary), True
     for class_ in file.classes.values():
         yield from ((found, True) for found in _of_class(analyser, file, top, class_))
+    for function in list(analyser.nested.values()):
+        if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
+            analyser.summary(function, None)
     for summary in list(analyser.summaries.values()):
         if summary is not None and summary.function is not None and summary.function.outer is not None and summary.function.file is file:
             yield summary.constraints, True
