@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, TypeAlias
 
 from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Template, Thing
@@ -28,12 +28,19 @@ from devlint.inference.terms.values import NONE, NOTHING, Value, given, merge
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 
 
+#: By the names of arguments: a class of the project, or the qualified name of a module class of a library.
+Shape: TypeAlias = tuple[tuple[str, Any], ...]
+#: How often one function is read again for other classes of its arguments.
+VARIANTS = 4
+
+
 class Analyser:
     """What is known of the functions of a project. One serves one checked file and what it imports."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.summaries: dict[tuple[int, int], Summary | None] = {}
+        self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
+        self.variants: dict[int, int] = {}  # of a function: how many times it was read for other classes of its arguments
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
@@ -56,12 +63,14 @@ class Analyser:
 
     # -- functions
 
-    def summary(self, function: Function, receiver: Class | None) -> Summary | None:
-        """The summary of a function; None while it is being made, and for one that is too long.
+    def summary(self, function: Function, receiver: Class | None, shape: Shape = ()) -> Summary | None:
+        """The summary of a function; None while it is being made.
 
-        `receiver`: the class of the object that a method is called on.
+        `receiver`: the class of the object that a method is called on. `shape`: the classes of arguments of which the
+        function itself does not tell what they are.
         """
-        key = (id(function.node) if function.outer is None else id(function), id(receiver) if receiver is not None else 0)
+        node = id(function.node) if function.outer is None else id(function)
+        key = (node, id(receiver) if receiver is not None else 0, shape)
         class_ = receiver or function.owner
         if class_ is not None and function.name not in _CONSTRUCTORS:
             stories.story_of(self, class_)
@@ -70,16 +79,18 @@ class Analyser:
             if self.depth < 40:
                 self.depth += 1
                 try:
-                    self.summaries[key] = self._summarise(function, receiver)
+                    self.summaries[key] = self._summarise(function, receiver, shape)
                 finally:
                     self.depth -= 1
         return self.summaries[key]
 
-    def _summarise(self, function: Function, receiver: Class | None) -> Summary:
+    def _summarise(self, function: Function, receiver: Class | None, shape: Shape) -> Summary:
         site = Site(function, receiver, function.file.path)
         frame = Frame(self, function.file, function, receiver, function.outer, site)
         frame.default = self.module_level(function.file).default if function.file.sets_default_device else None
         names = self._enter(frame, function, receiver)
+        for name, class_ in shape:
+            self._enter_object(frame, name, class_)
         frame.given = dict(frame.state.names)
         body = function.node.body
         if isinstance(body, list):
@@ -138,6 +149,15 @@ class Analyser:
             if extra is not None:
                 frame.state.names[extra.arg] = given((extra.arg,))
         return names
+
+    def _enter_object(self, frame: Frame, name: str, class_: Any) -> None:
+        """An argument that is an object of a class, as a call says."""
+        if isinstance(class_, Class):
+            frame.state.names[name] = self.instance_like(frame, class_, (name,))
+            return
+        identity = ("path", (name,))
+        frame.heap.put(identity, Thing("module", class_, None, {}, None, registers=True))
+        frame.state.names[name] = Value("module", objects=(identity,), path=(name,))
 
     def _enter_self(self, frame: Frame, function: Function, receiver: Class | None, name: str) -> None:
         class_ = receiver or function.owner
@@ -219,8 +239,33 @@ class Analyser:
         summary = self.summary(function, receiver)
         if summary is None:
             return unread_calls.call(frame, node, arguments, me)
-        instance = Instance(frame, summary, self.bindings(frame, summary, me, arguments), node)
-        return self.use(frame, instance)
+        bindings = self.bindings(frame, summary, me, arguments)
+        shape = self._shape(frame, summary, bindings)
+        if shape:
+            summary = self.summary(function, receiver, shape) or summary
+        return self.use(frame, Instance(frame, summary, bindings, node))
+
+    def _shape(self, frame: Frame, summary: Summary, bindings: dict[str, Value]) -> Shape:
+        """The classes of what a call hands to arguments of which the function tells nothing."""
+        found: list[tuple[str, Any]] = []
+        for name, known in summary.given.items():
+            value = bindings.get(name)
+            if known.kind != "unknown" or known.objects or value is None or not value.objects:
+                continue
+            class_ = frame.class_of(value)
+            if isinstance(class_, Class) or (isinstance(class_, str) and value.kind == "module"):
+                found.append((name, class_))
+        function = summary.function
+        if not found or function is None:
+            return ()
+        shape = tuple(found)
+        node = id(function.node) if function.outer is None else id(function)
+        is_known = any(key[0] == node and key[2] == shape for key in self.summaries)
+        if not is_known:
+            if self.variants.get(node, 0) >= VARIANTS:
+                return ()
+            self.variants[node] = self.variants.get(node, 0) + 1
+        return shape
 
     def use(self, frame: Frame, instance: Instance) -> Value:
         """Put a summary into a frame."""

@@ -11,7 +11,7 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, Operand, Step, Summary
 from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Literal, both, compatible
 from devlint.inference.terms.conflicts import clash
-from devlint.inference.terms.places import CPU, DEFAULT, LIMIT, Alternative, Atom, Origin, Path, Places, home_of, nowhere, single
+from devlint.inference.terms.places import CPU, DEFAULT, LIMIT, Alternative, Atom, Origin, Path, Places, home_of, is_unread, nowhere, single
 from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, something
 
 #: Calls between a root and an operation.
@@ -140,18 +140,29 @@ class Instance:
             condition = self.condition(each.condition)
             if condition is None:
                 continue
-            for other in self._atom(each):
+            others = self._atom(each)
+            if each.also is not None and all(is_unread(other.atom) for other in others):
+                others = self._atom(each._replace(atom=each.also)) or others
+            for other in others:
                 joined, whole = both(condition, other.condition)
                 if not compatible(joined):
                     continue
                 new = Alternative(
                     other.atom, each.origin or other.origin, joined, each.soft or other.soft or not whole,
                     each.zero_dim if each.zero_dim is not None else other.zero_dim,
+                    self._also(each) if is_open_atom(other.atom) else None,
                 )  # fmt: skip
                 found.setdefault((new.atom, new.origin, new.condition), new)
         if len(found) > LIMIT:
             return nowhere()
         return tuple(found.values())
+
+    def _also(self, each: Alternative) -> Atom | None:
+        """The second atom of a place, where it is one place at this call too."""
+        if each.also is None:
+            return None
+        found = self._atom(each._replace(atom=each.also))
+        return found[0].atom if len(found) == 1 and not is_unread(found[0].atom) else None
 
     def _atom(self, each: Alternative) -> Places:
         tag, key = each.atom
@@ -340,6 +351,10 @@ class Instance:
 
 def can_clash(a: Places, b: Places) -> bool:
     return any(clash(x.atom, y.atom) is not None for x in a for y in b)
+
+
+def is_open_atom(atom: Atom) -> bool:
+    return atom.tag in ("place", "names") and not is_unread(atom)
 
 
 def _is_open(places: Places) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from devlint import knowledge
 from devlint.inference.library import effects, protocols
-from devlint.inference.objects.heap import ITEM
+from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.classes import Class
 from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
@@ -16,7 +16,7 @@ from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import entry_of, item_of, values_of
 from devlint.inference.summary.parameters import tensor_only_methods
 from devlint.inference.summary.registration import as_buffer
-from devlint.inference.terms.places import home_of, nowhere, single, with_zero_dim
+from devlint.inference.terms.places import Places, home_of, nowhere, single, with_also, with_zero_dim
 from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, part_of
 
 #: Methods of a module that give it back [torch.nn.Module].
@@ -114,7 +114,8 @@ def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Argument
         frame.need("module", "exact", ast.unparse(node.func), module, frame.operand(at, value._replace(kind="tensor") if of_torch else value), node)
     if not of_torch:
         return unread_calls.guess(frame, node, arguments)
-    places = places_of_all([v for _, v in operands]) or module.places
+    places = places_of_all([v for _, v in operands])
+    places = with_also(places, module.places) if places else module.places
     return Value("tensor", with_zero_dim(places, zero_dim))
 
 
@@ -149,7 +150,9 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     if name in ("items", "values", "children", "modules"):
         value = values_of(frame, base, node)
         return Value("iterator", parts=(value if name != "items" else Value("tuple", parts=(STRING, value)),))
-    if name in ("state_dict", "zero_grad", "extra_repr", "named_modules", "named_children", "get_submodule", "load_state_dict"):
+    if name == "state_dict":
+        return _state_of(frame, node, frame.home(base))
+    if name in ("zero_grad", "extra_repr", "named_modules", "named_children", "get_submodule", "load_state_dict"):
         return unread(node)
     class_ = frame.class_of(base)
     if isinstance(class_, str) and class_.startswith("torch.nn.") and knowledge.cls(class_) is not None:
@@ -239,7 +242,15 @@ def _of_given_module(frame: Frame, node: ast.Call, base: Value, name: str) -> Va
         return Value("iterator", parts=(Value("tensor", places),))
     if name in ("named_parameters", "named_buffers"):
         return Value("iterator", parts=(Value("tuple", parts=(STRING, Value("tensor", places))),))
+    if name == "state_dict":
+        return _state_of(frame, node, places)
     return unread(node)
+
+
+def _state_of(frame: Frame, node: ast.Call, home: Places) -> Value:
+    """`state_dict()`: the parameters and buffers by name, where the module is [torch/nn/modules/module.py]."""
+    entries = {ITEM: Value("tensor", home)}
+    return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields=entries, node=node)),))
 
 
 __all__ = ["call_container", "call_module", "call_of_module", "call_of_unknown", "call_plain", "effects", "merge", "of_unread_base", "protocols"]

@@ -44,7 +44,10 @@ def zero_dim(record: Function, arguments: Arguments, operands: list[Argument]) -
         return record.zero_dim == "yes"
     if record.elementwise and operands:
         return _elementwise(operands)
-    return _of_method(name.rpartition(".")[2], arguments) if record.is_tensor_method else None
+    last = name.rpartition(".")[2]
+    if record.is_tensor_method:
+        return _of_method(last, arguments)
+    return "stays" if operands and last in _STAYS else None
 
 
 def _of_shape(arguments: Arguments) -> bool | None:

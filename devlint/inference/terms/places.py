@@ -95,7 +95,7 @@ class Alternative(NamedTuple):
     """One place where a value may be.
 
     `soft` tells that a call which cannot be read is in between. `zero_dim` tells whether the tensor has no dimension:
-    True, False, or None where that is not known.
+    True, False, or None where that is not known. `also` is a second atom for the same place: an operation needed both there.
     """
 
     atom: Atom
@@ -103,6 +103,7 @@ class Alternative(NamedTuple):
     condition: Condition = ALWAYS
     soft: bool = False
     zero_dim: bool | None = None
+    also: Atom | None = None
 
 
 Places: TypeAlias = tuple[Alternative, ...]
@@ -170,6 +171,20 @@ def with_origin(places: Places, origin: Origin | None) -> Places:
 
 def with_zero_dim(places: Places, zero_dim: bool | None) -> Places:
     return tuple(each if each.zero_dim is zero_dim else each._replace(zero_dim=zero_dim) for each in places)
+
+
+def with_also(places: Places, others: Places) -> Places:
+    """Places that an operation needed to be where another value is. A place that nothing is known of is that one."""
+    if len(others) != 1 or others[0].atom.tag == "unknown":
+        return places
+    if all(is_unread(each.atom) for each in places):
+        return tuple(each._replace(zero_dim=places[0].zero_dim, soft=each.soft or places[0].soft) for each in others)
+    return tuple(each._replace(also=others[0].atom) if each.also is None and each.atom != others[0].atom else each for each in places)
+
+
+def is_unread(atom: Atom) -> bool:
+    """Whether nothing says where this is: it came from a call that cannot be read."""
+    return atom.tag == "unknown" or (atom.tag == "place" and atom.key[0].startswith("%"))
 
 
 def zero_dim_of(places: Places) -> bool | None:

@@ -52,7 +52,7 @@ def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Co
         if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
             analyser.summary(function, None)
     for summary in list(analyser.summaries.values()):
-        if summary is not None and summary.function is not None and summary.function.outer is not None and summary.function.file is file:
+        if summary is not None and summary.function is not None and summary.function.outer is not None and summary.function.file is file:  # noqa: SIM102
             yield summary.constraints, True
 
 
