@@ -181,16 +181,14 @@ class Heap:
         return value if places is value.places else value._replace(places=places)
 
     def gather(self, identity: Identity, seen: set[Identity] | None = None) -> None:
-        """The parts that a new module registers, and that are where they were made, are where the module is from now on."""
+        """The parts that a module registers are where the module is, wherever its constructor made them."""
         seen = seen if seen is not None else set()
         for value in self.get(identity).fields.values():
             for part in value.objects if value.kind == "module" else ():
-                thing = self.get(part)
-                if part in seen or thing.home is None or not all(p.origin is not None and p.origin.why == "module" for p in thing.home):
-                    continue
-                seen.add(part)
-                self.put(part, thing._replace(home=single(home_of(identity))))
-                self.gather(part, seen)
+                if part not in seen:
+                    seen.add(part)
+                    self.put(part, self.get(part)._replace(home=single(home_of(identity))))
+                    self.gather(part, seen)
 
     # -- writing
 

@@ -21,7 +21,9 @@ def device_of(value: Value | None) -> Places | None:
     if value is None or value.kind == "none":
         return None
     if value.kind == "string":
-        return _named(value.constant) if isinstance(value.constant, str) else ()
+        if isinstance(value.constant, str):
+            return _named(value.constant)
+        return single(named_by(value.path)) if value.path is not None else ()
     if value.kind == "number":
         return single(at("cuda", str(value.constant) if isinstance(value.constant, int) else None))
     if value.kind == "device" or value.is_tensor:

@@ -10,6 +10,7 @@ from devlint.inference.summary.model import Constraint, How, Operand
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import CPU, Alternative, Origin
 from devlint.inference.terms.values import Value
+from devlint.inference.summary.zero_dim import SHAPED
 
 Leaving = tuple[int, Value, Condition]
 
@@ -44,7 +45,7 @@ def _judge(frame: Frame, position: int, each: Alternative, origin: Origin, condi
             _need(frame, "paths", each, origin, far[0], condition)
             return
     extent = [p for p in origin.extent if p.atom.tag == "place" and not p.atom.key[0].startswith("%")]
-    if extent:
+    if extent and origin.name in SHAPED:
         _need(frame, "size", each, origin, extent[0], condition)
         return
     filled = frame.fills.get(origin)

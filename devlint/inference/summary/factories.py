@@ -6,7 +6,7 @@ import ast
 
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, single
+from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, nowhere, single
 from devlint.inference.terms.values import Value
 
 
@@ -19,7 +19,7 @@ def new(frame: Frame, node: ast.Call, name: str, device: Places | None, argument
             return Value("tensor", places)
         origin = Origin("factory", node, frame.path, name, extent_of(frame, arguments.values()))
         return Value("tensor", single(CPU, origin, zero_dim=zero_dim))
-    return Value("tensor", tuple(_named(frame, node, name, each, zero_dim) for each in device))
+    return Value("tensor", tuple(_named(frame, node, name, each, zero_dim) for each in device) or nowhere())
 
 
 def _named(frame: Frame, node: ast.Call, name: str, each: Alternative, zero_dim: bool | None) -> Alternative:

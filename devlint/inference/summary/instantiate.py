@@ -126,6 +126,8 @@ class Instance:
         if test[0] == "none" and any(each.atom == DEFAULT for each in value.places):
             fit = [each for each in value.places if (each.atom == DEFAULT) == outcome]
             return fit[0].condition if fit else None
+        if test[0] == "none" and value.missing is not None:
+            return value.missing[0 if outcome else 1]
         if test[0] == "truth" and value.test is not None:
             return value.test[0 if outcome else 1]
         if value.path is not None:
@@ -233,6 +235,9 @@ class Instance:
             if yes is None or no is None:
                 return value._replace(test=None, constant=yes is not None)
             value = value._replace(test=(yes, no))
+        if value.missing is not None:
+            left = [self.condition(each) for each in value.missing]
+            value = value._replace(missing=(left[0], left[1]) if left[0] is not None and left[1] is not None else None)
         return value._replace(places=self.places(value.places), parts=parts)
 
     def _given(self, value: Value) -> Value:

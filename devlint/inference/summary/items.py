@@ -31,6 +31,8 @@ def attribute(frame: Frame, base: Value, name: str, node: ast.AST) -> Value:
     """What an attribute of a value is."""
     if base.kind in ("tensor", "tensors", "batch"):
         return _of_tensor(frame, base, name)
+    if name == "dtype" and base.kind in ("unknown", "module", "instance"):
+        return Value("dtype")
     if base.objects:
         return _of_objects(frame, base, name, node)
     if base.kind == "device":

@@ -8,7 +8,7 @@ from devlint.inference.program.classes import Class
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, at, single, zero_dim_of
+from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, at, nowhere, single, zero_dim_of
 from devlint.inference.terms.values import NOTHING, Value
 
 _METHODS = frozenset({"to", "cuda", "cpu", "xpu", "npu", "hpu", "mps", "ipu", "mtia", "type_as", "to_empty", "type"})
@@ -62,7 +62,7 @@ def move(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Argume
     """What a move gives, and what it moves in place."""
     target = target_of(frame, name, arguments)
     if target is not None:
-        target = tuple(each for each in target if each.atom != DEFAULT)
+        target = tuple(each for each in target if each.atom != DEFAULT) or nowhere()
     if base.objects and base.kind in ("module", "instance", "unknown"):
         return _move_module(frame, node, base, target)
     if base.is_tensor:

@@ -12,7 +12,7 @@ from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.expressions import SYMBOLS, combine
 from devlint.inference.summary.items import item_of
 from devlint.inference.summary.frame import Frame, Loop, State, merge_states
-from devlint.inference.terms.conditions import compatible
+from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
 from devlint.inference.terms.values import NONE, NOTHING, Value
 
 
@@ -111,6 +111,7 @@ def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     def start() -> None:
         binding.bind(frame, node.target, item, node.iter)
 
+    frame.statement = node
     _loop(frame, node.body, start, node.orelse, runs=True)
 
 
@@ -137,7 +138,8 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], orelse:
         left = loop.breaks
         after = end
         if round == 0:
-            frame.state = merge_states(end.copy() if not end.dead else end, before.copy())
+            again, first = _rounds(frame, end, before)
+            frame.state = merge_states(end.copy() if not end.dead else end, before.copy(), again, first)
     assert after is not None
     if not runs:
         after = merge_states(after, before)
@@ -145,6 +147,19 @@ def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], orelse:
         after = merge_states(after, each)
     frame.state = after
     run_block(frame, orelse)
+
+
+def _rounds(frame: Frame, end: State, before: State) -> tuple[Condition, Condition]:
+    """Conditions that tell the first round of a loop from the others, where a flag does so."""
+    for name, value in before.names.items():
+        later = end.names.get(name)
+        if later is None or later is value or end.dead:
+            continue
+        is_flag = value.kind == later.kind == "bool" and value.constant is not None and later.constant is not None
+        if (is_flag and value.constant != later.constant) or (value.kind == "none" and later.kind != "none"):
+            place = (frame.statement.lineno, frame.statement.col_offset) if frame.statement is not None else (0, 0)
+            return frozenset({(("again", place), True)}), frozenset({(("again", place), False)})
+    return ALWAYS, ALWAYS
 
 
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:

@@ -64,11 +64,9 @@ def _construct(analyser: Analyser, class_: Class) -> Story:
 
 
 def _bring_home(frame: Frame, identity: Identity) -> None:
-    """A module is where its user moves it, unless its constructor moves it."""
+    """A module is where its user moves it, with all that it registers."""
     frame.heap.gather(identity)
-    thing = frame.heap.get(identity)
-    if thing.home is not None and all(p.origin is not None and p.origin.why == "module" for p in thing.home):
-        frame.heap.put(identity, thing._replace(home=single(place_of(("self",)))))
+    frame.heap.put(identity, frame.heap.get(identity)._replace(home=single(place_of(("self",)))))
 
 
 def _nothing(class_: Class) -> ast.Lambda:

@@ -90,6 +90,8 @@ def _swap(pair: Outcomes, swapped: bool) -> Outcomes:
 
 def _is_none(frame: Frame, node: ast.expr) -> Outcomes:
     value = peek(frame, node)
+    if value is not None and value.missing is not None:
+        return value.missing
     if value is not None and value.kind == "none":
         return ALWAYS, _never()
     if value is not None and value.kind in ("tensor", "module", "instance", "list", "dict", "number", "string") and value.path is None and value.proved:

@@ -9,7 +9,7 @@ from devlint.inference.terms.places import zero_dim_of
 from devlint.knowledge.records import Function
 
 #: Factories that take their shape as their first arguments [torch documentation, "Creation Ops"].
-_SHAPED: Final = frozenset(
+SHAPED: Final = frozenset(
     f"torch.{name}" for name in "zeros ones rand randn empty full normal Tensor FloatTensor LongTensor ByteTensor BoolTensor IntTensor DoubleTensor".split()
 )  # fmt: skip
 #: Functions whose result has at least one dimension.
@@ -32,7 +32,7 @@ _ADDS: Final = frozenset({"repeat", "expand", "unsqueeze", "unsqueeze_", "reshap
 def zero_dim(record: Function, arguments: Arguments, operands: list[Argument]) -> bool | str | None:
     """True, False, or None where it is not known; "keep" and "stays" as in `factories.with_dims`."""
     name = record.qualname
-    if name in _SHAPED:
+    if name in SHAPED:
         return _of_shape(arguments)
     if record.params[:1] == ("data",):
         return _of_data(arguments)

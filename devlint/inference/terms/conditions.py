@@ -9,6 +9,7 @@ A literal is a test with the outcome that it must have. A test is a tuple whose 
     ("device", path, type)   what is at an access path is on a device of that type, or names one
     ("all", tests)           all of these literals hold
     ("raised", place)        the `try` at this place was left by an error
+    ("again", place)         the loop at this place is in a later round than its first
     ACCELERATOR              an accelerator is there
     SAME                     two devices were compared and are the same
 

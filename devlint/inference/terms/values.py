@@ -26,7 +26,8 @@ class Value(NamedTuple):
     `objects`: the mutable things that it may be. `parts`: the items of a tuple, or what an iterator goes through.
     `ref`: a function, a class, or the qualified name of something of a library. `constant`: of a string, number or bool.
     `path`: the access path of something given of which nothing else is known. `proved`: whether the kind is.
-    `test`: of a bool, the conditions under which it is true and false.
+    `test`: of a bool, the conditions under which it is true and false. `missing`: the conditions under which it is None, and
+    under which it is not.
     """
 
     kind: Kind = "unknown"
@@ -38,6 +39,7 @@ class Value(NamedTuple):
     path: Path | None = None
     proved: bool = True
     test: tuple[Condition, Condition] | None = None
+    missing: tuple[Condition, Condition] | None = None
 
     @property
     def is_tensor(self) -> bool:
@@ -94,8 +96,10 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
     if a is b or a == b:
         return a
     if "none" in (a.kind, b.kind):
-        known, condition = (b, if_b) if a.kind == "none" else (a, if_a)
-        return known._replace(places=under(known.places, condition), parts=None if known.kind != "tuple" else known.parts)
+        known, condition, without = (b, if_b, if_a) if a.kind == "none" else (a, if_a, if_b)
+        missing = (without, condition) if without and condition and known.missing is None else None
+        parts = None if known.kind != "tuple" else known.parts
+        return known._replace(places=under(known.places, condition), parts=parts, missing=missing)
     if a.kind != b.kind:
         return _merge_kinds(a, b, if_a, if_b)
     parts = _merge_parts(a, b, if_a, if_b)
@@ -109,8 +113,16 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
         a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
         a.path if a.path == b.path else None,
         a.proved and b.proved,
-        a.test if a.test == b.test else None,
+        a.test if a.test == b.test else _flag(a, b, if_a, if_b),
+        a.missing if a.missing == b.missing else None,
     )
+
+
+def _flag(a: Value, b: Value, if_a: Condition, if_b: Condition) -> tuple[Condition, Condition] | None:
+    """Two paths leave different constants in a flag: the flag tells which path it was."""
+    if a.kind != "bool" or a.constant is None or b.constant is None or not if_a or not if_b:
+        return None
+    return (if_a, if_b) if a.constant else (if_b, if_a)
 
 
 def _one_sided(a: Value, b: Value, if_a: Condition, if_b: Condition) -> Places:

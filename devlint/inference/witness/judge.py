@@ -22,6 +22,8 @@ from devlint.inference.witness.model import ORDER, Evidence, Mismatch
 LEAVING = frozenset({"paths", "size", "copy"})
 #: Origins that say by themselves that a tensor is on the CPU, whatever the rest of the program does.
 _MADE = frozenset({"factory", "option", "host", "module", "moved", "named"})
+#: Origins that a caller could have chosen otherwise, or that the code chose on purpose.
+_CHOSEN = frozenset({"option", "named"})
 
 
 class Judge:
@@ -61,6 +63,8 @@ class Judge:
         if not _is_allowed(each, off_at, first_is_off):
             return None
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
+            return None
+        if kind == "given" and _is_fallback(off, off_at):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
         if evidence is None:
@@ -107,9 +111,20 @@ class Judge:
             return None
         if each.site.function is not None and each.site.function.name == "__init__" and not each.site.asks:
             return None
+        if off.origin.why in _CHOSEN or each.how == "paths":
+            return "contract"
         if each.site.asks or _is_beside_module(each.site):
             return "intended"
         return "intended" if self.aware and root.startswith("self") else "contract"
+
+
+def _is_fallback(operand: Operand, at: Alternative) -> bool:
+    """Whether a value is on the CPU only where there is no accelerator: its device was chosen."""
+    return any(
+        other.origin is at.origin or (other.origin is not None and at.origin is not None and other.origin.node is at.origin.node)
+        for other in operand.places
+        if is_accelerator(other.atom)
+    )
 
 
 def _is_on_host(condition: Condition, at: Alternative) -> bool:
