@@ -49,7 +49,9 @@ PLAIN_BASES: Final = frozenset(
         "gymnasium.Env", "json.JSONEncoder", "argparse.Namespace", "argparse.Action", "nn.Module.__bases__",
     }
 )  # fmt: skip
-DATA_CLASS_DECORATORS: Final = frozenset({"dataclasses.dataclass", "attr.s", "attr.dataclass", "attrs.define", "chex.dataclass"})
+DATA_CLASS_DECORATORS: Final = frozenset(
+    {"dataclasses.dataclass", "attr.s", "attr.dataclass", "attrs.define", "chex.dataclass"}
+)
 DATA_CLASS_BASES: Final = frozenset({"typing.NamedTuple", "NamedTuple"})
 
 #: Methods that torch or a library calls beside the module, after it moved it and the batch
@@ -59,7 +61,18 @@ BESIDE_MODULE: Final = frozenset({"forward", "training_step", "validation_step",
 BESIDE_PARAMETERS: Final = frozenset({"step"})
 #: Methods of data sets and samplers, which run before any transfer [torch.utils.data].
 ON_HOST: Final = frozenset(
-    {"__getitem__", "__getitems__", "__iter__", "__len__", "__next__", "collate_fn", "__call__", "get", "len", "process"}
+    {
+        "__getitem__",
+        "__getitems__",
+        "__iter__",
+        "__len__",
+        "__next__",
+        "collate_fn",
+        "__call__",
+        "get",
+        "len",
+        "process",
+    }
 )
 #: Families whose methods run on the host.
 HOST_FAMILIES: Final = frozenset({"Dataset", "Sampler", "HostDataset"})

@@ -114,7 +114,12 @@ class Heap:
         if value is None:
             return None
         if identity[0] == "path" and len(identity[1]) < DEPTH:
-            return self.symbolic(value, (*identity[1], entry), template.heap, registered_in=identity if template.thing.registers else None)
+            return self.symbolic(
+                value,
+                (*identity[1], entry),
+                template.heap,
+                registered_in=identity if template.thing.registers else None,
+            )
         return something()._replace(kind=value.kind)
 
     def symbolic(self, value: Value, path: Path, source: Heap, registered_in: Identity | None = None) -> Value:
@@ -131,7 +136,16 @@ class Heap:
                 home = single(home_of(registered_in)) if registered_in is not None and like.kind == "module" else None
                 template = Template(like, source)
                 self.things[identity] = Thing(
-                    like.kind, like.class_, home, {}, template, like.many, like.whole, like.stateless, like.node, like.registers
+                    like.kind,
+                    like.class_,
+                    home,
+                    {},
+                    template,
+                    like.many,
+                    like.whole,
+                    like.stateless,
+                    like.node,
+                    like.registers,
                 )
             return value._replace(objects=(identity,), places=(), path=path)
         if value.kind == "tuple" and value.parts is not None:
@@ -213,7 +227,12 @@ class Heap:
             return
         seen.add(identity)
         thing = self.get(identity)
-        self.put(identity, thing._replace(home=places if not thing.many or all(p.atom.tag == "unknown" for p in places) else nowhere()))
+        self.put(
+            identity,
+            thing._replace(
+                home=places if not thing.many or all(p.atom.tag == "unknown" for p in places) else nowhere()
+            ),
+        )
         if thing.kind not in ("module", "list", "dict", "unknown"):
             return
         for value in thing.fields.values():
@@ -229,7 +248,16 @@ class Heap:
             seen.add(identity)
             thing = self.get(identity)
             fields = {entry: self._forgotten(value, seen) for entry, value in thing.fields.items()}
-            self.put(identity, thing._replace(home=nowhere(), fields=fields, template=None if thing.kind in ("list", "dict") else thing.template, whole=False, unread=True))
+            self.put(
+                identity,
+                thing._replace(
+                    home=nowhere(),
+                    fields=fields,
+                    template=None if thing.kind in ("list", "dict") else thing.template,
+                    whole=False,
+                    unread=True,
+                ),
+            )
             if thing.template is not None:
                 self._forget_template(identity, thing.template, seen)
 
@@ -294,7 +322,15 @@ def merge_heaps(a: Heap, b: Heap, if_a: Condition = ALWAYS, if_b: Condition = AL
     return Heap(things)
 
 
-def merge_values(a: Value | None, b: Value | None, of_a: Heap, of_b: Heap, to: Heap, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Value:
+def merge_values(
+    a: Value | None,
+    b: Value | None,
+    of_a: Heap,
+    of_b: Heap,
+    to: Heap,
+    if_a: Condition = ALWAYS,
+    if_b: Condition = ALWAYS,
+) -> Value:
     """What a value is after two paths. What is given, or else an object that the code makes, is like that object."""
     if a is not None and b is not None:
         for x, y, heap in ((a, b, of_b), (b, a, of_a)):
@@ -331,7 +367,12 @@ def merge_things(identity: Identity, x: Thing, y: Thing, if_x: Condition = ALWAY
             if x.kind in ("list", "dict") or identity[0] != "path":
                 fields[entry] = known
             else:
-                fields[entry] = merge(known, _untouched(identity, x if p is None else y, entry), condition, if_y if p is not None else if_x)
+                fields[entry] = merge(
+                    known,
+                    _untouched(identity, x if p is None else y, entry),
+                    condition,
+                    if_y if p is not None else if_x,
+                )
         else:
             fields[entry] = merge(p, q, if_x, if_y)
     kind = x.kind if x.kind == y.kind else "unknown"

@@ -5,31 +5,24 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
-from devlint.errors import SourceError
 from devlint.file_state import FileState
-from devlint.inference.program.classes import Class
-from devlint.inference.program.files import File, Function, read_file
-from devlint.source import Source, parse, read_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from devlint.inference.program.definitions import Class, File, Function, read_file
 
 #: Directories above an importing file in which an absolute import may start.
 ABOVE = 5
 #: Re-exports that one name is followed through.
 HOPS = 6
-#: Characters of a file that is read because another one imports it.
-LARGEST = 600_000
 _NEVER = frozenset({"torch", "numpy", "builtins", "__future__", "typing_extensions", *sys.stdlib_module_names})
 
 
 class Project:
     """Files by absolute path, each read once. `read` holds the state of every path that an answer follows from."""
 
-    def __init__(self) -> None:
+    def __init__(self, load: Callable[[str], tuple[FileState, ast.Module | None]] | None = None) -> None:
+        """`load` gives a file's state and its tree; None: other files are not read."""
+        self._load = load
         self.files: dict[str, File | None] = {}
         self.read: dict[str, FileState] = {}
         self._found: dict[tuple[str, str], File | Function | Class | None] = {}
@@ -48,20 +41,14 @@ class Project:
         """The file at a path; None where it cannot be read or parsed, or is too large."""
         if path not in self.files:
             self.files[path] = None
-            state = FileState.of(path)
-            try:
-                source: Source = read_source(Path(path), path)
-                state = state.with_content(source.raw)
-                if len(source.text) <= LARGEST:
-                    self.files[path] = read_file(path, parse(source), self)
-            except (SourceError, RecursionError, OSError):
-                self.files[path] = None
-            self.read[path] = state
+            if self._load is not None:
+                self.read[path], tree = self._load(path)
+                self.files[path] = read_file(path, tree, self) if tree is not None else None
         return self.files[path]
 
     def find(self, asker: File, name: str, hops: int = 0) -> File | Function | Class | None:
         """What a qualified name, as a file writes it, stands for in the project; None for what is not of the project."""
-        if hops > HOPS or name.partition(".")[0] in _NEVER:
+        if self._load is None or hops > HOPS or name.partition(".")[0] in _NEVER:
             return None
         key = (os.path.dirname(asker.path), name)
         if key not in self._found:
@@ -96,7 +83,11 @@ class Project:
         if target is not None:
             return self.find(file, ".".join([target, *rest[1:]]), hops + 1)
         for star in file.stars:
-            found = self.find(file, ".".join([star.rstrip(".") or star, *rest]) if star.strip(".") else star + ".".join(rest), hops + 1)
+            found = self.find(
+                file,
+                ".".join([star.rstrip(".") or star, *rest]) if star.strip(".") else star + ".".join(rest),
+                hops + 1,
+            )
             if found is not None:
                 return found
         return None
@@ -106,7 +97,8 @@ class Project:
         key = (folder, "." * dots + ".".join(parts))
         if key not in self._modules:
             self._modules[key] = next(
-                (path for path in self._candidates(folder, dots, parts) if path != asker.path and os.path.isfile(path)), None
+                (path for path in self._candidates(folder, dots, parts) if path != asker.path and os.path.isfile(path)),
+                None,
             )
         return self._modules[key]
 

@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from devlint.inference.library import protocols
 from devlint.inference.objects.heap import Template, Thing
-from devlint.inference.program.classes import Class, binding_of
-from devlint.inference.program.files import File, Function
+from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.program.project import Project
 from devlint.inference.summary import calls as _calls
 from devlint.inference.summary import escapes, stories, unread_calls
@@ -40,7 +39,9 @@ class Analyser:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
-        self.variants: dict[int, int] = {}  # of a function: how many times it was read for other classes of its arguments
+        self.variants: dict[
+            int, int
+        ] = {}  # of a function: how many times it was read for other classes of its arguments
         self.tops: dict[str, Frame] = {}
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
@@ -53,7 +54,7 @@ class Analyser:
         """The run of a file's module level; while it runs, as far as it got."""
         known = self.tops.get(file.path)
         if known is None:
-            known = Frame(self, file, None, None, None, Site(None, None, file.path))
+            known = Frame(self, file, None, None, None, Site(None, None, file.path, file.tree))
             if file.sets_default_device:
                 known.default = nowhere()
             self.tops[file.path] = known
@@ -85,7 +86,7 @@ class Analyser:
         return self.summaries[key]
 
     def _summarise(self, function: Function, receiver: Class | None, shape: Shape) -> Summary:
-        site = Site(function, receiver, function.file.path)
+        site = Site(function, receiver, function.file.path, function.file.tree)
         frame = Frame(self, function.file, function, receiver, function.outer, site)
         frame.default = self.module_level(function.file).default if function.file.sets_default_device else None
         names = self._enter(frame, function, receiver)
@@ -107,7 +108,18 @@ class Analyser:
                 item = each if item is None else merge(item, each)
             result = Value("iterator", parts=(item or NOTHING,))
         frame.state = end
-        return Summary(function, site, end.heap.settled(result), end.heap, frame.constraints, frame.rebound, names, frame.given, is_generator, frame)
+        return Summary(
+            function,
+            site,
+            end.heap.settled(result),
+            end.heap,
+            frame.constraints,
+            frame.rebound,
+            names,
+            frame.given,
+            is_generator,
+            frame,
+        )
 
     def _leave(self, frame: Frame) -> tuple[Value, State]:
         """The result of a function over all its returns, and the state after it."""
@@ -175,11 +187,22 @@ class Analyser:
         is_new = function.name in ("__init__", "__post_init__")
         frame.heap.put(
             identity,
-            Thing(kind, class_, None, {}, template, whole=is_new and class_.is_read, registers=class_.is_module, stateless=story.thing.stateless if story else False),  # type: ignore[arg-type]
+            Thing(
+                kind,
+                class_,
+                None,
+                {},
+                template,
+                whole=is_new and class_.is_read,
+                registers=class_.is_module,
+                stateless=story.thing.stateless if story else False,
+            ),  # type: ignore[arg-type]
         )
         frame.state.names[name] = Value(kind, objects=(identity,))  # type: ignore[arg-type]
 
-    def _argument(self, frame: Frame, function: Function, node: ast.arg, default: ast.expr | None, documented: frozenset[str]) -> Value:
+    def _argument(
+        self, frame: Frame, function: Function, node: ast.arg, default: ast.expr | None, documented: frozenset[str]
+    ) -> Value:
         name = node.arg
         path = (name,)
         says = declared(function.file, node.annotation)
@@ -190,7 +213,11 @@ class Analyser:
             return Value("tensor", single(place_of(path)), path=path)
         if says.kind in ("number", "string", "bool", "array", "dtype", "size"):
             if says.kind == "string" or says.optional:
-                return Value("unknown", single(place_of(path)), path=path) if says.kind == "string" else Value(says.kind, path=path)
+                return (
+                    Value("unknown", single(place_of(path)), path=path)
+                    if says.kind == "string"
+                    else Value(says.kind, path=path)
+                )
             return Value(says.kind, path=path)
         if says.kind in ("list", "dict"):
             return self._container_argument(frame, path, says)
@@ -222,17 +249,36 @@ class Analyser:
         story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
         kind = "module" if class_.is_module else "instance"
-        frame.heap.put(identity, Thing(kind, class_, None, {}, template, registers=class_.is_module, stateless=story.thing.stateless if story else False))  # type: ignore[arg-type]
+        frame.heap.put(
+            identity,
+            Thing(
+                kind,
+                class_,
+                None,
+                {},
+                template,
+                registers=class_.is_module,
+                stateless=story.thing.stateless if story else False,
+            ),
+        )  # type: ignore[arg-type]
         return Value(kind, objects=(identity,), path=path)  # type: ignore[arg-type]
 
     # -- calls
 
-    def call(self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], named: dict[str, Value], node: ast.AST) -> Value:
+    def call(
+        self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], node: ast.AST
+    ) -> Value:
         """Call a function of the project: its result, with its effects done and its constraints kept."""
         if isinstance(arguments, list):
             at: Any = node
             arguments = Arguments([(at, value) for value in arguments])
-        receiver = frame.class_of(me) if me is not None and me.objects else me.ref if me is not None and me.kind == "class" else None
+        receiver = (
+            frame.class_of(me)
+            if me is not None and me.objects
+            else me.ref
+            if me is not None and me.kind == "class"
+            else None
+        )
         receiver = receiver if isinstance(receiver, Class) else function.owner
         if function.owner is not None and receiver is not None and function.owner not in receiver.lineage:
             receiver = function.owner
@@ -314,7 +360,9 @@ class Analyser:
         self._defaults(frame, function, found, arguments, known)
         return found
 
-    def _defaults(self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]) -> None:
+    def _defaults(
+        self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
+    ) -> None:
         for name, default in function.defaults().items():
             if name in found or name not in known:
                 continue
@@ -324,7 +372,11 @@ class Analyser:
                 found[name] = evaluate(frame, default)
             else:
                 found[name] = self._default_value(function, default)
-        for name in known - found.keys() - {function.positional()[0] if function.owner is not None and function.positional() else ""}:
+        for name in (
+            known
+            - found.keys()
+            - {function.positional()[0] if function.owner is not None and function.positional() else ""}
+        ):
             found[name] = NOTHING
         for extra in (function.node.args.vararg, function.node.args.kwarg):
             if extra is not None:
@@ -348,7 +400,7 @@ class Analyser:
         me = Value(kind, objects=(identity,))  # type: ignore[arg-type]
         init = class_.method("__init__")
         if init is not None:
-            self.call(frame, init, me, arguments, {}, node)
+            self.call(frame, init, me, arguments, node)
         elif class_.is_data:
             self._fill_data(frame, class_, me, arguments)
         elif not class_.is_read:
@@ -359,7 +411,9 @@ class Analyser:
 
     def _fill_data(self, frame: Frame, class_: Class, me: Value, arguments: Arguments) -> None:
         fields = class_.data_fields
-        for (name, _, default), value in zip(fields, [*(v for _, v in arguments.positional), *[None] * len(fields)], strict=False):
+        for (name, _, default), value in zip(
+            fields, [*(v for _, v in arguments.positional), *[None] * len(fields)], strict=False
+        ):
             if name in arguments.named:
                 value = arguments.named[name][1]
             if value is None:
@@ -367,7 +421,7 @@ class Analyser:
             frame.heap.write(me.objects, "." + name, value)
         after = class_.method("__post_init__")
         if after is not None:
-            self.call(frame, after, me, [], {}, class_.node)
+            self.call(frame, after, me, [], class_.node)
 
 
 def _is_beside(function: Function, receiver: Class | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devlint.inference.objects.heap import ITEM
-from devlint.inference.program.classes import Class
+from devlint.inference.program.definitions import Class
 from devlint.inference.summary import indexing, tests
 from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.frame import Frame
@@ -29,7 +29,12 @@ def bind(frame: Frame, target: ast.expr, value: Value, source: ast.expr | None =
 
 def _with_test(frame: Frame, value: Value, source: ast.expr | None) -> Value:
     """A bool remembers the test that it was made of."""
-    if value.kind == "bool" and value.test is None and value.constant is None and isinstance(source, (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Call)):
+    if (
+        value.kind == "bool"
+        and value.test is None
+        and value.constant is None
+        and isinstance(source, (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Call))
+    ):
         return value._replace(test=tests.outcomes(frame, source))
     return value
 
@@ -54,7 +59,7 @@ def _bind_attribute(frame: Frame, target: ast.Attribute, value: Value) -> None:
         class_ = frame.heap.get(identity).class_
         setter = class_.setter(target.attr) if isinstance(class_, Class) else None
         if setter is not None:
-            frame.analyser.call(frame, setter, base._replace(objects=(identity,)), [value], {}, target)
+            frame.analyser.call(frame, setter, base._replace(objects=(identity,)), [value], target)
             return
     if base.objects:
         frame.heap.write(base.objects, "." + target.attr, _kept(frame, base, target, value))

@@ -77,7 +77,9 @@ def _dict(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     if first is not None:
         return first
     fields = {f"[{name!r}]": value for name, (_, value) in arguments.named.items()}
-    return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields=fields, whole=not arguments.double, node=node)),))
+    return Value(
+        "dict", objects=(frame.new_thing(node, Thing("dict", fields=fields, whole=not arguments.double, node=node)),)
+    )
 
 
 def _range(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
@@ -134,7 +136,7 @@ def _map(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     function = arguments.positional[0][1]
     items = Arguments([(at, item_of(frame, value, at)) for at, value in arguments.positional[1:]])
     if function.kind == "function" and isinstance(function.ref, tuple):
-        return Value("iterator", parts=(frame.analyser.call(frame, function.ref[0], function.ref[1], items, {}, node),))
+        return Value("iterator", parts=(frame.analyser.call(frame, function.ref[0], function.ref[1], items, node),))
     return Value("iterator", parts=(unread_calls.call(frame, node, items),))
 
 

@@ -7,8 +7,7 @@ import ast
 from typing import Any
 
 from devlint.inference.objects.heap import ITEM, Thing
-from devlint.inference.program.classes import Class
-from devlint.inference.program.files import Function
+from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary import builtin_calls, moves, object_methods, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.dispatch import evaluate, evaluates
@@ -105,7 +104,7 @@ def _call_super(frame: Frame, node: ast.Call, name: str) -> Value:
     receiver = frame.receiver or owner
     method = receiver.method_above(owner, name)
     if method is not None:
-        return frame.analyser.call(frame, method, me, arguments, {}, node)
+        return frame.analyser.call(frame, method, me, arguments, node)
     if name == "__init__" and receiver.is_read:
         return NOTHING
     return object_methods.of_unread_base(frame, node, me, name, arguments, receiver)
@@ -130,7 +129,7 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
 def call_function(frame: Frame, node: ast.Call, function: Function, me: Value | None, arguments: Arguments) -> Value:
     if _is_wrapped(function):
         return unread_calls.call(frame, node, arguments, me)
-    return frame.analyser.call(frame, function, me, arguments, {}, node)
+    return frame.analyser.call(frame, function, me, arguments, node)
 
 
 #: Decorators that leave a function what it is [torch, functools, contextlib].
@@ -140,7 +139,9 @@ _HARMLESS = ("torch.", "staticmethod", "classmethod", "functools.wraps", "functo
 
 def _is_wrapped(function: Function) -> bool:
     """Whether a decorator that is not known may replace the function."""
-    return any(not name.startswith(_HARMLESS) and name.rpartition(".")[2] not in _HARMLESS for name in function.decorators())
+    return any(
+        not name.startswith(_HARMLESS) and name.rpartition(".")[2] not in _HARMLESS for name in function.decorators()
+    )
 
 
 def construct(frame: Frame, node: ast.Call, class_: Class, arguments: Arguments) -> Value:
@@ -153,7 +154,7 @@ def _call_objects(frame: Frame, node: ast.Call, callee: Value, arguments: Argume
     if isinstance(class_, Class):
         method = class_.method("forward" if class_.may_be_module and class_.method("__call__") is None else "__call__")
         if method is not None:
-            return frame.analyser.call(frame, method, callee, arguments, {}, node)
+            return frame.analyser.call(frame, method, callee, arguments, node)
         if not class_.may_be_module:
             return unread_calls.call(frame, node, arguments, callee)
     if callee.kind == "module":
@@ -165,14 +166,18 @@ def call_method(frame: Frame, node: ast.Call, base: Value, function: ast.Attribu
     """Call a method of a value."""
     name = function.attr
     own = _own_method(frame, base, name)
-    if own is None and moves.is_move(name) and base.kind not in ("function", "class", "library", "array", "string", "number"):
+    if (
+        own is None
+        and moves.is_move(name)
+        and base.kind not in ("function", "class", "library", "array", "string", "number")
+    ):
         return moves.move(frame, node, base, name, arguments)
     if base.is_tensor:
         return tensor_methods.call(frame, node, base, name, arguments)
     if base.kind == "class" and isinstance(base.ref, Class) and base.ref.family == "Function" and name == "apply":
         forward = base.ref.method("forward")
         if forward is not None:
-            return frame.analyser.call(frame, forward, None, arguments.after(NOTHING, node), {}, node)
+            return frame.analyser.call(frame, forward, None, arguments.after(NOTHING, node), node)
     if base.kind in ("class", "library"):
         return call_value(frame, node, attribute(frame, base, name, function), arguments)
     if base.objects:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, How, Operand
+from devlint.inference.summary.zero_dim import SHAPED
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import CPU, Alternative, Origin
 from devlint.inference.terms.values import Value
-from devlint.inference.summary.zero_dim import SHAPED
 
 Leaving = tuple[int, Value, Condition]
 
@@ -38,9 +38,15 @@ def _leaving(frame: Frame) -> list[Leaving]:
     return found
 
 
-def _judge(frame: Frame, position: int, each: Alternative, origin: Origin, condition: Condition, leaving: list[Leaving]) -> None:
+def _judge(
+    frame: Frame, position: int, each: Alternative, origin: Origin, condition: Condition, leaving: list[Leaving]
+) -> None:
     for place, other, _ in leaving:
-        far = [p for p in other.places if p.atom.tag == "place" and not p.atom.key[0].startswith("%")] if other.is_tensor else []
+        far = (
+            [p for p in other.places if p.atom.tag == "place" and not p.atom.key[0].startswith("%")]
+            if other.is_tensor
+            else []
+        )
         if place == position and far:
             _need(frame, "paths", each, origin, far[0], condition)
             return

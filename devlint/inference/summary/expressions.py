@@ -6,8 +6,7 @@ import ast
 from typing import Final
 
 from devlint.inference.objects.heap import ITEM, Thing, merge_values
-from devlint.inference.program.classes import Class
-from devlint.inference.program.files import File, Function
+from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary import binding, indexing, tests
 from devlint.inference.summary.dispatch import evaluate, evaluates
 from devlint.inference.summary.frame import Frame, unread
@@ -81,7 +80,11 @@ def imported(frame: Frame, name: str) -> Value:
             top = frame.analyser.module_level(home)
             value = top.state.names.get(last)
             if value is not None:
-                return frame.heap.symbolic(value, (f"@{home.path}:{last}",), top.heap) if value.kind != "unknown" else something()
+                return (
+                    frame.heap.symbolic(value, (f"@{home.path}:{last}",), top.heap)
+                    if value.kind != "unknown"
+                    else something()
+                )
     return Value("library", ref=name)
 
 
@@ -161,11 +164,15 @@ def _item_of_objects(frame: Frame, node: ast.Subscript, base: Value, index: Valu
         thing = frame.heap.get(identity)
         if isinstance(thing.class_, Class):
             method = thing.class_.method("__getitem__")
-            each = frame.analyser.call(frame, method, base, [index], {}, node) if method is not None else unread(node)
+            each = frame.analyser.call(frame, method, base, [index], node) if method is not None else unread(node)
         else:
             stored = frame.heap.field(identity, entry_of(index))
             if stored is None:
-                stored = frame.heap.field(identity, ITEM) if index.constant is None or thing.kind == "list" else thing.fields.get(ITEM)
+                stored = (
+                    frame.heap.field(identity, ITEM)
+                    if index.constant is None or thing.kind == "list"
+                    else thing.fields.get(ITEM)
+                )
             if stored is None and thing.kind == "module":
                 stored = base
             if stored is None and identity[0] == "path":
@@ -187,7 +194,9 @@ def _binary(frame: Frame, node: ast.BinOp) -> Value:
     return combine(frame, node, node.op, (node.left, left), (node.right, right))
 
 
-def combine(frame: Frame, node: ast.AST, op: ast.operator, left: tuple[ast.expr, Value], right: tuple[ast.expr, Value]) -> Value:
+def combine(
+    frame: Frame, node: ast.AST, op: ast.operator, left: tuple[ast.expr, Value], right: tuple[ast.expr, Value]
+) -> Value:
     """What an operator gives, and what it needs."""
     a, b = left[1], right[1]
     if isinstance(op, ast.Mod) and a.kind == "string":
@@ -209,7 +218,15 @@ def combine(frame: Frame, node: ast.AST, op: ast.operator, left: tuple[ast.expr,
         return STRING
     if a.kind == "unknown" and b.kind == "unknown":
         if a.places and b.places:
-            frame.need("operator", "scalar", SYMBOLS.get(type(op), "?"), frame.operand(*left), frame.operand(*right), node, soft=True)
+            frame.need(
+                "operator",
+                "scalar",
+                SYMBOLS.get(type(op), "?"),
+                frame.operand(*left),
+                frame.operand(*right),
+                node,
+                soft=True,
+            )
         chosen = a if may_be_accelerator(a.places) or not b.places else b
         return Value("unknown", chosen.places, proved=False)
     if a.kind == "unknown" or b.kind == "unknown":

@@ -10,12 +10,16 @@ from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Pl
 from devlint.inference.terms.values import Value
 
 
-def new(frame: Frame, node: ast.Call, name: str, device: Places | None, arguments: Arguments, dims: bool | str | None) -> Value:
+def new(
+    frame: Frame, node: ast.Call, name: str, device: Places | None, arguments: Arguments, dims: bool | str | None
+) -> Value:
     """A new tensor: on the device that is given, else on the default one."""
     zero_dim = dims if isinstance(dims, bool) else None
     if device is None:
         if frame.default is not None:
-            places = tuple(p._replace(origin=Origin("named", node, frame.path, name), zero_dim=zero_dim) for p in frame.default)
+            places = tuple(
+                p._replace(origin=Origin("named", node, frame.path, name), zero_dim=zero_dim) for p in frame.default
+            )
             return Value("tensor", places)
         origin = Origin("factory", node, frame.path, name, extent_of(frame, arguments.values()))
         return Value("tensor", single(CPU, origin, zero_dim=zero_dim))

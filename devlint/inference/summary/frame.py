@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from devlint.inference.objects.heap import Heap, Template, Thing, merge_heaps, merge_values
-from devlint.inference.program.classes import Class
-from devlint.inference.program.files import File, Function
+from devlint.inference.program.definitions import Class, File, Function
 from devlint.inference.summary.model import Constraint, How, LeftBehind, Mixing, Operand, Site
 from devlint.inference.terms.conditions import ALWAYS, Condition, both
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import Alternative, Path, Places, place_of, single
 from devlint.inference.terms.values import NOTHING, TENSORS, Identity, Value, given
 
-if TYPE_CHECKING:
-    from devlint.inference.summary.analyser import Analyser
+
+class Summaries(Protocol):
+    """What gives a run the summaries of other functions, the module level of files, and new objects."""
+
+    nested: dict[int, Function]
+
+    def module_level(self, file: File) -> Frame: ...
+
+    def call(self, frame: Frame, function: Function, me: Value | None, arguments: Any, node: ast.AST) -> Value: ...
+
+    def construct(self, frame: Frame, class_: Class, arguments: Any, node: ast.AST) -> Value: ...
 
 
 @dataclass(slots=True)
@@ -60,7 +68,7 @@ class Loop:
 class Frame:
     """One run of a function, or of the module level of a file (`function` is None)."""
 
-    analyser: Analyser
+    analyser: Summaries
     file: File
     function: Function | None
     receiver: Class | None
@@ -140,7 +148,13 @@ class Frame:
 
     def new_thing(self, node: ast.AST, thing: Thing) -> Identity:
         """Something that this expression makes. In a loop it stands for all of them."""
-        identity: Identity = ("new", self.site.file, getattr(node, "lineno", 0), getattr(node, "col_offset", 0), thing.kind)
+        identity: Identity = (
+            "new",
+            self.site.file,
+            getattr(node, "lineno", 0),
+            getattr(node, "col_offset", 0),
+            thing.kind,
+        )
         self.heap.put(identity, thing)
         return identity
 
@@ -193,10 +207,31 @@ class Frame:
         joined, whole = both(self.condition, condition)
         left = _left_behind(self.site, first, second)
         self.constraints.append(
-            Constraint(how, mixing, operation, first, second, node, self.site, joined, soft or not whole, (), left)
+            Constraint(
+                how,
+                mixing,
+                operation,
+                first,
+                second,
+                node,
+                self.site,
+                joined,
+                soft or not whole,
+                (),
+                left,
+                (first, second),
+            )
         )
 
-    def together(self, how: How, mixing: Mixing, operation: str, operands: list[tuple[ast.AST, Value]], node: ast.AST, soft: bool = False) -> None:
+    def together(
+        self,
+        how: How,
+        mixing: Mixing,
+        operation: str,
+        operands: list[tuple[ast.AST, Value]],
+        node: ast.AST,
+        soft: bool = False,
+    ) -> None:
         """Record that all of these must be on one device, two by two."""
         taking = [(n, v) for n, v in operands if v.may_be_tensor and v.places]
         proved = any(v.kind in TENSORS for _, v in taking)
@@ -208,7 +243,9 @@ class Frame:
 
 def _may_fail(a: Places, b: Places) -> bool:
     """Whether the two clash, or may do so at a call."""
-    return any(x.atom != y.atom and (_is_open(x) or _is_open(y) or clash(x.atom, y.atom) is not None) for x in a for y in b)
+    return any(
+        x.atom != y.atom and (_is_open(x) or _is_open(y) or clash(x.atom, y.atom) is not None) for x in a for y in b
+    )
 
 
 def _left_behind(site: Site, first: Operand, second: Operand) -> LeftBehind | None:

@@ -27,7 +27,9 @@ def write(frame: Frame, node: ast.Subscript, base: Value, index: Value, value: V
             "index", "scalar" if value.is_tensor else "exact", "index", frame.operand(node.value, base),
             frame.operand(source or node, value), node, soft=value.kind == "unknown",
         )  # fmt: skip
-    if value.is_tensor and any(each.atom.tag in ("place", "names") or is_accelerator(each.atom) for each in value.places):
+    if value.is_tensor and any(
+        each.atom.tag in ("place", "names") or is_accelerator(each.atom) for each in value.places
+    ):
         for each in base.places:
             if each.atom == CPU and each.origin is not None and each.origin.why == "factory":
                 frame.fills.setdefault(each.origin, value)

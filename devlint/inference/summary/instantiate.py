@@ -11,7 +11,20 @@ from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, Operand, Step, Summary
 from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Literal, both, compatible
 from devlint.inference.terms.conflicts import clash
-from devlint.inference.terms.places import CPU, DEFAULT, LIMIT, Alternative, Atom, Origin, Path, Places, home_of, is_unread, nowhere, single
+from devlint.inference.terms.places import (
+    CPU,
+    DEFAULT,
+    LIMIT,
+    Alternative,
+    Atom,
+    Origin,
+    Path,
+    Places,
+    home_of,
+    is_unread,
+    nowhere,
+    single,
+)
 from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, something
 
 #: Calls between a root and an operation.
@@ -218,7 +231,11 @@ class Instance:
 
     def value(self, value: Value) -> Value:
         """A value of the function at this call."""
-        if value.path is not None and not value.objects and value.kind in ("unknown", "tensor", "tensors", "batch", "loader", "iterator"):
+        if (
+            value.path is not None
+            and not value.objects
+            and value.kind in ("unknown", "tensor", "tensors", "batch", "loader", "iterator")
+        ):
             return self._given(value)
         if value.kind == "device" and value.path is not None and len(value.places) == 1:
             return self._device(value)
@@ -340,7 +357,10 @@ class Instance:
         kind, proved, path = operand.kind, operand.proved, operand.path
         if path is not None:
             actual = self.resolve(path)
-            if actual.kind in ("number", "string", "none", "bool", "array", "size", "device", "dtype") and kind != "module":
+            if (
+                actual.kind in ("number", "string", "none", "bool", "array", "size", "device", "dtype")
+                and kind != "module"
+            ):
                 return None
             if kind == "unknown" and actual.objects and constraint.how == "module":
                 if self.frame.is_stateless(actual):
@@ -385,7 +405,19 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
     if test[0] == "none":
         if value.kind == "none":
             return True
-        is_known = value.kind in ("tensor", "module", "instance", "list", "dict", "number", "string", "bool", "tuple", "function", "array")
+        is_known = value.kind in (
+            "tensor",
+            "module",
+            "instance",
+            "list",
+            "dict",
+            "number",
+            "string",
+            "bool",
+            "tuple",
+            "function",
+            "array",
+        )
         return False if is_known and value.path is None and not any(each.condition for each in value.places) else None
     if test[0] == "truth":
         if value.kind == "none":

@@ -7,9 +7,20 @@ from typing import Any
 
 from devlint import knowledge
 from devlint.inference.objects.heap import ITEM, Thing
-from devlint.inference.program.classes import Class, binding_of
+from devlint.inference.program.definitions import Class, binding_of
 from devlint.inference.summary.frame import Frame, unread
-from devlint.inference.terms.places import CPU, DEPTH, Alternative, Origin, Places, named_by, nowhere, place_of, single, with_zero_dim
+from devlint.inference.terms.places import (
+    CPU,
+    DEPTH,
+    Alternative,
+    Origin,
+    Places,
+    named_by,
+    nowhere,
+    place_of,
+    single,
+    with_zero_dim,
+)
 from devlint.inference.terms.values import (
     ARRAY,
     NOTHING,
@@ -73,7 +84,9 @@ def _bare(places: Places) -> Places:
     return tuple(
         Alternative(
             each.atom,
-            each.origin if each.atom == CPU and each.origin is not None and each.origin.why in ("factory", "option") else None,
+            each.origin
+            if each.atom == CPU and each.origin is not None and each.origin.why in ("factory", "option")
+            else None,
             each.condition,
             each.soft,
         )
@@ -152,14 +165,16 @@ def _kept_by_base(frame: Frame, class_: Class, identity: Any, name: str, node: a
     if name == "state":
         state = ("path", (*identity[1], ".state", ITEM))
         frame.heap.things.setdefault(state, Thing("dict"))
-        return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: Value("dict", objects=(state,))})),))
+        return Value(
+            "dict", objects=(frame.new_thing(node, Thing("dict", fields={ITEM: Value("dict", objects=(state,))})),)
+        )
     return None
 
 
 def _bound(frame: Frame, me: Value, method: Any, node: ast.AST) -> Value:
     how = binding_of(method)
     if how == "property":
-        return frame.analyser.call(frame, method, me, [], {}, node)
+        return frame.analyser.call(frame, method, me, [], node)
     if how == "static":
         return Value("function", ref=(method, None))
     return Value("function", ref=(method, me))
@@ -169,7 +184,15 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
     """What the body of a class binds a name to, where that is a plain constant."""
     if isinstance(expression, ast.Constant):
         value = expression.value
-        kind = "none" if value is None else "bool" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+        kind = (
+            "none"
+            if value is None
+            else "bool"
+            if isinstance(value, bool)
+            else "string"
+            if isinstance(value, str)
+            else "number"
+        )
         return Value(kind, constant=value)  # type: ignore[arg-type]
     return something()
 
@@ -219,13 +242,19 @@ def _item_of_objects(frame: Frame, value: Value, node: ast.AST) -> Value:
         thing = frame.heap.get(identity)
         if isinstance(thing.class_, Class):
             method = thing.class_.method("__iter__")
-            each = frame.analyser.call(frame, method, value, [], {}, node) if method is not None else unread(node, ITEM)
+            each = frame.analyser.call(frame, method, value, [], node) if method is not None else unread(node, ITEM)
             each = item_of(frame, each, node) if method is not None else each
         elif thing.kind == "dict":
             each = STRING
         else:
             stored = frame.heap.field(identity, ITEM)
-            each = stored if stored is not None else given((*identity[1], ITEM)) if identity[0] == "path" and len(identity[1]) < DEPTH else NOTHING
+            each = (
+                stored
+                if stored is not None
+                else given((*identity[1], ITEM))
+                if identity[0] == "path" and len(identity[1]) < DEPTH
+                else NOTHING
+            )
         found = each if found is None else merge(found, each)
     return found if found is not None else NOTHING
 

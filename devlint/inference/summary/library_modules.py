@@ -37,7 +37,11 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
             each if each.atom != DEFAULT else each._replace(atom=CPU, origin=Origin("module", node, frame.path, name))
             for each in device
         )
-    home = tuple(each._replace(origin=each.origin or Origin("named", node, frame.path, name)) for each in device) if device is not None else birthplace(frame, node, name)
+    home = (
+        tuple(each._replace(origin=each.origin or Origin("named", node, frame.path, name)) for each in device)
+        if device is not None
+        else birthplace(frame, node, name)
+    )
     fields: dict[str, Value] = {}
     stateless = "device" not in record.accepts
     for key, (_, value) in arguments.named.items():
@@ -59,7 +63,11 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
     starred = arguments.stars
     for i, (_, value) in enumerate(arguments.positional):
         if value.kind in ("list", "tuple", "dict", "iterator"):
-            inner = frame.heap.get(value.objects[0]).fields if value.objects else {f"[{j}]": p for j, p in enumerate(value.parts or ())}
+            inner = (
+                frame.heap.get(value.objects[0]).fields
+                if value.objects
+                else {f"[{j}]": p for j, p in enumerate(value.parts or ())}
+            )
             fields.update({(key if value.kind != "iterator" else ITEM): each for key, each in inner.items()})
             starred = starred or value.kind == "iterator" or ITEM in inner
         elif isinstance(value, Value):

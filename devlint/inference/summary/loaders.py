@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from devlint.inference.program.classes import Class
+from devlint.inference.program.definitions import Class
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame
 from devlint.inference.terms.places import CPU, Origin, nowhere, single
@@ -22,21 +22,27 @@ def batch_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
         return _made(frame, node, collate, origin)
     if dataset.kind == "dataset" and dataset.parts and str(dataset.ref).endswith("TensorDataset"):
         parts = tuple(
-            part._replace(places=tuple(p._replace(origin=origin) if p.atom == CPU else p for p in part.places), path=None)
+            part._replace(
+                places=tuple(p._replace(origin=origin) if p.atom == CPU else p for p in part.places), path=None
+            )
             for part in dataset.parts
         )
-        return Value("tuple", parts=parts) if all(part.is_tensor for part in parts) else Value("batch", single(CPU, origin))
+        return (
+            Value("tuple", parts=parts)
+            if all(part.is_tensor for part in parts)
+            else Value("batch", single(CPU, origin))
+        )
     class_ = frame.class_of(dataset)
     if isinstance(class_, Class):
         method = class_.method("__getitem__")
-        if method is not None and _is_elsewhere(frame.analyser.call(frame, method, dataset, [NOTHING], {}, node)):
+        if method is not None and _is_elsewhere(frame.analyser.call(frame, method, dataset, [NOTHING], node)):
             return Value("batch", nowhere(), proved=False)
     return Value("batch", single(CPU, origin))
 
 
 def _made(frame: Frame, node: ast.Call, collate: Value, origin: Origin) -> Value:
     if collate.kind == "function" and isinstance(collate.ref, tuple):
-        made = frame.analyser.call(frame, collate.ref[0], collate.ref[1], [NOTHING], {}, node)
+        made = frame.analyser.call(frame, collate.ref[0], collate.ref[1], [NOTHING], node)
         if _is_elsewhere(made) or any(_is_elsewhere(part) for part in frame.heap.parts_of(made)):
             return Value("batch", nowhere(), proved=False)
     elif collate.kind == "unknown":

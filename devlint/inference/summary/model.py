@@ -12,8 +12,7 @@ from devlint.inference.terms.values import Kind, Value
 
 if TYPE_CHECKING:
     from devlint.inference.objects.heap import Heap
-    from devlint.inference.program.classes import Class
-    from devlint.inference.program.files import Function
+    from devlint.inference.program.definitions import Class, Function
 
 #: What kind of operation needs its operands together, or lets one of them leave on the wrong device.
 How: TypeAlias = Literal[
@@ -53,6 +52,7 @@ class Site:
     function: Function | None
     receiver: Class | None
     file: str
+    tree: ast.Module
     asks: set[str] = field(default_factory=set)
     moved: dict[Path, list[ast.AST]] = field(default_factory=dict)
     tensors: set[Path] = field(default_factory=set)  # access paths that are used as only a tensor is used
@@ -83,6 +83,7 @@ class Constraint(NamedTuple):
     soft: bool = False
     chain: tuple[Step, ...] = ()
     left_behind: LeftBehind | None = None
+    local: tuple[Operand, Operand] | None = None  # the operands as the function itself sees them
 
 
 @dataclass(eq=False, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from devlint.inference.program.classes import Class
+from devlint.inference.program.definitions import Class
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
@@ -52,7 +52,13 @@ def _target_of_to(arguments: Arguments) -> Places | None:
 def _target_of_type(arguments: Arguments) -> Places | None:
     """`x.type(torch.FloatTensor)`: the old types name a device [torch/_tensor_docs.py, `Tensor.type`]."""
     first = arguments.value(0, "dtype")
-    name = str(first.ref) if first is not None and first.kind == "library" else first.constant if first is not None else None
+    name = (
+        str(first.ref)
+        if first is not None and first.kind == "library"
+        else first.constant
+        if first is not None
+        else None
+    )
     if not isinstance(name, str) or not name.endswith("Tensor"):
         return None
     return single(at("cuda") if name.startswith("torch.cuda.") else CPU) if name.startswith("torch.") else None

@@ -8,7 +8,7 @@ from typing import Final
 from devlint import knowledge
 from devlint.inference.library import effects, protocols
 from devlint.inference.objects.heap import ITEM, Thing
-from devlint.inference.program.classes import Class
+from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.expressions import places_of_all
@@ -20,9 +20,36 @@ from devlint.inference.terms.places import Places, home_of, nowhere, single, wit
 from devlint.inference.terms.values import ARRAY, NONE, NOTHING, NUMBER, STRING, Value, merge, part_of
 
 #: Methods of a module that give it back [torch.nn.Module].
-_SAME_MODULE: Final = frozenset("eval train half float double requires_grad_ apply bfloat16 share_memory compile type".split())
+_SAME_MODULE: Final = frozenset(
+    [
+        "eval",
+        "train",
+        "half",
+        "float",
+        "double",
+        "requires_grad_",
+        "apply",
+        "bfloat16",
+        "share_memory",
+        "compile",
+        "type",
+    ]
+)
 #: Methods that only modules have among what code calls with these names [torch.nn.Module].
-_MODULE_ONLY: Final = frozenset("parameters named_parameters state_dict load_state_dict zero_grad buffers named_buffers modules named_modules children".split())
+_MODULE_ONLY: Final = frozenset(
+    [
+        "parameters",
+        "named_parameters",
+        "state_dict",
+        "load_state_dict",
+        "zero_grad",
+        "buffers",
+        "named_buffers",
+        "modules",
+        "named_modules",
+        "children",
+    ]
+)
 
 
 def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
@@ -37,7 +64,19 @@ def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: 
         return _of_distribution(frame, node, base, name, arguments)
     if base.kind == "tuple":
         return NUMBER
-    if base.kind in ("optimizer", "scheduler", "loader", "generator", "dataset", "number", "bool", "dtype", "device", "other", "none"):
+    if base.kind in (
+        "optimizer",
+        "scheduler",
+        "loader",
+        "generator",
+        "dataset",
+        "number",
+        "bool",
+        "dtype",
+        "device",
+        "other",
+        "none",
+    ):
         return base if base.kind == "generator" else unread(node)
     return unread_calls.call(frame, node, arguments, base)
 
@@ -46,7 +85,14 @@ def _of_distribution(frame: Frame, node: ast.Call, base: Value, name: str, argum
     if name in ("log_prob", "cdf", "icdf") and arguments.positional and isinstance(node.func, ast.Attribute):
         at, value = arguments.positional[0]
         if value.may_be_tensor and base.places:
-            frame.need("method", "scalar", name, frame.operand(node.func.value, base._replace(kind="tensor")), frame.operand(at, value), node)
+            frame.need(
+                "method",
+                "scalar",
+                name,
+                frame.operand(node.func.value, base._replace(kind="tensor")),
+                frame.operand(at, value),
+                node,
+            )
         places = places_of_all([value, base._replace(kind="tensor")])
         return Value("tensor", with_zero_dim(places, None))
     return Value("tensor", with_zero_dim(base.places, None)) if base.places else Value("tensor", nowhere())
@@ -111,7 +157,14 @@ def call_module(frame: Frame, node: ast.Call, callee: Value, arguments: Argument
         return Value("tensor", with_zero_dim(places, zero_dim)) if places else Value("tensor", nowhere())
     module = frame.operand(node.func, callee)
     for at, value in operands if of_torch else operands[:1]:
-        frame.need("module", "exact", ast.unparse(node.func), module, frame.operand(at, value._replace(kind="tensor") if of_torch else value), node)
+        frame.need(
+            "module",
+            "exact",
+            ast.unparse(node.func),
+            module,
+            frame.operand(at, value._replace(kind="tensor") if of_torch else value),
+            node,
+        )
     if not of_torch:
         return unread_calls.guess(frame, node, arguments)
     places = places_of_all([v for _, v in operands])
@@ -126,7 +179,9 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
             found.append((at, value))
         elif value.kind in ("tuple", "iterator", "list"):
             parts = frame.heap.parts_of(value)
-            nodes = at.elts if isinstance(at, (ast.Tuple, ast.List)) and len(at.elts) == len(parts) else [at] * len(parts)
+            nodes = (
+                at.elts if isinstance(at, (ast.Tuple, ast.List)) and len(at.elts) == len(parts) else [at] * len(parts)
+            )
             found += [(n, v) for n, v in zip(nodes, parts, strict=True) if v.may_be_tensor and v.places]
     return found
 
@@ -173,11 +228,20 @@ def _register(frame: Frame, base: Value, name: str, arguments: Arguments) -> Val
     return NONE
 
 
-def of_unread_base(frame: Frame, node: ast.Call, me: Value, name: str, arguments: Arguments, class_: Class | None) -> Value:
+def of_unread_base(
+    frame: Frame, node: ast.Call, me: Value, name: str, arguments: Arguments, class_: Class | None
+) -> Value:
     """A method that a base has which is not of the project. A module's own methods leave its parts where they are."""
     if class_ is not None and class_.is_module:
         if name in knowledge.methods("Module") or name in _MODULE_HARMLESS:
-            if name in ("register_buffer", "register_parameter", "add_module", "parameters", "named_parameters", *_SAME_MODULE):
+            if name in (
+                "register_buffer",
+                "register_parameter",
+                "add_module",
+                "parameters",
+                "named_parameters",
+                *_SAME_MODULE,
+            ):
                 return call_of_module(frame, node, me, name, arguments) if class_.method(name) is None else me
             return unread_calls.guess(frame, node, arguments)
     if class_ is not None and class_.is_read and class_.family != "object":
@@ -186,7 +250,21 @@ def of_unread_base(frame: Frame, node: ast.Call, me: Value, name: str, arguments
 
 
 #: Methods of module classes of other libraries that leave fields as they are [Lightning, "LightningModule API"].
-_MODULE_HARMLESS: Final = frozenset("log log_dict save_hyperparameters print manual_backward optimizers lr_schedulers all_gather toggle_optimizer untoggle_optimizer clip_gradients".split())
+_MODULE_HARMLESS: Final = frozenset(
+    [
+        "log",
+        "log_dict",
+        "save_hyperparameters",
+        "print",
+        "manual_backward",
+        "optimizers",
+        "lr_schedulers",
+        "all_gather",
+        "toggle_optimizer",
+        "untoggle_optimizer",
+        "clip_gradients",
+    ]
+)
 
 
 # -- something given
@@ -253,4 +331,14 @@ def _state_of(frame: Frame, node: ast.Call, home: Places) -> Value:
     return Value("dict", objects=(frame.new_thing(node, Thing("dict", fields=entries, node=node)),))
 
 
-__all__ = ["call_container", "call_module", "call_of_module", "call_of_unknown", "call_plain", "effects", "merge", "of_unread_base", "protocols"]
+__all__ = [
+    "call_container",
+    "call_module",
+    "call_of_module",
+    "call_of_unknown",
+    "call_plain",
+    "effects",
+    "merge",
+    "of_unread_base",
+    "protocols",
+]

@@ -9,12 +9,12 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint import knowledge
-from devlint.inference.program.files import File, Function, dotted
+from devlint.inference.program.definitions import File, Function, dotted
 from devlint.inference.terms.places import Path
 from devlint.inference.terms.values import Kind
 
 if TYPE_CHECKING:
-    from devlint.inference.program.classes import Class
+    from devlint.inference.program.definitions import Class
 
 
 class Declared(NamedTuple):
@@ -35,9 +35,23 @@ _KINDS: dict[str, Kind] = {
     "pathlib.Path": "other", "torch.Generator": "generator",
 }  # fmt: skip
 _CONTAINERS = frozenset(
-    "list List tuple Tuple Sequence Iterable Iterator Generator Set set MutableSequence Collection AsyncIterator".split()
+    [
+        "list",
+        "List",
+        "tuple",
+        "Tuple",
+        "Sequence",
+        "Iterable",
+        "Iterator",
+        "Generator",
+        "Set",
+        "set",
+        "MutableSequence",
+        "Collection",
+        "AsyncIterator",
+    ]
 )
-_MAPPINGS = frozenset("dict Dict Mapping MutableMapping OrderedDict DefaultDict defaultdict".split())
+_MAPPINGS = frozenset(["dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict", "defaultdict"])
 #: The annotations of jaxtyping name the array first: `Float[Tensor, "b n"]` [jaxtyping documentation, "API"].
 _JAXTYPING = "jaxtyping."
 
@@ -92,13 +106,17 @@ def _named(file: File, node: ast.Name | ast.Attribute) -> Declared:
         return Declared(_KINDS[name])
     record = knowledge.cls(name) if name.startswith("torch") else None
     if record is not None:
-        return Declared({"Tensor": "tensor", "Module": "module", "Optimizer": "optimizer", "DataLoader": "loader"}.get(record.family, "other"))  # type: ignore[arg-type]
+        return Declared(
+            {"Tensor": "tensor", "Module": "module", "Optimizer": "optimizer", "DataLoader": "loader"}.get(
+                record.family, "other"
+            )
+        )  # type: ignore[arg-type]
     last = name.rpartition(".")[2]
     if name == last and last in _CONTAINERS:
         return Declared("list")
     if last in _MAPPINGS and (name == last or name.startswith("typing.")):
         return Declared("dict")
-    from devlint.inference.program.classes import Class
+    from devlint.inference.program.definitions import Class
 
     found = file.classes.get(name) or (file.project.find(file, name) if file.project is not None else None)
     return Declared("instance", found) if isinstance(found, Class) else UNDECLARED
@@ -147,7 +165,14 @@ def tensor_only_methods() -> frozenset[str]:
     for type in (list, dict, str, set, float, int, bytes, tuple):
         others.update(dir(type))
     others.update(knowledge.methods("Module"), knowledge.methods("Optimizer"), _NUMPY.split(), _OTHERS.split())
-    return frozenset(knowledge.methods("Tensor")) - others | {"numel", "data_ptr", "unsqueeze", "detach", "is_cuda", "index_select"}
+    return frozenset(knowledge.methods("Tensor")) - others | {
+        "numel",
+        "data_ptr",
+        "unsqueeze",
+        "detach",
+        "is_cuda",
+        "index_select",
+    }
 
 
 _NUMPY = """all any argmax argmin argpartition argsort astype byteswap choose clip compress conj conjugate copy cumprod cumsum
@@ -187,14 +212,23 @@ def used_as_tensors(file: File, function: Function, roots: frozenset[str], besid
                 read.setdefault(target, set()).add(node.attr)
                 if "device" in read[target] and len(read[target]) > 1:
                     found.append((target, node.lineno))
-        if beside and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and any(map(_is_view, node.slice.elts)):
+        if (
+            beside
+            and isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Tuple)
+            and any(map(_is_view, node.slice.elts))
+        ):
             target = path_of(node.value)
             if target is not None and target[0] in roots and target != ("self",):
                 found.append((target, node.lineno))
         for path, line in _tensor_uses(file, node):
             if path[0] in roots and path != ("self",):
                 found.append((path, line))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "type", "hasattr"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("isinstance", "type", "hasattr")
+        ):
             either.update(inner.id for arg in node.args[:1] for inner in ast.walk(arg) if isinstance(inner, ast.Name))
     return frozenset(path for path, line in found if path[0] not in either and line <= bound.get(path[0], line))
 
@@ -213,9 +247,11 @@ def _tensor_uses(file: File, node: ast.AST) -> Iterator[tuple[Path, int]]:
     if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES and isinstance(node.ctx, ast.Load):
         target = node.value
     elif isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in tensor_only_methods():
-            target = node.func.value
-        elif isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "dim", "type_as") and len(node.args) <= 1:
+        if (isinstance(node.func, ast.Attribute) and node.func.attr in tensor_only_methods()) or (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("size", "dim", "type_as")
+            and len(node.args) <= 1
+        ):
             target = node.func.value
         name = file.qualified(node.func)
         record = knowledge.function(name) if name is not None and name.startswith("torch.") else None

@@ -26,9 +26,9 @@ def _place_module(frame: Frame, owner: Identity, parameter: Value) -> None:
     made_elsewhere = [p for p in parameter.places if p.origin is None or p.origin.why != "factory"]
     thing = frame.heap.get(owner)
     is_new = thing.home is None or all(p.origin is not None and p.origin.why == "module" for p in thing.home)
-    if is_new and made_elsewhere and len(made_elsewhere) == len(parameter.places) and owner != ("path", ("self",)):
-        frame.heap.put(owner, thing._replace(home=parameter.places))
-    elif is_new and made_elsewhere and thing.whole:
+    if (
+        is_new and made_elsewhere and len(made_elsewhere) == len(parameter.places) and owner != ("path", ("self",))
+    ) or (is_new and made_elsewhere and thing.whole):
         frame.heap.put(owner, thing._replace(home=parameter.places))
 
 

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from devlint.inference.program.files import Function
+from devlint.inference.program.definitions import Function
 from devlint.inference.summary import binding, tests
 from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.expressions import SYMBOLS, combine
-from devlint.inference.summary.items import item_of
 from devlint.inference.summary.frame import Frame, Loop, State, merge_states
+from devlint.inference.summary.items import item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
 from devlint.inference.terms.values import NONE, NOTHING, Value
 
@@ -226,7 +226,7 @@ def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 
 def _class(frame: Frame, node: ast.ClassDef) -> None:
-    from devlint.inference.program.classes import Class
+    from devlint.inference.program.definitions import Class
 
     known = frame.file.classes.get(node.name)
     class_ = known if known is not None and known.node is node else Class(frame.file, node)

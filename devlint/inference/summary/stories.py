@@ -10,8 +10,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.inference.objects.heap import Heap, Thing
-from devlint.inference.program.classes import Class, binding_of
-from devlint.inference.program.files import Function
+from devlint.inference.program.definitions import Class, Function, binding_of
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, State, merge_states
 from devlint.inference.summary.model import Site
@@ -50,7 +49,14 @@ def story_of(analyser: Analyser, class_: Class) -> Story | None:
 
 def _construct(analyser: Analyser, class_: Class) -> Story:
     """Make an object with what the constructor may be given."""
-    frame = Frame(analyser, class_.file, Function(class_.file, _nothing(class_)), class_, None, Site(None, class_, class_.file.path))
+    frame = Frame(
+        analyser,
+        class_.file,
+        Function(class_.file, _nothing(class_)),
+        class_,
+        None,
+        Site(None, class_, class_.file.path, class_.file.tree),
+    )
     init = class_.method("__init__")
     arguments = Arguments()
     if init is not None:
@@ -85,7 +91,10 @@ def _symbolic(analyser: Analyser, frame: Frame, init: Function, prefix: str) -> 
     found = Arguments()
     for name in [each.arg for each in init.all_parameters()][1:]:
         known = summary.given.get(name) if summary is not None else None
-        found.named[name] = (init.node, _renamed(frame, known, (f"{prefix}:{name}",), summary.heap if summary is not None else frame.heap))  # type: ignore[assignment]
+        found.named[name] = (
+            init.node,
+            _renamed(frame, known, (f"{prefix}:{name}",), summary.heap if summary is not None else frame.heap),
+        )  # type: ignore[assignment]
     return found
 
 
@@ -94,7 +103,8 @@ def _renamed(frame: Frame, value: Value | None, path: tuple[str, ...], source: H
         return given(path)
     if value.kind == "device":
         places: Places = tuple(
-            Alternative(named_by(path) if each.atom.tag == "names" else each.atom, None, _about(each, path)) for each in value.places
+            Alternative(named_by(path) if each.atom.tag == "names" else each.atom, None, _about(each, path))
+            for each in value.places
         )
         return Value("device", places, path=path)
     if value.objects:
@@ -157,7 +167,9 @@ def _keep(before: State, after: State, identity: Identity, names: set[str]) -> S
         value = new.fields.get("." + name)
         if value is not None:
             known = fields.get("." + name)
-            fields["." + name] = value if known is None or known.kind == "none" or known == value else _either(known, value)
+            fields["." + name] = (
+                value if known is None or known.kind == "none" or known == value else _either(known, value)
+            )
     things = dict(before.heap.things)
     for other, made in after.heap.things.items():
         things.setdefault(other, made)
@@ -183,7 +195,11 @@ def _bound_later(class_: Class, story: Story) -> dict[Function, set[str]]:
         for name, method in base.methods.items():
             if name == "__init__" or class_.methods.get(name, method) is not method or binding_of(method) != "instance":
                 continue
-            names = {field for field in stored_by(method) if "." + field not in fields or fields["." + field].kind in ("none", "unknown", "list", "dict")}
+            names = {
+                field
+                for field in stored_by(method)
+                if "." + field not in fields or fields["." + field].kind in ("none", "unknown", "list", "dict")
+            }
             if names:
                 found[method] = names
     return found
@@ -197,7 +213,10 @@ def stored_by(method: Function) -> set[str]:
     return {
         node.attr
         for node in ast.walk(method.node)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == names[0]
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == names[0]
     }
 
 
@@ -207,7 +226,7 @@ def _run(analyser: Analyser, story: Story, method: Function) -> None:
         return
     arguments = _symbolic(analyser, story.frame, method, f"{method.owner.name if method.owner else ''}.{method.name}")
     arguments.named = {name: (story.frame.file.tree, value) for name, (_, value) in arguments.named.items()}  # type: ignore[misc]
-    analyser.call(story.frame, method, story.me, arguments, {}, method.node)
+    analyser.call(story.frame, method, story.me, arguments, method.node)
 
 
 # -- what a judgement may take for granted
@@ -225,7 +244,11 @@ def settled_state(analyser: Analyser, class_: Class) -> tuple[Story, State] | No
         if not isinstance(each, Class):
             continue
         for name, method in each.methods.items():
-            if name == "__init__" or class_.method(name) is not method or binding_of(method) not in ("instance", "setter"):
+            if (
+                name == "__init__"
+                or class_.method(name) is not method
+                or binding_of(method) not in ("instance", "setter")
+            ):
                 continue
             frame.state = base.copy()
             frame.condition = frozenset()
@@ -253,7 +276,7 @@ def _mark_changes(before: State, after: State, result: State) -> None:
 
 def _unsure(value: Value, changed: Value) -> Value:
     """A field that a method rewrites: where it is stays known where the method puts it there again."""
-    if value.kind == "none" or not value.places and not value.objects:
+    if value.kind == "none" or (not value.places and not value.objects):
         return value if value.kind != "none" else changed
     if value.objects and value.objects != changed.objects:
         return Value("unknown", nowhere())
@@ -264,7 +287,10 @@ def _unsure(value: Value, changed: Value) -> Value:
 def note_state(frame: Frame, identity: Identity, class_: Class) -> None:
     """Whether a module has parameters, buffers, or parts that have."""
     thing = frame.heap.get(identity)
-    if any(isinstance(base, str) and base != "torch.nn.Module" and not base.startswith("torch.nn.modules.module") for base in class_.lineage):
+    if any(
+        isinstance(base, str) and base != "torch.nn.Module" and not base.startswith("torch.nn.modules.module")
+        for base in class_.lineage
+    ):
         return
     holds = False
     for value in thing.fields.values():

@@ -55,7 +55,14 @@ def _of_batch(base: Value, name: str) -> Value:
     return item if name in ("get", "pop") else base
 
 
-def _need(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments, operands: list[tuple[ast.expr, Value]]) -> None:
+def _need(
+    frame: Frame,
+    node: ast.Call,
+    name: str,
+    record: Function,
+    arguments: Arguments,
+    operands: list[tuple[ast.expr, Value]],
+) -> None:
     taking: list[tuple[ast.AST, Value]] = list(operands)
     if record.mixing in ("exact", "scalar", "expanded") and len(operands) > 1:
         how = "inplace" if record.inplace else "method"
@@ -69,7 +76,15 @@ def _need(frame: Frame, node: ast.Call, name: str, record: Function, arguments: 
                 frame.need("index", "index", name, frame.operand(*operands[0]), frame.operand(indices[0], part), node)
 
 
-def _result(frame: Frame, node: ast.Call, base: Value, name: str, record: Function, arguments: Arguments, operands: list[tuple[ast.expr, Value]]) -> Value:
+def _result(
+    frame: Frame,
+    node: ast.Call,
+    base: Value,
+    name: str,
+    record: Function,
+    arguments: Arguments,
+    operands: list[tuple[ast.expr, Value]],
+) -> Value:
     result = record.result_of(
         len(arguments.positional), arguments.given_keywords(),
         [i for i, (_, v) in enumerate(arguments.positional) if v.kind == "number"],
@@ -91,7 +106,15 @@ def _result(frame: Frame, node: ast.Call, base: Value, name: str, record: Functi
     return BOOL if result == "bool" else NOTHING
 
 
-def _tensor(frame: Frame, node: ast.Call, base: Value, name: str, record: Function, arguments: Arguments, operands: list[tuple[ast.expr, Value]]) -> Value:
+def _tensor(
+    frame: Frame,
+    node: ast.Call,
+    base: Value,
+    name: str,
+    record: Function,
+    arguments: Arguments,
+    operands: list[tuple[ast.expr, Value]],
+) -> Value:
     dims = zero_dim(record, arguments, [(n, v) for n, v in operands])
     if "device" in arguments.named:
         device = device_of(arguments.named["device"][1])
@@ -101,7 +124,11 @@ def _tensor(frame: Frame, node: ast.Call, base: Value, name: str, record: Functi
         frame.asks(base)
         shape = arguments.value(0, "size")
         is_scalar = shape is not None and shape.kind == "tuple" and shape.parts == ()
-        return Value("tensor", with_zero_dim(base.places, False if arguments.positional and not is_scalar else None), proved=base.proved)
+        return Value(
+            "tensor",
+            with_zero_dim(base.places, False if arguments.positional and not is_scalar else None),
+            proved=base.proved,
+        )
     if name == "copy_":
         return base
     found = base
@@ -124,6 +151,8 @@ def _extended(frame: Frame, places: Places, arguments: Arguments, operands: list
     if not extent:
         return places
     return tuple(
-        p._replace(origin=p.origin._replace(extent=extent)) if p.atom == CPU and p.origin is not None and not p.origin.extent else p
+        p._replace(origin=p.origin._replace(extent=extent))
+        if p.atom == CPU and p.origin is not None and not p.origin.extent
+        else p
         for p in places
     )

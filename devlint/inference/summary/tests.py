@@ -32,7 +32,11 @@ def outcomes(frame: Frame, test: ast.expr) -> Outcomes:
     value = peek(frame, test)
     if value is not None and value.test is not None:
         return value.test
-    if value is not None and value.kind in ("bool", "none", "number", "string") and not (value.kind != "none" and value.constant is None):
+    if (
+        value is not None
+        and value.kind in ("bool", "none", "number", "string")
+        and not (value.kind != "none" and value.constant is None)
+    ):
         return (ALWAYS, _never()) if value.constant else (_never(), ALWAYS)
     if isinstance(test, ast.Call):
         found = _asked(frame, test)
@@ -94,7 +98,12 @@ def _is_none(frame: Frame, node: ast.expr) -> Outcomes:
         return value.missing
     if value is not None and value.kind == "none":
         return ALWAYS, _never()
-    if value is not None and value.kind in ("tensor", "module", "instance", "list", "dict", "number", "string") and value.path is None and value.proved:
+    if (
+        value is not None
+        and value.kind in ("tensor", "module", "instance", "list", "dict", "number", "string")
+        and value.path is None
+        and value.proved
+    ):
         if not any(each.condition for each in value.places):
             return _never(), ALWAYS
     test: Test = ("none", subject(frame, node))
@@ -115,7 +124,11 @@ def _equal(frame: Frame, test: ast.Compare, left: ast.expr, right: ast.expr) -> 
     constant_value = constant_of(frame, other)
     if value is not None and value.constant is not None and constant_value is not None:
         return (ALWAYS, _never()) if value.constant == constant_value else (_never(), ALWAYS)
-    literal: Test = ("equal", subject(frame, named), repr(constant_value) if constant_value is not None else ast.unparse(other))
+    literal: Test = (
+        "equal",
+        subject(frame, named),
+        repr(constant_value) if constant_value is not None else ast.unparse(other),
+    )
     return frozenset({(literal, True)}), frozenset({(literal, False)})
 
 
@@ -132,11 +145,18 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
         asked = asked.args[0]
     on = type in ACCELERATORS
     value = peek(frame, asked)
-    test: Test = ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
+    test: Test = (
+        ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
+    )
     yes, no = {(test, True)}, {(test, False)}
     if on:
         yes.add((ACCELERATOR, True))
-    if value is not None and value.kind in ("device", "tensor") and value.places and all(p.atom.tag == "at" for p in value.places):
+    if (
+        value is not None
+        and value.kind in ("device", "tensor")
+        and value.places
+        and all(p.atom.tag == "at" for p in value.places)
+    ):
         fit = [p for p in value.places if p.atom.key[0] == type]
         rest = [p for p in value.places if p.atom.key[0] != type]
         yes = yes | fit[0].condition if len(fit) == 1 else yes if fit else _never()
@@ -167,13 +187,20 @@ def subject(frame: Frame, node: ast.expr) -> Any:
     value = peek(frame, node)
     if value is not None and value.path is not None and value.kind != "device":
         return value.path
-    if value is not None and value.kind == "device" and value.path is not None and isinstance(node, (ast.Name, ast.Attribute)):
+    if (
+        value is not None
+        and value.kind == "device"
+        and value.path is not None
+        and isinstance(node, (ast.Name, ast.Attribute))
+    ):
         return value.path
     return (ast.unparse(node), _versions(frame, node))
 
 
 def _versions(frame: Frame, node: ast.AST) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted({(n.id, frame.version(n.id)) for n in ast.walk(node) if isinstance(n, ast.Name) and frame.version(n.id)}))
+    return tuple(
+        sorted({(n.id, frame.version(n.id)) for n in ast.walk(node) if isinstance(n, ast.Name) and frame.version(n.id)})
+    )
 
 
 def constant_of(frame: Frame, node: ast.expr) -> Any:
@@ -225,7 +252,9 @@ def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
             value = peek(frame, node)
             if value is not None and value.kind == "device":
                 index = text.partition(":")[2] or None
-                _rebind(frame, node, Value("device", single(at(text.partition(":")[0], index) if text != "cpu" else CPU)))
+                _rebind(
+                    frame, node, Value("device", single(at(text.partition(":")[0], index) if text != "cpu" else CPU))
+                )
 
 
 def _narrow_asked(frame: Frame, test: ast.Call, truth: bool) -> None:
@@ -241,7 +270,13 @@ def _narrow_asked(frame: Frame, test: ast.Call, truth: bool) -> None:
         _rebind(frame, test.args[0], value._replace(kind="tensor", proved=True))
     elif truth and "tensor" not in kinds and value.kind in ("unknown", "tensor"):
         kind = next(iter(kinds)) if len(kinds) == 1 else "other"
-        _rebind(frame, test.args[0], Value("unknown", path=value.path) if kind in ("module", "instance", "other", "list", "tuple", "dict") else Value(kind))
+        _rebind(
+            frame,
+            test.args[0],
+            Value("unknown", path=value.path)
+            if kind in ("module", "instance", "other", "list", "tuple", "dict")
+            else Value(kind),
+        )
     elif not truth and kinds == {"tensor"}:
         _rebind(frame, test.args[0], OTHER if value.kind in ("tensor", "unknown") else value)
 
@@ -251,7 +286,15 @@ def _kind_of_type(frame: Frame, node: ast.expr) -> Kind:
     record = knowledge.cls(name) if name.startswith("torch.") else None
     if record is not None:
         return {"Tensor": "tensor", "Module": "module"}.get(record.family, "other")  # type: ignore[return-value]
-    plain: dict[str, Kind] = {"int": "number", "float": "number", "str": "string", "list": "list", "tuple": "tuple", "dict": "dict", "numpy.ndarray": "array"}
+    plain: dict[str, Kind] = {
+        "int": "number",
+        "float": "number",
+        "str": "string",
+        "list": "list",
+        "tuple": "tuple",
+        "dict": "dict",
+        "numpy.ndarray": "array",
+    }
     return plain.get(name, "other")
 
 

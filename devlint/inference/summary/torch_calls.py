@@ -9,7 +9,7 @@ from typing import Final
 from devlint import knowledge
 from devlint.inference.library import effects
 from devlint.inference.objects.heap import ITEM, Thing
-from devlint.inference.program.classes import Class
+from devlint.inference.program.definitions import Class
 from devlint.inference.summary import builtin_calls, factories, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
 from devlint.inference.summary.devices import device_of
@@ -19,13 +19,33 @@ from devlint.inference.summary.items import item_of
 from devlint.inference.summary.library_modules import new_module
 from devlint.inference.summary.zero_dim import zero_dim
 from devlint.inference.terms.conditions import ACCELERATOR
-from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, at, named_by, nowhere, single, with_zero_dim
+from devlint.inference.terms.places import (
+    CPU,
+    DEFAULT,
+    Alternative,
+    Origin,
+    at,
+    named_by,
+    nowhere,
+    single,
+    with_zero_dim,
+)
 from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value
 from devlint.knowledge.records import Function
 
 CallValue = Callable[[Frame, ast.Call, Value, Arguments], Value]
 _COLLECTIVES: Final = frozenset(
-    "all_reduce broadcast reduce all_gather gather scatter reduce_scatter all_gather_into_tensor reduce_scatter_tensor".split()
+    [
+        "all_reduce",
+        "broadcast",
+        "reduce",
+        "all_gather",
+        "gather",
+        "scatter",
+        "reduce_scatter",
+        "all_gather_into_tensor",
+        "reduce_scatter_tensor",
+    ]
 )
 
 
@@ -39,7 +59,9 @@ def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_val
     if name in effects.GIVES_FIRST:
         return arguments.value(0) or NOTHING
     if name in effects.ITERATES_FIRST:
-        return builtin_calls.call(frame, node, "iter", Arguments(arguments.positional[:1] or list(arguments.named.values())[:1]))
+        return builtin_calls.call(
+            frame, node, "iter", Arguments(arguments.positional[:1] or list(arguments.named.values())[:1])
+        )
     last = name.rpartition(".")[2]
     if name.startswith("torch.") and last in ("is_available", "is_built", "is_initialized"):
         return Value("bool", test=_available() if last == "is_available" else None)
@@ -60,7 +82,14 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
 
     needs = library_modules.holds_tensors(name)
     if needs is not None and not (needs & set(arguments.named)):
-        return Value("module", objects=(frame.new_thing(node, Thing("module", name, single(CPU, Origin("module", node, frame.path, name)), node=node)),))
+        return Value(
+            "module",
+            objects=(
+                frame.new_thing(
+                    node, Thing("module", name, single(CPU, Origin("module", node, frame.path, name)), node=node)
+                ),
+            ),
+        )
     if record is not None and record.host_only:
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
@@ -93,7 +122,15 @@ def call_record(frame: Frame, node: ast.Call, name: str, record: Function, argum
     if result in ("tensor", "tensors", "same"):
         value = _result(frame, node, name, record, arguments, operands)
         return value._replace(kind="tensors") if result == "tensors" else value
-    plain = {"number": NUMBER, "ndarray": ARRAY, "bool": BOOL, "str": STRING, "none": NONE, "dtype": Value("dtype"), "size": Value("size")}
+    plain = {
+        "number": NUMBER,
+        "ndarray": ARRAY,
+        "bool": BOOL,
+        "str": STRING,
+        "none": NONE,
+        "dtype": Value("dtype"),
+        "size": Value("size"),
+    }
     return plain.get(result, Value("other") if name.startswith("torch.") else NOTHING)
 
 
@@ -134,13 +171,17 @@ def tensor_operands(frame: Frame, record: Function, arguments: Arguments) -> Ite
 
 def _in_sequence(frame: Frame, node: ast.expr, value: Value, sure: bool) -> Iterator[Argument]:
     parts = frame.heap.parts_of(value)
-    nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == len(parts) else [node] * len(parts)
+    nodes = (
+        node.elts if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == len(parts) else [node] * len(parts)
+    )
     for at_, part in zip(nodes, parts, strict=True):
         if part.is_tensor or (part.kind == "unknown" and part.places and sure):
             yield at_, part._replace(kind="tensor")
 
 
-def _result(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments, operands: list[Argument]) -> Value:
+def _result(
+    frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments, operands: list[Argument]
+) -> Value:
     """The tensor that a function gives."""
     dims = zero_dim(record, arguments, operands)
     _generator(frame, node, name, arguments)
@@ -157,7 +198,10 @@ def _result(frame: Frame, node: ast.Call, name: str, record: Function, arguments
     if source == "argument" or (source == "cpu" and name.rpartition(".")[2].endswith("Tensor")):
         return factories.new(frame, node, name, None, arguments, dims)
     if source == "cpu":
-        return Value("tensor", single(CPU, Origin("host", node, frame.path, name), zero_dim=dims if isinstance(dims, bool) else None))
+        return Value(
+            "tensor",
+            single(CPU, Origin("host", node, frame.path, name), zero_dim=dims if isinstance(dims, bool) else None),
+        )
     if source == "default":
         return factories.new(frame, node, name, None, arguments, dims)
     if source in ("like", "first_tensor"):
@@ -165,7 +209,15 @@ def _result(frame: Frame, node: ast.Call, name: str, record: Function, arguments
     return Value("tensor", nowhere())
 
 
-def _like(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments, operands: list[Argument], dims: bool | str | None) -> Value:
+def _like(
+    frame: Frame,
+    node: ast.Call,
+    name: str,
+    record: Function,
+    arguments: Arguments,
+    operands: list[Argument],
+    dims: bool | str | None,
+) -> Value:
     """A result that is where the first tensor is; a factory where there is none."""
     of_data = record.params[:1] == ("data",)
     if not operands:
@@ -190,7 +242,9 @@ def _like(frame: Frame, node: ast.Call, name: str, record: Function, arguments: 
     return Value("tensor", places, proved=found.proved)
 
 
-def _of_data(frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments, dims: bool | str | None) -> Value:
+def _of_data(
+    frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments, dims: bool | str | None
+) -> Value:
     """`torch.tensor(data)`, `torch.as_tensor(data)`: a tensor of host data is on the default device, one of a tensor stays."""
     if first.kind == "unknown":
         return Value("tensor", nowhere())
@@ -232,7 +286,8 @@ def _device(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
         return Value("device", single(named_by((f"%{node.lineno}:{node.col_offset}",))))
     if index is not None and isinstance(index.constant, int):
         places = tuple(
-            p._replace(atom=at(p.atom.key[0], str(index.constant))) if p.atom.tag == "at" and p.atom != CPU else p for p in places
+            p._replace(atom=at(p.atom.key[0], str(index.constant))) if p.atom.tag == "at" and p.atom != CPU else p
+            for p in places
         )
     return Value("device", places, path=value.path if value.kind == "unknown" else None)
 
@@ -247,7 +302,12 @@ def _load(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     places = device_of(arguments.value(1, "map_location"))
     value = unread(node)
     if places:
-        return value._replace(places=tuple(Alternative(p.atom, Origin("loaded", node, frame.path, "torch.load"), p.condition) for p in places), path=None)
+        return value._replace(
+            places=tuple(
+                Alternative(p.atom, Origin("loaded", node, frame.path, "torch.load"), p.condition) for p in places
+            ),
+            path=None,
+        )
     return value
 
 

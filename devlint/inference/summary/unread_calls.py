@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from devlint.inference.program.classes import Class
+from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
@@ -30,7 +30,12 @@ def reach(frame: Frame, values: list[Value]) -> None:
         objects = tuple(frame.heap.reachable(value))
         if objects:
             frame.heap.forget(objects)
-        if value.kind == "unknown" and value.path is not None and not value.objects and ("path", value.path) in frame.heap.things:
+        if (
+            value.kind == "unknown"
+            and value.path is not None
+            and not value.objects
+            and ("path", value.path) in frame.heap.things
+        ):
             frame.heap.forget((("path", value.path),))
 
 
@@ -56,7 +61,9 @@ def _is_host(places: Places) -> bool:
     return all(each.atom == CPU for each in places)
 
 
-def call_unknown(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments, receiver: Value | None = None) -> Value:
+def call_unknown(
+    frame: Frame, node: ast.Call, callee: Value, arguments: Arguments, receiver: Value | None = None
+) -> Value:
     """A call of something given: perhaps a module, which needs its input where it is."""
     moves.moved_in_place(frame, callee)
     places = callee.places

@@ -145,7 +145,9 @@ def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAY
             key = _same_place(each)
             known = merged.get(key)
             if known is None:
-                merged[key] = each if key in in_both else under((each,), condition)[0] if _fits(each, condition) else each
+                merged[key] = (
+                    each if key in in_both else under((each,), condition)[0] if _fits(each, condition) else each
+                )
             else:
                 zero_dim = known.zero_dim if known.zero_dim == each.zero_dim else None
                 merged[key] = Alternative(
@@ -179,7 +181,10 @@ def with_also(places: Places, others: Places) -> Places:
         return places
     if all(is_unread(each.atom) for each in places):
         return tuple(each._replace(zero_dim=places[0].zero_dim, soft=each.soft or places[0].soft) for each in others)
-    return tuple(each._replace(also=others[0].atom) if each.also is None and each.atom != others[0].atom else each for each in places)
+    return tuple(
+        each._replace(also=others[0].atom) if each.also is None and each.atom != others[0].atom else each
+        for each in places
+    )
 
 
 def is_unread(atom: Atom) -> bool:

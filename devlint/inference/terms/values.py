@@ -144,7 +144,9 @@ def _merge_parts(a: Value, b: Value, if_a: Condition, if_b: Condition) -> tuple[
 def _merge_kinds(a: Value, b: Value, if_a: Condition, if_b: Condition) -> Value:
     for x, y, if_x, if_y in ((a, b, if_a, if_b), (b, a, if_b, if_a)):
         if x.is_tensor and y.kind in ("number", "string", "bool", "array", "list", "tuple", "dict", "size", "other"):
-            return x._replace(places=under(x.places, if_x), proved=False, kind="unknown" if y.kind in _NO_TENSOR else x.kind)
+            return x._replace(
+                places=under(x.places, if_x), proved=False, kind="unknown" if y.kind in _NO_TENSOR else x.kind
+            )
         if x.is_tensor and y.kind in (*TENSORS, "unknown"):
             places = join(x.places, y.places, if_x, if_y) if y.places else join(under(x.places, if_x), nowhere())
             return Value("tensor", places, proved=y.is_tensor and x.proved and y.proved)

@@ -6,12 +6,10 @@ known there; what the code says of them is the evidence.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from devlint.inference.library import protocols
-from devlint.inference.program.classes import Class
-from devlint.inference.program.files import Function
+from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site
 from devlint.inference.terms.conditions import SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
@@ -59,7 +57,9 @@ class Judge:
         if kind is None and sibling is None:
             return None
         first_is_off = _is_off(x, y) if sibling is None else sibling.first
-        off, off_at, other, other_at = (each.first, x, each.second, y) if first_is_off else (each.second, y, each.first, x)
+        off, off_at, other, other_at = (
+            (each.first, x, each.second, y) if first_is_off else (each.second, y, each.first, x)
+        )
         if not _is_allowed(each, off_at, first_is_off):
             return None
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
@@ -73,6 +73,7 @@ class Judge:
         return Mismatch(
             each.how, each.mixing, each.operation, off, off_at, other, other_at, first_is_off, each.node, each.site, evidence,
             soft, condition, each.chain, sibling.move if sibling is not None else None,
+            each.local[1 if first_is_off else 0] if each.local is not None else None,
         )  # fmt: skip
 
     def _together(self, each: Constraint, x: Alternative, y: Alternative) -> Condition | None:
@@ -84,7 +85,9 @@ class Judge:
         whole = x.condition | y.condition | each.condition
         return joined if compatible(whole) and not needs_no_accelerator(whole) else None
 
-    def _evidence(self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool) -> Evidence | None:
+    def _evidence(
+        self, each: Constraint, kind: str | None, off: Alternative, other: Operand, other_at: Alternative, is_root: bool
+    ) -> Evidence | None:
         if kind == "named":
             return "called" if each.chain else "named"
         if kind == "device":
@@ -121,7 +124,8 @@ class Judge:
 def _is_fallback(operand: Operand, at: Alternative) -> bool:
     """Whether a value is on the CPU only where there is no accelerator: its device was chosen."""
     return any(
-        other.origin is at.origin or (other.origin is not None and at.origin is not None and other.origin.node is at.origin.node)
+        other.origin is at.origin
+        or (other.origin is not None and at.origin is not None and other.origin.node is at.origin.node)
         for other in operand.places
         if is_accelerator(other.atom)
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from devlint.inference.summary.model import How, Operand, Site, Step
 from devlint.inference.terms.conditions import Condition
 from devlint.inference.terms.places import Alternative
+from devlint.model import Evidence
 
-#: Who says that there is an accelerator.
-Evidence: TypeAlias = Literal["named", "device", "called", "intended", "declared", "contract"]
 #: From the strongest to the weakest.
 ORDER: tuple[Evidence, ...] = ("named", "device", "called", "intended", "declared", "contract")
 
@@ -21,7 +19,7 @@ class Mismatch:
     """Two values that are on different devices where torch needs them on one.
 
     `off` is the operand to move with its place, `other` the one that it meets. `off_first`: `off` is the first operand of the
-    constraint. `node`: the operation. `chain`: the calls from the root to it.
+    constraint. `node`: the operation. `chain`: the calls from the root to it. `local`: `other` as the function sees it.
     """
 
     how: How
@@ -39,6 +37,7 @@ class Mismatch:
     condition: Condition
     chain: tuple[Step, ...]
     left_behind: ast.AST | None = None
+    local: Operand | None = None
 
     @property
     def strength(self) -> tuple[int, bool]:

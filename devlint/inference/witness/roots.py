@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from devlint.inference.objects.heap import Heap
-from devlint.inference.program.classes import Class, binding_of
-from devlint.inference.program.files import File, Function
+from devlint.inference.program.definitions import Class, File, Function, binding_of
 from devlint.inference.summary import stories
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame, State
@@ -52,7 +51,12 @@ def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Co
         if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
             analyser.summary(function, None)
     for summary in list(analyser.summaries.values()):
-        if summary is not None and summary.function is not None and summary.function.outer is not None and summary.function.file is file:  # noqa: SIM102
+        if (
+            summary is not None
+            and summary.function is not None
+            and summary.function.outer is not None
+            and summary.function.file is file
+        ):
             yield summary.constraints, True
 
 
