@@ -46,6 +46,7 @@ class Analyser:
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
         self.nested: dict[int, Function] = {}  # functions inside functions, by the identity of their nodes
+        self.constructed: dict[int, dict[str, list[Any]]] = {}  # by a class: the classes of what constructors were given
         self.depth = 0
 
     # -- the module level
@@ -287,6 +288,10 @@ class Analyser:
             return unread_calls.call(frame, node, arguments, me)
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
+        if function.name == "__init__" and receiver is not None:
+            known = self.constructed.setdefault(id(receiver), {})
+            for name, class_ in shape:
+                known.setdefault(name, []).append(class_)
         if shape:
             summary = self.summary(function, receiver, shape) or summary
         return self.use(frame, Instance(frame, summary, bindings, node))

@@ -44,6 +44,11 @@ class Arguments:
     def without_first(self) -> Arguments:
         return Arguments(self.positional[1:], self.named, self.stars, self.double)
 
+    def followed_by(self, other: Arguments) -> Arguments:
+        """The same with more behind them."""
+        named = {**self.named, **other.named}
+        return Arguments(self.positional + other.positional, named, other.stars, other.double)
+
     def values(self) -> list[Value]:
         return [value for _, value in self.all()]
 

@@ -115,6 +115,9 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "function" and isinstance(callee.ref, tuple):
         function, me = callee.ref
         return call_function(frame, node, function, me, arguments)
+    if callee.kind == "partial":
+        function, first = callee.ref
+        return call_value(frame, node, function, first.followed_by(arguments))
     if callee.kind == "class" and isinstance(callee.ref, Class):
         return construct(frame, node, callee.ref, arguments)
     if callee.kind == "library" and callee.ref is not None:

@@ -134,7 +134,7 @@ def item(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
     if base.kind == "size":
         return Value("number", base.places)
     if base.kind == "array":
-        return ARRAY
+        return ARRAY if index.kind in ("array", "tuple", "list") else ARRAY._replace(proved=False)
     if base.kind in ("tuple", "iterator") and base.parts is not None:
         constant = index.constant
         if isinstance(constant, int) and -len(base.parts) <= constant < len(base.parts):
@@ -340,7 +340,8 @@ def _choice(frame: Frame, node: ast.IfExp) -> Value:
             before.heap.things.setdefault(identity, thing)
     frame.state, frame.condition = before, outer
     a, b = values
-    if {a.kind, b.kind} <= {"string", "device"}:
+    kinds = {a.kind, b.kind}
+    if kinds <= {"string", "device", "unknown"} and kinds != {"unknown"} and (a.places or b.places or kinds == {"string"}):
         first, second = device_of(a), device_of(b)
         if first and second:
             return Value("device", join(first, second, yes, no))

@@ -8,6 +8,7 @@ from typing import Any
 from devlint import knowledge
 from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.program.definitions import Class, binding_of
+from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.terms.places import (
     CPU,
@@ -181,7 +182,7 @@ def _bound(frame: Frame, me: Value, method: Any, node: ast.AST) -> Value:
 
 
 def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
-    """What the body of a class binds a name to, where that is a plain constant."""
+    """What the body of a class binds a name to."""
     if isinstance(expression, ast.Constant):
         value = expression.value
         kind = (
@@ -194,7 +195,9 @@ def _class_value(frame: Frame, class_: Class, expression: ast.expr) -> Value:
             else "number"
         )
         return Value(kind, constant=value)  # type: ignore[arg-type]
-    return something()
+    top = frame.analyser.module_level(class_.file)
+    found = evaluate(top, expression)
+    return found if found.kind in ("tensor", "device", "dtype", "tuple") else something()
 
 
 def _of_class(frame: Frame, class_: Class, name: str) -> Value:

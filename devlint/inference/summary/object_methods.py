@@ -52,12 +52,16 @@ _MODULE_ONLY: Final = frozenset(
 )
 
 
+#: Methods that make one number of an array [numpy.ndarray].
+_REDUCES: Final = frozenset({"mean", "sum", "max", "min", "std", "var", "item", "prod", "any", "all", "argmax", "argmin", "ptp", "trace"})
+
+
 def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a number, a string, an array, a size, a distribution ..."""
     if base.kind == "string":
         return STRING
     if base.kind == "array":
-        return ARRAY
+        return NUMBER if name in _REDUCES and not arguments.positional and not arguments.named else ARRAY
     if base.kind == "size":
         return Value("number", base.places)
     if base.kind == "distribution":

@@ -91,11 +91,24 @@ def _symbolic(analyser: Analyser, frame: Frame, init: Function, prefix: str) -> 
     found = Arguments()
     for name in [each.arg for each in init.all_parameters()][1:]:
         known = summary.given.get(name) if summary is not None else None
+        class_ = _only_class(analyser, frame, init, name) if known is None or known.kind == "unknown" else None
+        if class_ is not None:
+            found.named[name] = (init.node, analyser.instance_like(frame, class_, (f"{prefix}:{name}",)))  # type: ignore[assignment]
+            continue
         found.named[name] = (
             init.node,
             _renamed(frame, known, (f"{prefix}:{name}",), summary.heap if summary is not None else frame.heap),
         )  # type: ignore[assignment]
     return found
+
+
+def _only_class(analyser: Analyser, frame: Frame, init: Function, name: str) -> Class | None:
+    """The class of what every constructor call that was read gives for an argument."""
+    if init.name != "__init__" or frame.receiver is None:
+        return None
+    found = analyser.constructed.get(id(frame.receiver), {}).get(name, [])
+    first = found[0] if found else None
+    return first if isinstance(first, Class) and first is not frame.receiver and all(each is first for each in found) else None
 
 
 def _renamed(frame: Frame, value: Value | None, path: tuple[str, ...], source: Heap) -> Value:
@@ -232,30 +245,40 @@ def _run(analyser: Analyser, story: Story, method: Function) -> None:
 # -- what a judgement may take for granted
 
 
-def settled_state(analyser: Analyser, class_: Class) -> tuple[Story, State] | None:
-    """The object when any method may have run: what a method moves, or may rewrite, is nowhere known."""
+class Settled(NamedTuple):
+    """An object when its methods may have run. `after`: by method, the state after a call of it."""
+
+    story: Story
+    after: dict[str, State]
+
+    def before(self, method: Function) -> State:
+        """What holds when a method is called: any other one may have run before. What these move is nowhere known."""
+        result = State({}, self.story.heap.copy())
+        base = State({}, self.story.heap)
+        for name, state in self.after.items():
+            if name != method.name:
+                _mark_changes(base, state, result)
+        return result
+
+
+def settled(analyser: Analyser, class_: Class) -> Settled | None:
+    """The object of a class, and what each of its methods makes of it."""
     story = story_of(analyser, class_)
     if story is None:
         return None
     frame = story.frame
-    base = State({}, story.heap.copy())
-    result = base.copy()
+    after: dict[str, State] = {}
     for each in class_.lineage:
         if not isinstance(each, Class):
             continue
         for name, method in each.methods.items():
-            if (
-                name == "__init__"
-                or class_.method(name) is not method
-                or binding_of(method) not in ("instance", "setter")
-            ):
+            if name == "__init__" or class_.method(name) is not method or binding_of(method) not in ("instance", "setter"):
                 continue
-            frame.state = base.copy()
+            frame.state = State({}, story.heap.copy())
             frame.condition = frozenset()
             _run(analyser, story, method)
-            _mark_changes(base, frame.state, result)
-    frame.state = result
-    return story, result
+            after[name] = frame.state
+    return Settled(story, after)
 
 
 def _mark_changes(before: State, after: State, result: State) -> None:
@@ -303,4 +326,4 @@ def note_state(frame: Frame, identity: Identity, class_: Class) -> None:
     frame.heap.put(identity, thing._replace(stateless=not holds))
 
 
-__all__ = ["Story", "merge_states", "settled_state", "story_of"]
+__all__ = ["Story", "merge_states", "settled", "story_of"]

@@ -341,7 +341,11 @@ def _variable(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _partial(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
-    return NOTHING
+    """`functools.partial(function, ...)`: the function with the arguments that it is given already."""
+    callee = arguments.value(0)
+    if callee is None or not arguments.is_whole:
+        return NOTHING
+    return Value("partial", ref=(callee, arguments.without_first()))
 
 
 def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:

@@ -63,8 +63,8 @@ def _of_data(arguments: Arguments) -> bool | None:
     first = arguments.value(0, "data")
     if first is None:
         return None
-    if first.kind in ("list", "tuple", "string"):
-        return False
+    if first.kind in ("list", "tuple", "string", "array"):
+        return False if first.kind != "array" or first.proved else None
     if first.kind in ("number", "bool"):
         return True
     return zero_dim_of(first.places) if first.is_tensor else None

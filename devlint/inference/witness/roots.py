@@ -78,17 +78,16 @@ def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list
 
 def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iterator[list[Constraint]]:
     """The methods of a class, on an object after its constructor whose other methods may have run."""
-    settled = stories.settled_state(analyser, class_)
+    settled = stories.settled(analyser, class_)
     if settled is None:
         return
-    story, state = settled
+    story = settled.story
     for method in _methods(class_):
         summary = analyser.summary(method, class_)
         if summary is None:
             continue
         frame = story.frame
-        heap = state.heap if method.name != "__init__" else Heap({})
-        frame.state = State({}, heap.copy())
+        frame.state = settled.before(method) if method.name != "__init__" else State({}, Heap({}))
         frame.condition = frozenset()
         bindings = {"self": story.me} if method.name != "__init__" and binding_of(method) != "class" else {}
         if method.name == "__init__" and method.owner is class_:
