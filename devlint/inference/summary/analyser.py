@@ -74,8 +74,9 @@ class Analyser:
         node = id(function.node) if function.outer is None else id(function)
         key = (node, id(receiver) if receiver is not None else 0, shape)
         class_ = receiver or function.owner
+        early = False
         if class_ is not None and function.name not in _CONSTRUCTORS:
-            stories.story_of(self, class_)
+            early = stories.story_of(self, class_) is None and self.is_running(class_.method("__init__"), class_)
         if key not in self.summaries:
             self.summaries[key] = None
             if self.depth < 40:
@@ -84,7 +85,17 @@ class Analyser:
                     self.summaries[key] = self._summarise(function, receiver, shape)
                 finally:
                     self.depth -= 1
+        if early:
+            return self.summaries.pop(key)  # its object is not complete: it is read again later
         return self.summaries[key]
+
+    def is_running(self, function: Function | None, receiver: Class | None) -> bool:
+        """Whether the summary of a function is being made."""
+        if function is None:
+            return False
+        node = id(function.node) if function.outer is None else id(function)
+        key = (node, id(receiver) if receiver is not None else 0, ())
+        return key in self.summaries and self.summaries[key] is None
 
     def _summarise(self, function: Function, receiver: Class | None, shape: Shape) -> Summary:
         site = Site(function, receiver, function.file.path, function.file.tree)

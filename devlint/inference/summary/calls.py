@@ -115,6 +115,8 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "function" and isinstance(callee.ref, tuple):
         function, me = callee.ref
         return call_function(frame, node, function, me, arguments)
+    if callee.kind == "record":
+        return torch_calls.make_record(frame, node, callee.ref, arguments)
     if callee.kind == "partial":
         function, first = callee.ref
         return call_value(frame, node, function, first.followed_by(arguments))

@@ -135,7 +135,7 @@ class Frame:
 
     def as_given(self, value: Value, path: Path, source: Heap, rebound: bool) -> Value:
         """A value of another scope: like it, and wherever it will be when this function runs."""
-        if value.kind in ("function", "class", "library"):
+        if value.kind in ("function", "class", "library", "record", "partial"):
             return value
         if rebound and value.kind in ("none", "number", "string", "bool", "unknown", "tuple"):
             return given(path)

@@ -197,6 +197,10 @@ class Instance:
             return self.frame.home(value) if any(self._is_module(o) for o in value.objects) else nowhere()
         if value.kind in ("number", "string", "none", "bool", "array"):
             return ()
+        if value.kind == "unknown" and value.path is not None:
+            moved = self.frame.heap.things.get(("path", value.path))
+            if moved is not None and moved.home is not None:
+                return self.frame.heap.home(("path", value.path))  # a module that was moved in place
         return value.places if value.places else nowhere()
 
     def _places_of_parts(self, value: Value) -> Places:

@@ -33,6 +33,9 @@ class Story(NamedTuple):
 def story_of(analyser: Analyser, class_: Class) -> Story | None:
     """The story of a class as its methods see it; None while it is being found."""
     key = id(class_)
+    init = class_.method("__init__")
+    if key not in analyser.stories and init is not None and analyser.is_running(init, class_):
+        return None  # its constructor asks for one of its own methods
     if key not in analyser.stories:
         analyser.stories[key] = None
         first = _construct(analyser, class_)

@@ -348,6 +348,28 @@ def _partial(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("partial", ref=(callee, arguments.without_first()))
 
 
+def _named_tuple(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`collections.namedtuple(name, fields)`: a class whose objects have these fields in order."""
+    fields = arguments.value(1, "field_names")
+    names: list[str] = []
+    if fields is not None and isinstance(fields.constant, str):
+        names = fields.constant.replace(",", " ").split()
+    elif fields is not None:
+        names = [part.constant for part in frame.heap.parts_of(fields) if isinstance(part.constant, str)]
+    return Value("record", ref=tuple(names)) if names else NOTHING
+
+
+def make_record(frame: Frame, node: ast.Call, names: tuple[str, ...], arguments: Arguments) -> Value:
+    """A named tuple: its fields by name and by position."""
+    fields: dict[str, Value] = {}
+    for position, name in enumerate(names):
+        value = arguments.value(position, name)
+        value = value if value is not None else unread(node, "." + name)
+        fields["." + name] = value
+        fields[f"[{position}]"] = value
+    return Value("instance", objects=(frame.new_thing(node, Thing("instance", None, None, fields, node=node)),))
+
+
 def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     if frame.file.sets_default_device:
         frame.default = nowhere()
@@ -365,6 +387,7 @@ _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.autograd.Variable": _variable,
     "torch.autograd.variable.Variable": _variable,
     "functools.partial": _partial,
+    "collections.namedtuple": _named_tuple,
     "torch.set_default_device": _default,
     "torch.set_default_tensor_type": _default,
 }

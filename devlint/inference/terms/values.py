@@ -13,7 +13,7 @@ from devlint.inference.terms.places import DEPTH, Path, Places, join, named_by, 
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",
     "string", "bool", "none", "size", "array", "function", "class", "library", "loader", "dataset", "optimizer", "scheduler",
-    "generator", "distribution", "iterator", "partial", "other",
+    "generator", "distribution", "iterator", "partial", "record", "other",
 ]  # fmt: skip
 #: Identity of something mutable: ("new", site, call) for what code makes, ("path", path) for what is given.
 Identity: TypeAlias = tuple[Any, ...]
