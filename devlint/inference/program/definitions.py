@@ -74,6 +74,11 @@ class File:
     rebound: set[str] = field(default_factory=set)
     stars: list[str] = field(default_factory=list)
     sets_default_device: bool = False  # somewhere, for all that it runs later
+    nodes: dict[int, list[ast.AST]] = field(default_factory=dict)  # see `nodes_of`
+
+    def nodes_of(self, function: ast.AST) -> list[ast.AST]:
+        """The names, attributes, items and calls in a function, those in functions inside it left out."""
+        return self.nodes.get(id(function), [])
 
     def qualified(self, node: ast.AST) -> str | None:
         """The qualified name that an expression has through an import; None for any other."""
@@ -100,14 +105,56 @@ def read_file(path: str, tree: ast.Module, project: Finder | None) -> File:
     file = File(path, tree, project)
     for node in _statements(tree.body):
         _define(file, node)
-    for inner in ast.walk(tree):
-        if isinstance(inner, ast.Global):
-            file.rebound.update(inner.names)
-        elif isinstance(inner, (ast.Import, ast.ImportFrom)):
-            _import(file, inner)
-        elif isinstance(inner, ast.Call) and _sets_default_device(file, inner):
-            file.sets_default_device = True
+    imports, calls, names = _index(file)
+    for each in imports:
+        _import(file, each)
+    for each in names:
+        file.rebound.update(each.names)
+    file.sets_default_device = any(_sets_default_device(file, each) for each in calls)
     return file
+
+
+#: Nodes that hold no expression.
+_EMPTY = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Constant)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+Indexed: TypeAlias = tuple[list[ast.Import | ast.ImportFrom], list[ast.Call], list[ast.Global]]
+
+
+def _index(file: File) -> Indexed:
+    """Go through a tree once. What functions do to names, attributes and items is kept by function."""
+    imports: list[ast.Import | ast.ImportFrom] = []
+    defaults: list[ast.Call] = []
+    names: list[ast.Global] = []
+    pending: list[tuple[ast.AST, list[ast.AST]]] = [(file.tree, [])]
+    while pending:
+        node, bucket = pending.pop()
+        kind = type(node)
+        if kind in _KEPT:
+            bucket.append(node)
+            if kind is ast.Call and _last_name(node.func) in _SET_DEFAULT:  # type: ignore[attr-defined]
+                defaults.append(node)  # type: ignore[arg-type]
+        elif kind in _FUNCTIONS:
+            bucket = file.nodes.setdefault(id(node), [])
+        elif kind is ast.Import or kind is ast.ImportFrom:
+            imports.append(node)  # type: ignore[arg-type]
+        elif kind is ast.Global:
+            names.append(node)  # type: ignore[arg-type]
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if type(value) is list:
+                pending.extend((each, bucket) for each in value if isinstance(each, ast.AST))
+            elif isinstance(value, ast.AST) and not isinstance(value, _EMPTY):
+                pending.append((value, bucket))
+    imports.reverse()
+    return imports, defaults, names
+
+
+_KEPT = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.Call})
+_SET_DEFAULT = frozenset({"set_default_device", "set_default_tensor_type"})
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _sets_default_device(file: File, call: ast.Call) -> bool:

@@ -115,9 +115,9 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "function" and isinstance(callee.ref, tuple):
         function, me = callee.ref
         return call_function(frame, node, function, me, arguments)
-    if callee.kind == "record":
+    if callee.kind == "record" and callee.ref is not None:
         return torch_calls.make_record(frame, node, callee.ref, arguments)
-    if callee.kind == "partial":
+    if callee.kind == "partial" and callee.ref is not None:
         function, first = callee.ref
         return call_value(frame, node, function, first.followed_by(arguments))
     if callee.kind == "class" and isinstance(callee.ref, Class):

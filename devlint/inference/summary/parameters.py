@@ -198,12 +198,11 @@ def used_as_tensors(file: File, function: Function, roots: frozenset[str], besid
 
     `beside`: a protocol calls the function with tensors, so that what is indexed in several dimensions is one and no array.
     """
-    body = function.node.body
     found: list[tuple[Path, int]] = []
     either = set()
     read: dict[Path, set[str]] = {}
     bound: dict[str, int] = {}
-    for node in _nodes(body if isinstance(body, list) else [body]):
+    for node in file.nodes_of(function.node):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in roots:
             bound[node.id] = min(bound.get(node.id, node.lineno), node.lineno)
         if isinstance(node, ast.Attribute) and node.attr in ("device", "shape", "dtype"):
@@ -231,15 +230,6 @@ def used_as_tensors(file: File, function: Function, roots: frozenset[str], besid
         ):
             either.update(inner.id for arg in node.args[:1] for inner in ast.walk(arg) if isinstance(inner, ast.Name))
     return frozenset(path for path, line in found if path[0] not in either and line <= bound.get(path[0], line))
-
-
-def _nodes(body: list[ast.stmt] | list[ast.expr]) -> Iterator[ast.AST]:
-    pending: list[ast.AST] = list(body)
-    while pending:
-        node = pending.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            pending.extend(ast.iter_child_nodes(node))
 
 
 def _tensor_uses(file: File, node: ast.AST) -> Iterator[tuple[Path, int]]:

@@ -228,7 +228,7 @@ def stored_by(method: Function) -> set[str]:
         return set()
     return {
         node.attr
-        for node in ast.walk(method.node)
+        for node in method.file.nodes_of(method.node)
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store)
         and isinstance(node.value, ast.Name)
