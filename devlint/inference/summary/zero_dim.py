@@ -53,7 +53,7 @@ def zero_dim(record: Function, arguments: Arguments, operands: list[Argument]) -
 def _of_shape(arguments: Arguments) -> bool | None:
     first = arguments.value(0, "size")
     if first is None:
-        return None
+        return False if len(arguments.positional) > 1 else None
     if first.kind == "tuple":
         return None if first.parts == () else False
     return None if first.kind == "size" and zero_dim_of(first.places) is True else False

@@ -27,13 +27,22 @@ _CHOSEN = frozenset({"option", "named"})
 class Judge:
     """Judges the constraints of one root."""
 
-    def __init__(self, aware: bool, handed: dict[int, set[str]]) -> None:
+    def __init__(self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int]) -> None:
+        """`asking`: the identities of the classes of which some method reads where something is."""
+        self.root: Site | None = None
         self.aware = aware
+        self.asking = asking
         self.handed = handed
 
-    def judge(self, constraints: list[Constraint], is_root: bool) -> Iterator[Mismatch]:
+    def _handles_devices(self, site: Site) -> bool:
+        """Whether a function reads where something is, or its class does, or it runs beside a module."""
+        return bool(site.asks) or _is_beside_module(site) or (site.receiver is not None and id(site.receiver) in self.asking)
+
+    def judge(self, constraints: list[Constraint], root: Site | None) -> Iterator[Mismatch]:
+        """`root`: the function whose arguments are not known; None where nothing is given."""
+        self.root = root
         for each in constraints:
-            found = self._strongest(each, is_root)
+            found = self._strongest(each, root is not None)
             if found is not None:
                 yield found
 
@@ -116,7 +125,7 @@ class Judge:
             return None
         if off.origin.why in _CHOSEN or each.how == "paths":
             return "contract"
-        if each.site.asks or _is_beside_module(each.site):
+        if any(self._handles_devices(site) for site in (each.site, self.root) if site is not None):
             return "intended"
         return "intended" if self.aware and root.startswith("self") else "contract"
 

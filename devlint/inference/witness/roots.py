@@ -22,10 +22,11 @@ def mismatches(analyser: Analyser, file: File) -> list[Mismatch]:
     top = analyser.module_level(file)
     roots = list(_roots(analyser, file, top))
     aware = any(site.asks or site.moved for site in _sites(analyser))
-    judge = Judge(aware, analyser.handed)
+    asking = frozenset(id(site.receiver) for site in _sites(analyser) if site.asks and site.receiver is not None)
+    judge = Judge(aware, analyser.handed, asking)
     best: dict[tuple[int, int, str], Mismatch] = {}
-    for constraints, is_root in [(top.constraints, True), *roots]:
-        for each in judge.judge(constraints, is_root):
+    for constraints, root in [(top.constraints, top.site), *roots]:
+        for each in judge.judge(constraints, root):
             key = (id(each.node), id(each.off.node), each.how)
             known = best.get(key)
             if known is None or each.strength < known.strength:
@@ -39,14 +40,14 @@ def _sites(analyser: Analyser) -> Iterator[Site]:
             yield summary.site
 
 
-def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Constraint], bool]]:
+def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Constraint], Site]]:
     """The constraints of each function and method, as they are when nothing more is known of its arguments."""
     for function in file.functions.values():
         summary = analyser.summary(function, None)
         if summary is not None:
-            yield _of_function(analyser, file, top, summary), True
+            yield _of_function(analyser, file, top, summary), summary.site
     for class_ in file.classes.values():
-        yield from ((found, True) for found in _of_class(analyser, file, top, class_))
+        yield from _of_class(analyser, file, top, class_)
     for function in list(analyser.nested.values()):
         if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
             analyser.summary(function, None)
@@ -57,7 +58,7 @@ def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Co
             and summary.function.outer is not None
             and summary.function.file is file
         ):
-            yield summary.constraints, True
+            yield summary.constraints, summary.site
 
 
 def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -> list[Constraint]:
@@ -76,7 +77,7 @@ def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list
     return found
 
 
-def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iterator[list[Constraint]]:
+def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iterator[tuple[list[Constraint], Site]]:
     """The methods of a class, on an object after its constructor whose other methods may have run."""
     settled = stories.settled(analyser, class_)
     if settled is None:
@@ -91,9 +92,9 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
         frame.condition = frozenset()
         bindings = {"self": story.me} if method.name != "__init__" and binding_of(method) != "class" else {}
         if method.name == "__init__" and method.owner is class_:
-            yield summary.constraints
+            yield summary.constraints, summary.site
         elif method.name != "__init__":
-            yield _as_root(frame, summary, bindings)
+            yield _as_root(frame, summary, bindings), summary.site
 
 
 def _methods(class_: Class) -> Iterator[Function]:
