@@ -1,10 +1,11 @@
-"""Runs two devlints, A and B, side by side on everything that is labelled and on pinned trees, and prints what B wins and loses.
+"""Runs two devlints, A and B, side by side on all labels and on pinned trees, and prints what B wins and loses.
 
     python benchmarks/compare_engines.py --cache DIR [--clones DIR] [--corpus DIR] [--wheels DIR [--download]]
         [--a-python PYTHON] [--b-python PYTHON] [--a ARGUMENTS] [--b ARGUMENTS] [--a-set NAME=VALUE] [--b-set NAME=VALUE]
-        [--only SET ...] [--rules PREFIXES] [--jobs N] [--rows FILE] [--list]
+        [--only SET ...] [--rules PREFIXES] [--jobs N] [--rows FILE]
 
-Without a word about the sides, A has DEVLINT_INFERENCE=old and B has DEVLINT_INFERENCE=new. What a side said is kept in --cache.
+Without a word about the sides, A has DEVLINT_INFERENCE=old and B has DEVLINT_INFERENCE=new. The folder --cache keeps what a side
+said of an input, by the content of the input and of that devlint.
 
 | set | what | needs |
 |---|---|---|
@@ -14,9 +15,9 @@ Without a word about the sides, A has DEVLINT_INFERENCE=old and B has DEVLINT_IN
 | explained | benchmarks/explained_errors.json | --clones |
 | pinned | benchmarks/pinned_trees.json: wheels by version, repositories by commit | --wheels, --clones |
 
-*Won* and *lost* are labels that only B, only A finds by a rule that answers their kind. *New* and *gone* are findings that only B,
-only A has: in pinned trees, in labelled files, and as alarms in code that is right. Nothing but totals is printed of a label with
-`read` false. A finding of severity info counts, and is also left out in the figures "above info".
+*Won* and *lost* are labels that only B, only A finds by a rule that answers their kind. *New* and *gone* are findings that
+only B, only A has: in pinned trees, in labelled files, and as alarms in code that is right. Nothing but totals is printed of a
+label with `read` false. A finding of severity info counts, and is left out in the figures "above info".
 
 A rule that has more than 20 findings in one pinned tree, of which A has not every one, stops the change (exit status 1) until
 twenty of those of B stand in benchmarks/read_findings.json with a verdict. A crash or a hang also gives exit status 1.
@@ -72,6 +73,8 @@ MISSING_CALL = (
 MANY = 20  # findings of one rule in one pinned tree
 TREE_LIMIT = 3600.0  # seconds for one tree
 Rows = list[dict[str, Any]]
+#: By the name of a group, whether a label belongs to it.
+Groups = dict[str, Callable[[dict[str, Any]], bool]]
 
 
 @dataclass
@@ -292,7 +295,7 @@ def compare_labelled(run: Comparison, name: str, clones: Path) -> None:
             new += added
             gone += dropped
     run.report.say(f"{name}: {len(there)} of {len(labels)} labels are in the clones")
-    groups = {"all kinds": lambda _: True, "kinds of the rules": answered_by(run.rules)}
+    groups: Groups = {"all kinds": lambda _: True, "kinds of the rules": answered_by(run.rules)}
     tell_labels(run.report, name, judged, groups)
     say_table(run.report, "findings in the files of read labels", new, gone)
 
@@ -315,6 +318,12 @@ def read_lines(path: Path) -> Rows:
 def compare_corpus(run: Comparison, corpus: Path, clones: Path) -> None:
     """Compare on a corpus of bugs and of places that must stay silent, as its own scorer counts them."""
     codes = json.loads((corpus / "codes.json").read_text(encoding="utf-8"))
+    answers = answered_by(run.rules)
+    groups: Groups = {
+        "one file": lambda label: label["scope"] != "cross",
+        "needs other files": lambda label: label["scope"] == "cross",
+        "kinds of the rules": lambda label: label["scope"] != "cross" and answers(label),
+    }
     for name in ("bugs", "negatives"):
         labels = read_lines(corpus / f"{name}.jsonl")
         texts = list(run.pool.map(functools.partial(labelled_text, clones), labels))
@@ -328,12 +337,6 @@ def compare_corpus(run: Comparison, corpus: Path, clones: Path) -> None:
             found = [hits(side, label["lines"], codes[label["kind"]], slack) for side in (a, b)]
             judged.append(Judged(label, f"{label['id']} {label['repo']} {label['path']}:{label['lines']}", *found))
         run.report.say(f"corpus, {name}: {len(there)} of {len(labels)} are in the clones" + alarm_note(name))
-        answers = answered_by(run.rules)
-        groups: dict[str, Callable[[dict[str, Any]], bool]] = {
-            "one file": lambda label: label["scope"] != "cross",
-            "needs other files": lambda label: label["scope"] == "cross",
-            "kinds of the rules": lambda label: label["scope"] != "cross" and answers(label),
-        }
         tell_labels(run.report, f"corpus {name}", judged, groups)
 
 
@@ -341,29 +344,32 @@ def alarm_note(name: str) -> str:
     return "; to find one is an alarm: won is a new alarm, lost is one that is gone" if name == "negatives" else ""
 
 
+def is_alarm(finding: Finding) -> bool:
+    """Whether a finding in a repaired program is one too many, as tests/test_programs.py says."""
+    return finding.code.startswith(ABOUT_BUGS) and not finding.code.startswith(ALLOWED)
+
+
 def compare_programs(run: Comparison) -> None:
     """Compare on the programs of fixtures/programs and on their repaired twins."""
     labels = json.loads((PROGRAMS / "labels.json").read_text(encoding="utf-8"))
-    paths = [PROGRAMS / label["program"] for label in labels]
-    twins = [path.with_name(path.stem + ".good.py") for path in paths]
-    asks = [functools.partial(check_files, {path.name: path.read_bytes()}) for path in (*paths, *twins)]
-    found = run.each(asks)
-    judged = [
-        Judged(label, f"{label['program']}:{label['lines']}", *(hits(side, label["lines"], ABOUT_BUGS) for side in sides))
-        for label, sides in zip(labels, found, strict=False) if None not in sides
-    ]  # fmt: skip
+    files = {path.relative_to(PROGRAMS).as_posix(): path.read_bytes() for path in PROGRAMS.rglob("*.py")}
+    both = run.both(functools.partial(check_files, files))
+    if None in both:
+        return
+    found = [defaultdict(list), defaultdict(list)]
+    for side, findings in zip(found, both, strict=True):
+        for finding in findings:
+            side[finding.path].append(finding)
+    judged = []
+    for label in labels:
+        sides = (hits(side[label["program"]], label["lines"], ABOUT_BUGS) for side in found)
+        judged.append(Judged(label, f"{label['program']}:{label['lines']}", *sides))
     tell_labels(run.report, "programs", judged, {"all": lambda _: True})
-    flagged, new, gone = [0, 0], list[Finding](), list[Finding]()
-    for path, sides in zip(twins, found[len(paths) :], strict=True):
-        if None in sides:
-            continue
-        a, b = ([f for f in side if f.code.startswith(ABOUT_BUGS) and not f.code.startswith(ALLOWED)] for side in sides)
-        flagged = [flagged[0] + bool(a), flagged[1] + bool(b)]
-        where = path.parent.relative_to(PROGRAMS).as_posix()
-        added, dropped = tell_findings(run.report, "programs repaired", where, a, b, ("DEV",))
-        new += added
-        gone += dropped
-    run.report.say(f"  programs, repaired, flagged          of {len(twins):4}: A {flagged[0]:4}  B {flagged[1]:4}")
+    twins = [label["program"].replace(".py", ".good.py") for label in labels]
+    alarms = [[f for twin in twins for f in side[twin] if is_alarm(f)] for side in found]
+    flagged = [len({f.path for f in side}) for side in alarms]
+    new, gone = tell_findings(run.report, "programs repaired", "fixtures/programs", *alarms, ("DEV",))
+    run.report.say(f"  {'programs, repaired, flagged':34} of {len(twins):4}: A {flagged[0]:4}  B {flagged[1]:4}")
     for finding in new:
         run.report.say(f"    new  {finding.path}:{finding.first} {finding.code} {finding.evidence} {finding.message}")
     say_table(run.report, "alarms in repaired programs", new, gone)

@@ -1,6 +1,8 @@
-"""Runs devlint's commands one after the other in one process, so that a measurement of thousands of small inputs starts Python once.
+"""Runs devlint's commands one after the other in one process: thousands of small inputs start Python once.
 
-    PYTHON benchmarks/lint_worker.py      a line of JSON in, {"folder", "arguments", "input"}; a line of JSON out, {"status", "out", "err"}
+    PYTHON benchmarks/lint_worker.py
+
+A line of JSON comes in, {"folder", "arguments", "input"}, and one goes out, {"status", "out", "err"}.
 
 The interpreter that runs it decides which devlint is measured. The file imports nothing but devlint and the standard library.
 """
