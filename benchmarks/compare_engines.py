@@ -4,8 +4,8 @@
         [--a-python PYTHON] [--b-python PYTHON] [--a ARGUMENTS] [--b ARGUMENTS] [--a-set NAME=VALUE] [--b-set NAME=VALUE]
         [--only SET ...] [--rules PREFIXES] [--jobs N] [--rows FILE]
 
-Without a word about the sides, A has DEVLINT_INFERENCE=old and B has DEVLINT_INFERENCE=new. The folder --cache keeps what a side
-said of an input, by the content of the input and of that devlint.
+Without a word about the sides, A has DEVLINT_INFERENCE=old and B has DEVLINT_INFERENCE=new. The folder --cache keeps what a
+side said of an input, by the content of the input and of that devlint.
 
 | set | what | needs |
 |---|---|---|
@@ -36,7 +36,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,9 +139,9 @@ class Comparison:
             self.report.stops.append(str(error))
             return None
 
-    def each(self, asks: Iterable[Callable[[Side], Any]]) -> list[tuple[Any, Any]]:
-        """What both sides answer to each of several questions, in their order."""
-        return list(self.pool.map(self.both, asks))
+    def each(self, asks: Iterable[Callable[[Side], Any]]) -> Iterator[tuple[Any, Any]]:
+        """What both sides answer to each of several questions, in their order, as soon as it is there."""
+        return self.pool.map(self.both, asks)
 
 
 def is_loud(finding: Finding) -> bool:
