@@ -16,6 +16,7 @@ import json
 import os
 import resource
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -185,7 +186,7 @@ FORMS: Mapping[str, tuple[Callable[[int], dict[str, str]], int]] = {
 }
 
 
-def seconds_of(command: list[str], project: Mapping[str, str], limit: float) -> float | None:
+def seconds_of(command: list[str], project: Mapping[str, str], limit: int) -> float | None:
     """The processor time of a command in the folder of a project; None where it takes longer than the limit or fails."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -194,20 +195,19 @@ def seconds_of(command: list[str], project: Mapping[str, str], limit: float) -> 
             (folder / path).write_text(text, encoding="utf-8")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("DEVLINT_")}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        try:
-            done = subprocess.run(
-                command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment,
-                timeout=limit, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return None
+        done = subprocess.run(
+            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)),
+        )  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return None
     if done.returncode not in (0, 1):
         sys.exit(f"error: {shlex.join(command)}: {done.stderr.decode(errors='replace').strip()[-400:]}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def fastest(command: list[str], project: Mapping[str, str], limit: float, times: int) -> float | None:
+def fastest(command: list[str], project: Mapping[str, str], limit: int, times: int) -> float | None:
     """The least of some measurements; None where one took too long."""
     taken = [seconds_of(command, project, limit) for _ in range(times)]
     known = [seconds for seconds in taken if seconds is not None]
@@ -231,7 +231,7 @@ def main() -> int:
     parser.add_argument("--start", type=float, default=1, help="multiply the smallest size by this")
     parser.add_argument("--sizes", type=int, default=3, help="how many sizes, each four times the one before")
     parser.add_argument("--repeat", type=int, default=1, help="take the fastest of so many runs")
-    parser.add_argument("--seconds", type=float, default=120, help="the limit for one run")
+    parser.add_argument("--seconds", type=int, default=60, help="the limit for one run, of processor time")
     parser.add_argument("--most", type=float, default=6, help="the growth that is allowed for four times the input")
     parser.add_argument("--inference", help="the inference to use: old or new")
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has devlint")

@@ -18,6 +18,8 @@ import compare_engines as compare
 from growth import FORMS, largest_growth
 from sides import Finding, Side, SideError, finding_of, keep, read_kept
 
+ROOT = Path(__file__).parents[1]
+
 
 def finding(
     row: int, code: str = "DEV102", severity: str = "warning", path: str = "a.py", evidence: str = "-"
