@@ -2,7 +2,7 @@
 
     python benchmarks/compare_engines.py --cache DIR [--clones DIR] [--corpus DIR] [--wheels DIR [--download]]
         [--a-python PYTHON] [--b-python PYTHON] [--a ARGUMENTS] [--b ARGUMENTS] [--a-set NAME=VALUE] [--b-set NAME=VALUE]
-        [--only SET ...] [--rules PREFIXES] [--jobs N] [--rows FILE]
+        [--only SET ...] [--trees PART ...] [--rules PREFIXES] [--jobs N] [--rows FILE]
 
 Without a word about the sides, A has DEVLINT_INFERENCE=old and B has DEVLINT_INFERENCE=new. The folder --cache keeps what a
 side said of an input, by the content of the input and of that devlint.
@@ -519,9 +519,10 @@ def unread_rules(
     return asked
 
 
-def compare_pinned(run: Comparison, clones: Path | None, wheels: Path | None) -> None:
+def compare_pinned(run: Comparison, clones: Path | None, wheels: Path | None, parts: Sequence[str]) -> None:
     """Compare on the pinned trees, and ask for readings where a rule says much."""
     trees, missing = pinned_trees(clones, wheels)
+    trees = [tree for tree in trees if not parts or any(part in tree.name for part in parts)]
     run.report.say(f"pinned: {len(trees)} trees at hand, {len(missing)} not: {', '.join(missing) or '-'}")
     readings = json.loads((HERE / "read_findings.json").read_text(encoding="utf-8"))
     columns: dict[str, list[Finding]] = defaultdict(list)
@@ -568,7 +569,7 @@ def compare(run: Comparison, options: argparse.Namespace) -> None:
         elif name == "explained":
             compare_explained(run, options.clones)
         else:
-            compare_pinned(run, options.clones, options.wheels)
+            compare_pinned(run, options.clones, options.wheels, options.trees)
         run.report.say(f"  ({time.monotonic() - start:.0f} s)")
 
 
@@ -587,6 +588,7 @@ def parsed() -> argparse.Namespace:
         parser.add_argument(f"--{side}-python", help="an interpreter that has devlint")
         parser.add_argument(f"--{side}-set", action="append", default=[], help="a variable, NAME=VALUE")
     parser.add_argument("--only", nargs="+", choices=SETS)
+    parser.add_argument("--trees", nargs="+", default=[], help="parts of names of pinned trees: leave the others out")
     parser.add_argument("--rules", default=",".join(RULES), help="the rules whose new and gone findings count")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=120, help="the limit for one labelled file or answer")
