@@ -395,7 +395,7 @@ def compare_explained(run: Comparison, clones: Path) -> None:
     """Compare the first and the first three answers of `devlint explain`."""
     cases = json.loads((HERE / "explained_errors.json").read_text(encoding="utf-8"))
     there = [case for case in cases if has_commit(clones, case["repository"], case["commit"])]
-    answers = run.each(functools.partial(explain, clones, case) for case in there)
+    answers = list(run.each(functools.partial(explain, clones, case) for case in there))
     run.report.say(f"explained: {len(there)} of {len(cases)} cases are in the clones")
     for title, read in (("unread", False), ("read", True)):
         first, third, won, lost, every = [0, 0], [0, 0], 0, 0, 0

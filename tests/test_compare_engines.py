@@ -7,6 +7,7 @@ import json
 import sys
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,27 @@ def test_readings_of_another_version_of_the_tree_do_not_count() -> None:
     assert compare.unread_rules("t 2.0", [], many(21), ("DEV102",), readings(21))
 
 
+def test_cases_of_explain_are_told_by_rank_and_unread_ones_never_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [
+        {"url": "the/read/one", "repository": "a/b", "commit": "c", "read": True, "causes": [["x.py", 5]]},
+        {"url": "the/unread/one", "repository": "a/b", "commit": "c", "read": False, "causes": [["x.py", 5]]},
+    ]
+    (tmp_path / "explained_errors.json").write_text(json.dumps(cases), encoding="utf-8")
+    monkeypatch.setattr(compare, "HERE", tmp_path)
+    monkeypatch.setattr(compare, "has_commit", lambda *_: True)
+    monkeypatch.setattr(compare, "explain", lambda clones, case, side: [[("x.py", 5 if side == "A" else 50)]])
+    with ThreadPoolExecutor(1) as pool:
+        run = compare.Comparison("A", "B", pool, ("DEV",))  # type: ignore[arg-type]
+        compare.compare_explained(run, tmp_path)
+    out = capsys.readouterr().out
+    assert "lost the/read/one rank 1 None" in out
+    assert "the/unread/one" not in out
+    assert "explained, unread" in out
+    assert [row["place"] for row in run.report.rows] == ["the/read/one"]
+
+
 def test_evidence_is_written_with_its_proof() -> None:
     row = {"filename": "a.py", "code": "DEV102", "location": {"row": 3}, "end_location": {"row": 30}}
     assert finding_of({**row, "evidence": "called", "proof": "soft"}, ".").evidence == "called soft"
@@ -154,6 +176,8 @@ def test_at_least_forty_trees_are_pinned_and_none_has_a_label_that_nobody_read()
         for label in json.loads((ROOT / "benchmarks" / name).read_text(encoding="utf-8"))
         if not label["read"]
     }
+    cases = json.loads((ROOT / "benchmarks" / "explained_errors.json").read_text(encoding="utf-8"))
+    unread |= {case["repository"] for case in cases if not case["read"]}
     assert sum("version" in pin for pin in pins) >= 25
     assert sum("commit" in pin for pin in pins) >= 15
     assert not unread & {pin["name"] for pin in pins}
