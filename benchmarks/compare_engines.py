@@ -598,8 +598,8 @@ def parsed() -> argparse.Namespace:
 
 def sides_of(options: argparse.Namespace) -> tuple[Side, Side]:
     """Both sides. Raises SideError where one cannot run or where they are the same."""
-    words = (options.a, options.b, options.a_python, options.b_python, options.a_set, options.b_set)
-    if not any(words):
+    words = (options.a, options.b, options.a_set, options.b_set)
+    if not any(words) and options.a_python == options.b_python:
         options.a_set, options.b_set = ["DEVLINT_INFERENCE=old"], ["DEVLINT_INFERENCE=new"]
     cache, limit = options.cache, options.seconds
     a = Side("A", interpreter(options.a_python), options.a, options.a_set, cache, limit)

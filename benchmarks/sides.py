@@ -88,7 +88,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**{n: v for n, v in os.environ.items() if not n.startswith("DEVLINT_")}, **environment},
+            env=dict(environment),
         )
         self.rest = b""
 
@@ -135,7 +135,7 @@ class Side:
         self.name, self.python, self.arguments = name, python, tuple(shlex.split(arguments))
         self.environment = dict(variable.split("=", 1) for variable in variables)
         self.cache, self.limit = cache, limit
-        done = subprocess.run([python, "-c", _SOURCE], capture_output=True, text=True, check=False)
+        done = subprocess.run([python, "-c", _SOURCE], **self._asked())
         if done.returncode:
             raise SideError(f"{name}: {python} has no devlint: {done.stderr.strip().splitlines()[-1:]}")
         self.source = done.stdout.strip()
@@ -150,14 +150,23 @@ class Side:
         """What decides its answers."""
         return self.source, self.arguments, sorted(self.environment.items())
 
+    def _variables(self) -> dict[str, str]:
+        """The environment of its processes: nothing of devlint's but what the side itself sets."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("DEVLINT_")}
+        return {**inherited, **self.environment}
+
+    def _asked(self) -> dict[str, Any]:
+        """How a side is asked about itself: from a folder that holds no devlint, since Python looks there first."""
+        return {"capture_output": True, "text": True, "check": False, "env": self._variables(), "cwd": WORKER.parent}
+
     def _refuse_unknown(self, variable: str) -> None:
         """A variable that nothing reads would make both sides alike without a word. Raises SideError."""
         if not variable.startswith("DEVLINT_"):
             return
         key = variable.removeprefix("DEVLINT_").lower().replace("_", "-")
         devlint = [self.python, "-m", "devlint"]
-        options = subprocess.run([*devlint, "check", "--help"], capture_output=True, text=True, check=False).stdout
-        setting = subprocess.run([*devlint, "config", key], capture_output=True, check=False)
+        options = subprocess.run([*devlint, "check", "--help"], **self._asked()).stdout
+        setting = subprocess.run([*devlint, "config", key], **self._asked())
         if setting.returncode and not re.search(rf"--{re.escape(key)}\b", options):
             raise SideError(f"{self.name}: this devlint has no option and no setting `{key}` ({variable})")
 
@@ -167,7 +176,7 @@ class Side:
             return worker
         if worker is not None:
             self._drop(worker)
-        worker = Worker(self.python, self.environment)
+        worker = Worker(self.python, self._variables())
         self.own.worker = worker
         with self.lock:
             self.workers.append(worker)
@@ -231,4 +240,5 @@ def keep(path: Path, value: Any) -> None:
 
 
 def interpreter(path: str | None) -> str:
-    return path or sys.executable
+    """The interpreter of a side, which is asked from other folders."""
+    return os.path.abspath(path) if path else sys.executable
