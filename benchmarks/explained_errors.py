@@ -39,6 +39,11 @@ def answers(folder: Path, traceback: str) -> list[set[tuple[str, int]]]:
     """For each answer of `devlint explain` in a folder, the lines that it names."""
     command = [sys.executable, "-m", "devlint", "explain", "-"]
     shown = subprocess.run(command, cwd=folder, input=traceback, capture_output=True, text=True, check=False).stdout
+    return answers_in(shown)
+
+
+def answers_in(shown: str) -> list[set[tuple[str, int]]]:
+    """For each answer in what `devlint explain` printed, the lines that it names."""
     found = []
     for answer in shown.split("\n\n")[1:]:
         named = [*_PLACE.finditer(answer), *_LATEST.finditer(answer)]

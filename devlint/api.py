@@ -68,6 +68,7 @@ from devlint.facts.values import (
     is_surely_accelerator,
     may_be_accelerator,
 )
+from devlint.inference.events import DeviceMismatch
 from devlint.model import (
     Edit,
     Finding,
@@ -119,6 +120,7 @@ __all__ = [
     "CudaMethod",
     "Device",
     "DeviceLiteral",
+    "DeviceMismatch",
     "DeviceTest",
     "EarlyRead",
     "Edit",

@@ -233,6 +233,9 @@ class Config:
     assume_accelerator: bool = _setting(
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
     )
+    inference: str = _setting(
+        "old", _one_of(("old", "new")), "which inference finds mixed devices; `new` is a preview and says how sure it is"
+    )
     plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
     cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
     output_format: str = _setting("full", _one_of(OUTPUT_FORMATS), "how problems are printed")

@@ -26,12 +26,12 @@ from devlint.model import (
     UNKNOWN_CODE,
     UNREADABLE_FILE,
     UNUSED_SUPPRESSION,
-    Certainty,
     Diagnostic,
     FileResult,
     Finding,
     Origin,
     Position,
+    Proof,
     Related,
     Severity,
     Span,
@@ -194,7 +194,8 @@ class Linter:
         kind = type(event)
         rules = self._by_event.get(kind)
         if rules is None:
-            rules = self._by_event[kind] = tuple(rule for rule in self.rules if issubclass(kind, rule.event))
+            rules = tuple(rule for rule in self.rules if issubclass(kind, (rule.event, *rule.also)))
+            self._by_event[kind] = rules
         return rules
 
     def parse(self, source: Source) -> ast.Module:
@@ -209,6 +210,15 @@ class Linter:
 
             self._project = Project()
         return self._project
+
+    def load_tree(self, path: str) -> tuple[FileState, ast.Module | None]:
+        """The state of a file of the project, and its tree where it can be read."""
+        from devlint.file_state import FileState
+
+        if self.project is None:
+            return FileState.of(path), None
+        state, loaded = self.project.load(path)
+        return state, loaded.tree if loaded is not None else None
 
     def analyse(self, tree: ast.Module, source: Source) -> Facts:
         """The device facts of one file."""
@@ -261,9 +271,12 @@ class _Check:
         for span in facts.too_deep:
             self.add_unreadable(SourceError(_TOO_DEEP, *self.source.position(span.start)))
         tree = Tree(self.source, module)
-        for event in facts.events:
+        replaced = self.replaced()
+        for event in (*facts.events, *self.mismatches(module, facts)):
             for rule in self.linter.rules_for(event):
-                if rule.meta.code not in self.crashed:
+                if rule.meta.code not in self.crashed and not (
+                    rule.meta.code in replaced and isinstance(event, rule.event)
+                ):
                     tree.forget()
                     self.ask(rule, event, facts, tree)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
@@ -276,6 +289,33 @@ class _Check:
         left = (note for place, note in self.left_alone.items() if place not in self.found)
         self.result.left_alone = sorted(left, key=lambda d: (d.span, d.code))
 
+    def replaced(self) -> frozenset[str]:
+        """The rules that the new inference answers in place of the old one."""
+        if self.linter.settings.inference != "new":
+            return frozenset()
+        from devlint.inference.analysis import CODES
+
+        return CODES
+
+    def mismatches(self, module: ast.Module, facts: Facts) -> Sequence[Event]:
+        """What the new inference finds, where it is switched on."""
+        if self.linter.settings.inference != "new" or not any(
+            rule.meta.code in self.replaced() for rule in self.linter.rules
+        ):
+            return ()
+        from devlint.inference.analysis import device_mismatches
+
+        try:
+            events, read = device_mismatches(module, self.source, self.linter.load_tree)
+        except RecursionError:
+            self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
+            return ()
+        except Exception as error:  # a fault of the inference must not end the run
+            self.crash("the inference", _row_in(error, 1), error)
+            return ()
+        facts.read.update(read)
+        return events
+
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
         try:
             finding = None
@@ -285,10 +325,10 @@ class _Check:
                     return
                 finding = rule.judge(event, EventSite(tree, facts, event))
             if finding is not None:
-                shown = facts.holds(event)
+                shown = facts.holds(event) if isinstance(event, rule.event) else ()
                 if shown is not None:
                     finding = replace(finding, because=(*finding.because, *shown)) if shown else finding
-                    self.add(rule, finding, self.fix(finding, tree, facts), event.certainty)
+                    self.add(rule, finding, self.fix(finding, tree, facts), event)
                 elif self.linter.explains:
                     note = self.diagnostic(
                         rule, finding.span, f"{finding.message}: every call that says where hands it host data"
@@ -330,13 +370,18 @@ class _Check:
         note = self.diagnostic(rule, event.span, left.reason + line)
         self.left_alone.setdefault((rule.meta.code, event.span), note)
 
-    def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None, certainty: Certainty) -> None:
+    def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None, event: Event) -> None:
+        certainty = event.certainty
         related = tuple(related for origin in finding.because for related in self.related(origin))
         diagnostic = self.diagnostic(rule, finding.span, finding.message)
         severity = diagnostic.severity
         if certainty == "assume" and severity is Severity.ERROR:
             severity = Severity.WARNING
-        diagnostic = replace(diagnostic, severity=severity, fix=fix, related=related, certainty=certainty)
+        severity = getattr(event, "severity", severity)
+        diagnostic = replace(
+            diagnostic, severity=severity, fix=fix, related=related, certainty=certainty,
+            evidence=getattr(event, "evidence", None), proof=_proof(event),
+        )  # fmt: skip
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":
             self.found[(rule.meta.code, finding.span)] = diagnostic  # what needs no assumption says more
@@ -438,6 +483,12 @@ def lines_of(states: Mapping[str, FileState], folder: str) -> list[str]:
             ways[above] = way
         found.append(state.line(name if way == os.curdir else os.path.join(way, name)))
     return found
+
+
+def _proof(event: Event) -> Proof | None:
+    """Whether an event is proved, or rests on a call that cannot be read."""
+    soft = getattr(event, "soft", None)
+    return None if soft is None else "soft" if soft else "proved"
 
 
 def unreadable(path: str, error: SourceError, source: Source | None = None) -> Diagnostic:

@@ -50,6 +50,10 @@ class Severity(str, enum.Enum):
 
 
 Certainty = Literal["certain", "assume"]  # of a finding: whether it rests on what `assume-accelerator` assumes
+#: Who says that there is an accelerator: both devices are named; the code's own device; a call of the project; the function
+#: itself, which handles devices; the settings; or nobody but the function's contract.
+Evidence = Literal["named", "device", "called", "intended", "declared", "contract"]
+Proof = Literal["proved", "soft"]  # soft: through a call that cannot be read
 Level = Literal["certain", "assume", "certain / assume"]  # what the findings of a rule can be
 FixWhen = Literal["always", "sometimes", "hint", "never"]
 
@@ -213,6 +217,8 @@ class Diagnostic:
     cell: int | None = None
     context: str = ""
     certainty: Certainty = "certain"
+    evidence: Evidence | None = None
+    proof: Proof | None = None
 
 
 @dataclass(slots=True)

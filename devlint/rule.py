@@ -68,6 +68,7 @@ class Rule(ABC, Generic[E]):
 
     meta: ClassVar[RuleMeta]
     event: ClassVar[type[Event]]
+    also: ClassVar[tuple[type[Event], ...]] = ()  # other types of events that it judges
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -50,6 +50,7 @@ class Rulebook:
         *,
         per_file_ignores: PatternRows = (),
         min_severity: str | None = None,
+        inference: str | None = None,
         fixable: tuple[str, ...] | None = None,
         unfixable: tuple[str, ...] | None = None,
         memory: Memory | None = None,
@@ -57,6 +58,7 @@ class Rulebook:
         self._command_line = Layer(select, extend_select or (), ignore or ())
         self._per_file_ignores = per_file_ignores
         self._min_severity = min_severity
+        self._inference = inference
         self._fixable = fixable
         self._unfixable = unfixable or ()
         self._memory = memory
@@ -107,6 +109,7 @@ class Rulebook:
                 torch_stated=config.states_torch,
                 torch_newest=config.torch_newest,
                 assume_accelerator=config.assume_accelerator,
+                inference=self._inference or config.inference,
                 functions=config.functions,
                 severities=severities,
                 min_severity=Severity(least),

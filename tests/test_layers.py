@@ -23,6 +23,7 @@ LEVELS = (
     ("reading", "model", "errors", "settings", "file_state", "project_files"),
     ("source", "knowledge"),
     ("facts",),
+    ("inference",),
     ("rule",),
     ("api", "tree", "identity", "suppression", "names", "unused"),
     ("registry", "engine", "fix"),

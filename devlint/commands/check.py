@@ -156,6 +156,7 @@ class Check:
             (*(self._args.ignore or ()), *(self._args.extend_ignore or ())),
             per_file_ignores=self._args.per_file_ignores,
             min_severity=self._args.min_severity,
+            inference=self._args.inference,
             fixable=self._args.fixable,
             unfixable=self._args.unfixable,
             memory=self._cache,

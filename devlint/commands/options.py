@@ -135,6 +135,9 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
         help="rules not to use in files that match a pattern, as in `tests/*:DEV101,DEV2`",
     )
     group.add_argument("--min-severity", choices=SEVERITY_NAMES, help="the lowest severity that is reported")
+    group.add_argument(
+        "--inference", choices=("old", "new"), help="how mixed devices are found; `new` is a preview of the next version"
+    )
 
 
 def _add_fixes(group: argparse._ArgumentGroup) -> None:

@@ -33,6 +33,8 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
         "name": diagnostic.name,
         "severity": diagnostic.severity.value,
         "certainty": diagnostic.certainty,
+        "evidence": diagnostic.evidence,
+        "proof": diagnostic.proof,
         "message": diagnostic.message,
         "filename": diagnostic.path,
         "cell": diagnostic.cell,

@@ -45,14 +45,15 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
+from devlint.api import DeviceMismatch, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, Use, cst
+from devlint_rules import _mismatch as mismatch
 from devlint_rules import _shared as shared
 
 #: Methods that give the same elements in another form, and are given nothing but numbers.
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "t", "contiguous"})
 
 
-class HostConversion(Rule[Use]):
+class HostConversion(Rule[Use | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV109",
         name="host-conversion",
@@ -64,13 +65,18 @@ class HostConversion(Rule[Use]):
         words=("torch",),
     )
     event = Use
+    also = (DeviceMismatch,)
 
-    def suspects(self, event: Use, facts: Facts) -> bool:
+    def suspects(self, event: Use | DeviceMismatch, facts: Facts) -> bool:
+        if isinstance(event, DeviceMismatch):
+            return event.code == self.meta.code
         # up to 0.4.1 a tensor copied itself to the host for functions of numpy [torch/tensor.py, `__array__`]
         by_itself = facts.torch_newest is not None and facts.torch_newest < (1, 0) and event.consumer != "numpy"
         return not by_itself and not event.under.catches_named("TypeError")
 
-    def judge(self, event: Use, site: Site) -> Finding | None:
+    def judge(self, event: Use | DeviceMismatch, site: Site) -> Finding | None:
+        if isinstance(event, DeviceMismatch):
+            return mismatch.judge(event, site)
         consumer = "`.numpy()`" if event.consumer == "numpy" else f"`{event.consumer}`"
         operand = event.operand
         message = f"{shared.name(operand)} {shared.whereabouts(operand.value)}; {consumer} reads only the CPU's memory"

@@ -43,11 +43,27 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import CPU, Edit, Facts, Finding, Fix, Meet, Operand, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import (
+    CPU,
+    DeviceMismatch,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Meet,
+    Operand,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules import _mismatch as mismatch
 from devlint_rules import _shared as shared
 
 
-class IndexDeviceMismatch(Rule[Meet]):
+class IndexDeviceMismatch(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV104",
         name="index-device-mismatch",
@@ -59,11 +75,16 @@ class IndexDeviceMismatch(Rule[Meet]):
         words=("torch",),
     )
     event = Meet
+    also = (DeviceMismatch,)
 
-    def suspects(self, event: Meet, facts: Facts) -> bool:
+    def suspects(self, event: Meet | DeviceMismatch, facts: Facts) -> bool:
+        if isinstance(event, DeviceMismatch):
+            return event.code == self.meta.code
         return shared.owner(event) == "DEV104" and not shared.was_taken(event, facts)
 
-    def judge(self, event: Meet, site: Site) -> Finding | None:
+    def judge(self, event: Meet | DeviceMismatch, site: Site) -> Finding | None:
+        if isinstance(event, DeviceMismatch):
+            return mismatch.judge(event, site)
         index = shared.index_of(event)
         assert index is not None
         tensor = event.other if index is event.off else event.off

@@ -45,11 +45,26 @@ mask as DEV104, an attribute that does not move with its module as DEV106.
 
 from __future__ import annotations
 
-from devlint.api import Edit, Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, cst, describe
+from devlint.api import (
+    DeviceMismatch,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    Meet,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+    describe,
+)
+from devlint_rules import _mismatch as mismatch
 from devlint_rules import _shared as shared
 
 
-class MixedDeviceOperands(Rule[Meet]):
+class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV101",
         name="mixed-device-operands",
@@ -61,11 +76,16 @@ class MixedDeviceOperands(Rule[Meet]):
         words=("torch",),
     )
     event = Meet
+    also = (DeviceMismatch,)
 
-    def suspects(self, event: Meet, facts: Facts) -> bool:
+    def suspects(self, event: Meet | DeviceMismatch, facts: Facts) -> bool:
+        if isinstance(event, DeviceMismatch):
+            return event.code == self.meta.code
         return shared.owner(event) == "DEV101"
 
-    def judge(self, event: Meet, site: Site) -> Finding | None:
+    def judge(self, event: Meet | DeviceMismatch, site: Site) -> Finding | None:
+        if isinstance(event, DeviceMismatch):
+            return mismatch.judge(event, site)
         off, other = event.off, event.other
         if event.branch is not None:
             return shared.parted(event, site)

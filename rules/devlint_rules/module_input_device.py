@@ -49,11 +49,12 @@ tensor that the file itself makes without a device is reported as DEV102 where i
 
 from __future__ import annotations
 
-from devlint.api import Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, Value
+from devlint.api import DeviceMismatch, Facts, Finding, Fix, Meet, Rule, RuleMeta, Safety, Severity, Site, Value
+from devlint_rules import _mismatch as mismatch
 from devlint_rules import _shared as shared
 
 
-class ModuleInputDevice(Rule[Meet]):
+class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV103",
         name="module-input-device",
@@ -65,11 +66,16 @@ class ModuleInputDevice(Rule[Meet]):
         words=("torch",),
     )
     event = Meet
+    also = (DeviceMismatch,)
 
-    def suspects(self, event: Meet, facts: Facts) -> bool:
+    def suspects(self, event: Meet | DeviceMismatch, facts: Facts) -> bool:
+        if isinstance(event, DeviceMismatch):
+            return event.code == self.meta.code
         return shared.owner(event) == "DEV103"
 
-    def judge(self, event: Meet, site: Site) -> Finding | None:
+    def judge(self, event: Meet | DeviceMismatch, site: Site) -> Finding | None:
+        if isinstance(event, DeviceMismatch):
+            return mismatch.judge(event, site)
         off, other = event.off, event.other
         if off.value.kind == "module":
             message = (

@@ -58,6 +58,7 @@ import re
 
 from devlint.api import (
     Creation,
+    DeviceMismatch,
     Edit,
     Facts,
     Finding,
@@ -71,6 +72,7 @@ from devlint.api import (
     Site,
     cst,
 )
+from devlint_rules import _mismatch as mismatch
 from devlint_rules import _shared as shared
 from devlint_rules._calls import with_keyword
 
@@ -78,7 +80,7 @@ from devlint_rules._calls import with_keyword
 PLACES = 8
 
 
-class NewTensorDefaultDevice(Rule[Meet]):
+class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
     meta = RuleMeta(
         code="DEV102",
         name="new-tensor-default-device",
@@ -90,11 +92,16 @@ class NewTensorDefaultDevice(Rule[Meet]):
         words=("torch",),
     )
     event = Meet
+    also = (DeviceMismatch,)
 
-    def suspects(self, event: Meet, facts: Facts) -> bool:
+    def suspects(self, event: Meet | DeviceMismatch, facts: Facts) -> bool:
+        if isinstance(event, DeviceMismatch):
+            return event.code == self.meta.code
         return shared.owner(event) == "DEV102" and not shared.was_taken(event, facts)
 
-    def judge(self, event: Meet, site: Site) -> Finding | None:
+    def judge(self, event: Meet | DeviceMismatch, site: Site) -> Finding | None:
+        if isinstance(event, DeviceMismatch):
+            return mismatch.judge(event, site)
         first = event.off.value.made[0]
         does = f"`{first.function}` makes a CPU tensor" if first.handed is None else self._gives(first, site)
         message = f"{does}{self._consequence(event, site)}"

@@ -1,0 +1,1 @@
+"""What torch and other libraries do, as data."""

@@ -1,0 +1,1 @@
+"""The heap: what lists, dicts, modules and other objects hold, and what moves them."""

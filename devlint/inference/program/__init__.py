@@ -1,0 +1,1 @@
+"""What the code defines: files, imports, functions and classes."""

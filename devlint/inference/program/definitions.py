@@ -1,0 +1,351 @@
+"""What the code defines: files with their imports, functions, and classes with their bases, methods and family."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias
+
+from devlint.inference.library import protocols
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Finder(Protocol):
+    """Finds what a qualified name, as a file writes it, stands for in the project."""
+
+    def find(self, asker: File, name: str) -> File | Function | Class | None: ...
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A function or a lambda of the project.
+
+    `owner`: the class that defines it. `outer`: what runs the function around it, for a nested one; it holds its names.
+    """
+
+    file: File
+    node: FunctionNode | ast.Lambda
+    owner: Class | None = None
+    outer: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.node.name if not isinstance(self.node, ast.Lambda) else "<lambda>"
+
+    def decorators(self) -> Iterator[str]:
+        """The qualified names of the decorators."""
+        if not isinstance(self.node, ast.Lambda):
+            for decorator in self.node.decorator_list:
+                target = decorator.func if isinstance(decorator, ast.Call) else decorator
+                yield self.file.qualified(target) or dotted(target) or "?"
+
+    def all_parameters(self) -> list[ast.arg]:
+        arguments = self.node.args
+        return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+    def positional(self) -> list[str]:
+        arguments = self.node.args
+        return [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+
+    def defaults(self) -> dict[str, ast.expr]:
+        """The default of each parameter that has one."""
+        arguments = self.node.args
+        names = self.positional()
+        found = dict(zip(names[len(names) - len(arguments.defaults) :], arguments.defaults, strict=False))
+        for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if default is not None:
+                found[each.arg] = default
+        return found
+
+
+@dataclass(eq=False, slots=True)
+class File:
+    """A parsed file. `name` is how it is imported, "" where that is not known."""
+
+    path: str
+    tree: ast.Module
+    project: Finder | None = None
+    imports: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+    classes: dict[str, Class] = field(default_factory=dict)
+    rebound: set[str] = field(default_factory=set)
+    stars: list[str] = field(default_factory=list)
+    sets_default_device: bool = False  # somewhere, for all that it runs later
+    nodes: dict[int, list[ast.AST]] = field(default_factory=dict)  # see `nodes_of`
+    moved_outside: frozenset[str] | None = None  # the fields that code moves on other objects, once that was asked
+
+    def nodes_of(self, function: ast.AST) -> list[ast.AST]:
+        """The names, attributes, items and calls in a function, those in functions inside it left out."""
+        return self.nodes.get(id(function), [])
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """The qualified name that an expression has through an import; None for any other."""
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self.qualified(node.value)
+            return f"{base}.{node.attr}" if base is not None else None
+        return None
+
+
+def dotted(node: ast.AST) -> str | None:
+    """`a.b.c` of a chain of attributes."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base is not None else None
+    return None
+
+
+def read_file(path: str, tree: ast.Module, project: Finder | None) -> File:
+    """The definitions of a parsed file. No statement is run."""
+    file = File(path, tree, project)
+    for node in _statements(tree.body):
+        _define(file, node)
+    imports, calls, names = _index(file)
+    for each in imports:
+        _import(file, each)
+    for each in names:
+        file.rebound.update(each.names)
+    file.sets_default_device = any(_sets_default_device(file, each) for each in calls)
+    return file
+
+
+#: Nodes that hold no expression.
+_EMPTY = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Constant)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+Indexed: TypeAlias = tuple[list[ast.Import | ast.ImportFrom], list[ast.Call], list[ast.Global]]
+
+
+def _index(file: File) -> Indexed:
+    """Go through a tree once. What functions do to names, attributes and items is kept by function."""
+    imports: list[ast.Import | ast.ImportFrom] = []
+    defaults: list[ast.Call] = []
+    names: list[ast.Global] = []
+    pending: list[tuple[ast.AST, list[ast.AST]]] = [(file.tree, file.nodes.setdefault(id(file.tree), []))]
+    while pending:
+        node, bucket = pending.pop()
+        kind = type(node)
+        if kind in _KEPT:
+            bucket.append(node)
+            if kind is ast.Call and _last_name(node.func) in _SET_DEFAULT:  # type: ignore[attr-defined]
+                defaults.append(node)  # type: ignore[arg-type]
+        elif kind in _FUNCTIONS:
+            bucket = file.nodes.setdefault(id(node), [])
+        elif kind is ast.Import or kind is ast.ImportFrom:
+            imports.append(node)  # type: ignore[arg-type]
+        elif kind is ast.Global:
+            names.append(node)  # type: ignore[arg-type]
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if type(value) is list:
+                pending.extend((each, bucket) for each in value if isinstance(each, ast.AST))
+            elif isinstance(value, ast.AST) and not isinstance(value, _EMPTY):
+                pending.append((value, bucket))
+    imports.reverse()
+    return imports, defaults, names
+
+
+_KEPT = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.Call})
+_SET_DEFAULT = frozenset({"set_default_device", "set_default_tensor_type"})
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _sets_default_device(file: File, call: ast.Call) -> bool:
+    """Whether a call sets the default device of torch. A default type of the CPU leaves the device as it is."""
+    name = dotted(call.func) or ""
+    last = name.rpartition(".")[2]
+    if last == "set_default_device":
+        return True
+    if last != "set_default_tensor_type":
+        return False
+    given = call.args[0] if call.args else None
+    text = given.value if isinstance(given, ast.Constant) else dotted(given) if given is not None else None
+    return not (isinstance(text, str) and text.endswith("Tensor") and "cuda" not in text)
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of the module level, those in `if`, `try` and `with` included."""
+    for node in body:
+        yield node
+        for block in ("body", "orelse", "finalbody"):
+            if isinstance(node, (ast.If, ast.Try, ast.With)):
+                yield from _statements(getattr(node, block, []))
+        if isinstance(node, ast.Try):
+            for handler in node.handlers:
+                yield from _statements(handler.body)
+
+
+def _define(file: File, node: ast.stmt) -> None:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        file.functions.setdefault(node.name, Function(file, node))
+    elif isinstance(node, ast.ClassDef):
+        file.classes.setdefault(node.name, Class(file, node))
+
+
+def _import(file: File, node: ast.Import | ast.ImportFrom) -> None:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            name = alias.asname or alias.name.partition(".")[0]
+            file.imports.setdefault(name, alias.name if alias.asname else name)
+        return
+    base = "." * node.level + (node.module or "")
+    for alias in node.names:
+        if alias.name == "*":
+            file.stars.append(base)
+        else:
+            joined = base + alias.name if base.endswith(".") else f"{base}.{alias.name}"
+            file.imports.setdefault(alias.asname or alias.name, joined)
+
+
+#: What a class is by its bases. "unread": a base cannot be read. "object": all bases are read, and none is torch's.
+Family: TypeAlias = str
+Binding: TypeAlias = Literal["instance", "static", "class", "property", "setter"]
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of the project."""
+
+    file: File
+    node: ast.ClassDef
+    methods: dict[str, Function] = field(default_factory=dict)
+    setters: dict[str, Function] = field(default_factory=dict)
+    values: dict[str, ast.expr] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for node in self.node.body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self._add(node)
+            elif isinstance(node, ast.Assign):
+                self.values.update({t.id: node.value for t in node.targets if isinstance(t, ast.Name)})
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                self.values[node.target.id] = node.value
+
+    def _add(self, node: FunctionNode) -> None:
+        function = Function(self.file, node, self)
+        if any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in node.decorator_list):
+            self.setters[node.name] = function
+        else:
+            self.methods[node.name] = function
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @cached_property
+    def lineage(self) -> list[Class | str]:
+        """The class and its bases in the order in which attributes are looked for. A string is the qualified name of a base
+        that is not of the project, "?" one that cannot be told."""
+        found: list[Class | str] = [self]
+        pending: list[Class | str] = list(self.bases)
+        while pending:
+            each = pending.pop(0)
+            if each not in found:
+                found.append(each)
+                if isinstance(each, Class):
+                    pending = [*each.bases, *pending] if len(each.bases) == 1 else [*pending, *each.bases]
+        return found
+
+    @cached_property
+    def bases(self) -> list[Class | str]:
+        return [base for node in self.node.bases for base in self._base(node)]
+
+    def _base(self, node: ast.expr) -> Iterator[Class | str]:
+        if isinstance(node, ast.Subscript):  # Generic[T]
+            node = node.value
+        if isinstance(node, ast.Name) and node.id in self.file.classes and self.file.classes[node.id] is not self:
+            yield self.file.classes[node.id]
+            return
+        name = self.file.qualified(node)
+        if name is None:
+            plain = dotted(node)
+            yield plain if plain in ("object", "Exception", "dict", "list", "tuple") else "?"
+            return
+        found = self.file.project.find(self.file, name) if self.file.project is not None else None
+        yield found if isinstance(found, Class) else name
+
+    @cached_property
+    def family(self) -> Family:
+        """The family of the first base of a library that has one, "unread" where a base cannot be read, else "object"."""
+        unread = False
+        for base in self.lineage:
+            if isinstance(base, str):
+                family = protocols.family_of_base(base)
+                if family not in ("unread", "object"):
+                    return family
+                unread = unread or family == "unread"
+        return "unread" if unread else "object"
+
+    @property
+    def is_module(self) -> bool:
+        return self.family == "Module"
+
+    @property
+    def may_be_module(self) -> bool:
+        return self.family in ("Module", "unread")
+
+    def method(self, name: str) -> Function | None:
+        for each in self.lineage:
+            if isinstance(each, Class) and name in each.methods:
+                return each.methods[name]
+        return None
+
+    def method_above(self, owner: Class, name: str) -> Function | None:
+        """The method that `super().name` means in a method of `owner`, for an object of this class."""
+        line = self.lineage if owner in self.lineage else owner.lineage
+        for each in line[line.index(owner) + 1 :]:
+            if isinstance(each, Class) and name in each.methods:
+                return each.methods[name]
+        return None
+
+    def setter(self, name: str) -> Function | None:
+        return next((c.setters[name] for c in self.lineage if isinstance(c, Class) and name in c.setters), None)
+
+    def value(self, name: str) -> tuple[Class, ast.expr] | None:
+        """What the body of the class, or of a base, binds a name to."""
+        return next(((c, c.values[name]) for c in self.lineage if isinstance(c, Class) and name in c.values), None)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all bases are read, or are known as data."""
+        return all(isinstance(base, Class) or protocols.family_of_base(base) != "unread" for base in self.lineage)
+
+    @cached_property
+    def is_data(self) -> bool:
+        """Whether its constructor is made of its annotated fields: a data class or a named tuple."""
+        names = {self.file.qualified(d.func if isinstance(d, ast.Call) else d) for d in self.node.decorator_list}
+        return not names.isdisjoint(protocols.DATA_CLASS_DECORATORS) or any(
+            base in protocols.DATA_CLASS_BASES for base in self.lineage if isinstance(base, str)
+        )
+
+    @cached_property
+    def data_fields(self) -> list[tuple[str, ast.expr, ast.expr | None]]:
+        """The fields of a data class in order: name, annotation, default."""
+        found: dict[str, tuple[str, ast.expr, ast.expr | None]] = {}
+        for each in reversed(self.lineage):
+            if isinstance(each, Class):
+                for node in each.node.body:
+                    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                        found[node.target.id] = (node.target.id, node.annotation, node.value)
+        return list(found.values())
+
+
+def binding_of(function: Function) -> Binding:
+    """How a method is bound when it is read from an object."""
+    for name in function.decorators():
+        last = name.rpartition(".")[2]
+        if last in ("staticmethod", "classmethod"):
+            return "static" if last == "staticmethod" else "class"
+        if last in ("property", "cached_property", "lazy_property"):
+            return "property"
+    if function.name == "__new__":
+        return "class"
+    return "instance"

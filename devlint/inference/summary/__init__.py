@@ -1,0 +1,1 @@
+"""One function to its summary, and calls by summary."""

@@ -1,0 +1,457 @@
+"""Summaries of functions, each made once, and their use at calls. Also the module level of files and the story of classes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, TypeAlias
+
+from devlint.inference.library import protocols
+from devlint.inference.objects.heap import Template, Thing
+from devlint.inference.program.definitions import Class, File, Function, binding_of
+from devlint.inference.program.project import Project
+from devlint.inference.summary import calls as _calls
+from devlint.inference.summary import escapes, stories, unread_calls
+from devlint.inference.summary.arguments import Arguments
+from devlint.inference.summary.dispatch import evaluate
+from devlint.inference.summary.frame import Frame, State, merge_states
+from devlint.inference.summary.instantiate import KEPT, Instance
+from devlint.inference.summary.library_modules import birthplace
+from devlint.inference.summary.model import Site, Summary
+from devlint.inference.summary.parameters import declared, documented_tensors, used_as_tensors
+from devlint.inference.summary.statements import run_block
+from devlint.inference.terms.conditions import ALWAYS
+from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
+from devlint.inference.terms.values import NONE, NOTHING, Value, given, merge
+
+#: Methods that run before an object is complete.
+_CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
+
+
+#: By the names of arguments: a class of the project, or the qualified name of a module class of a library.
+Shape: TypeAlias = tuple[tuple[str, Any], ...]
+#: How often one function is read again for other classes of its arguments.
+VARIANTS = 4
+
+
+class Analyser:
+    """What is known of the functions of a project. One serves one checked file and what it imports."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
+        self.variants: dict[
+            int, int
+        ] = {}  # of a function: how many times it was read for other classes of its arguments
+        self.tops: dict[str, Frame] = {}
+        self.stories: dict[int, stories.Story | None] = {}
+        self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
+        self.nested: dict[int, Function] = {}  # functions inside functions, by the identity of their nodes
+        self.constructed: dict[int, dict[str, list[Any]]] = {}  # by a class: the classes of what constructors were given
+        self.depth = 0
+
+    # -- the module level
+
+    def module_level(self, file: File) -> Frame:
+        """The run of a file's module level; while it runs, as far as it got."""
+        known = self.tops.get(file.path)
+        if known is None:
+            known = Frame(self, file, None, None, None, Site(None, None, file.path, file.tree))
+            if file.sets_default_device:
+                known.default = nowhere()
+            self.tops[file.path] = known
+            run_block(known, file.tree.body)
+            known.state.dead = False
+        return known
+
+    # -- functions
+
+    def summary(self, function: Function, receiver: Class | None, shape: Shape = ()) -> Summary | None:
+        """The summary of a function; None while it is being made.
+
+        `receiver`: the class of the object that a method is called on. `shape`: the classes of arguments of which the
+        function itself does not tell what they are.
+        """
+        node = id(function.node) if function.outer is None else id(function)
+        key = (node, id(receiver) if receiver is not None else 0, shape)
+        class_ = receiver or function.owner
+        early = False
+        if class_ is not None and function.name not in _CONSTRUCTORS:
+            early = stories.story_of(self, class_) is None and self.is_running(class_.method("__init__"), class_)
+        if key not in self.summaries:
+            self.summaries[key] = None
+            if self.depth < 40:
+                self.depth += 1
+                try:
+                    self.summaries[key] = self._summarise(function, receiver, shape)
+                finally:
+                    self.depth -= 1
+        if early:
+            return self.summaries.pop(key)  # its object is not complete: it is read again later
+        return self.summaries[key]
+
+    def is_running(self, function: Function | None, receiver: Class | None) -> bool:
+        """Whether the summary of a function is being made."""
+        if function is None:
+            return False
+        node = id(function.node) if function.outer is None else id(function)
+        key = (node, id(receiver) if receiver is not None else 0, ())
+        return key in self.summaries and self.summaries[key] is None
+
+    def _summarise(self, function: Function, receiver: Class | None, shape: Shape) -> Summary:
+        site = Site(function, receiver, function.file.path, function.file.tree)
+        frame = Frame(self, function.file, function, receiver, function.outer, site)
+        frame.default = self.module_level(function.file).default if function.file.sets_default_device else None
+        names = self._enter(frame, function, receiver)
+        for name, class_ in shape:
+            self._enter_object(frame, name, class_)
+        frame.given = dict(frame.state.names)
+        body = function.node.body
+        if isinstance(body, list):
+            run_block(frame, body)
+        else:
+            frame.returns.append((evaluate(frame, body), ALWAYS, frame.state.copy()))
+            frame.state.dead = True
+        result, end = self._leave(frame)
+        escapes.record(frame)
+        is_generator = bool(frame.yields)
+        if is_generator:
+            item: Value | None = None
+            for each in frame.yields:
+                item = each if item is None else merge(item, each)
+            result = Value("iterator", parts=(item or NOTHING,))
+        frame.state = end
+        return Summary(
+            function,
+            site,
+            end.heap.settled(result),
+            end.heap,
+            frame.constraints,
+            frame.rebound,
+            names,
+            frame.given,
+            is_generator,
+            frame,
+        )
+
+    def _leave(self, frame: Frame) -> tuple[Value, State]:
+        """The result of a function over all its returns, and the state after it."""
+        leaving = list(frame.returns)
+        if not frame.state.dead:
+            leaving.append((NONE, frame.condition, frame.state))
+        result: Value | None = None
+        state: State | None = None
+        before = ALWAYS
+        for value, condition, end in leaving:
+            value = end.heap.settled(value)
+            if result is None or state is None:
+                result, state, before = value, end, condition
+                continue
+            result = merge(result, value, before, condition)
+            state = merge_states(state, end, before, condition)
+            before = ALWAYS
+        return (result, state) if result is not None and state is not None else (NOTHING, frame.state)
+
+    # -- arguments
+
+    def _enter(self, frame: Frame, function: Function, receiver: Class | None) -> list[str]:
+        """Bind the arguments to symbolic values."""
+        names = [each.arg for each in function.all_parameters()]
+        defaults = function.defaults()
+        documented = documented_tensors(function)
+        roots = frozenset(names) | {"self"}
+        start = 0
+        if function.owner is not None and names and binding_of(function) != "static":
+            start = 1
+            self._enter_self(frame, function, receiver, names[0])
+        frame.site.tensors = set(used_as_tensors(function.file, function, roots, _is_beside(function, receiver)))
+        if start and names[0] != "self":
+            frame.site.tensors = {("self", *path[1:]) if path[0] == names[0] else path for path in frame.site.tensors}
+        for each in function.all_parameters()[start:]:
+            value = self._argument(frame, function, each, defaults.get(each.arg), documented)
+            frame.state.names[each.arg] = value
+            site = frame.site
+            site.devices = site.devices or value.kind in ("tensor", "device")
+        for extra in (function.node.args.vararg, function.node.args.kwarg):
+            if extra is not None:
+                frame.state.names[extra.arg] = given((extra.arg,))
+        return names
+
+    def _enter_object(self, frame: Frame, name: str, class_: Any) -> None:
+        """An argument that is an object of a class, as a call says."""
+        if isinstance(class_, Class):
+            frame.state.names[name] = self.instance_like(frame, class_, (name,))
+            return
+        identity = ("path", (name,))
+        frame.heap.put(identity, Thing("module", class_, None, {}, None, registers=True))
+        frame.state.names[name] = Value("module", objects=(identity,), path=(name,))
+
+    def _enter_self(self, frame: Frame, function: Function, receiver: Class | None, name: str) -> None:
+        class_ = receiver or function.owner
+        assert class_ is not None
+        frame.self_name = name
+        if binding_of(function) == "class":
+            frame.state.names[name] = Value("class", ref=class_)
+            return
+        identity = ("path", ("self",))
+        story = None
+        if function.name not in _CONSTRUCTORS:
+            story = stories.story_of(self, class_)
+        template = Template(story.thing, story.heap) if story is not None else None
+        kind = "module" if class_.is_module else "instance"
+        is_new = function.name in ("__init__", "__post_init__")
+        frame.heap.put(
+            identity,
+            Thing(
+                kind,
+                class_,
+                None,
+                {},
+                template,
+                whole=is_new and class_.is_read,
+                registers=class_.is_module,
+                stateless=story.thing.stateless if story else False,
+            ),  # type: ignore[arg-type]
+        )
+        frame.state.names[name] = Value(kind, objects=(identity,))  # type: ignore[arg-type]
+
+    def _argument(
+        self, frame: Frame, function: Function, node: ast.arg, default: ast.expr | None, documented: frozenset[str]
+    ) -> Value:
+        name = node.arg
+        path = (name,)
+        says = declared(function.file, node.annotation)
+        constant = default.value if isinstance(default, ast.Constant) else ...
+        if says.kind == "device":
+            return _device_argument(path, constant is None)
+        if says.kind == "tensor" or (says.kind is None and (name in documented or path in frame.site.tensors)):
+            return Value("tensor", single(place_of(path)), path=path)
+        if says.kind in ("number", "string", "bool", "array", "dtype", "size"):
+            if says.kind == "string" or says.optional:
+                return (
+                    Value("unknown", single(place_of(path)), path=path)
+                    if says.kind == "string"
+                    else Value(says.kind, path=path)
+                )
+            return Value(says.kind, path=path)
+        if says.kind in ("list", "dict"):
+            return self._container_argument(frame, path, says)
+        if says.kind == "instance" and says.class_ is not None:
+            return self.instance_like(frame, says.class_, path)
+        if says.kind == "module":
+            identity = ("path", path)
+            frame.heap.put(identity, Thing("module", None, None, {}, None, registers=True))
+            return Value("module", objects=(identity,), path=path)
+        if says.kind is None and constant is not ... and constant is not None:
+            kind = "bool" if isinstance(constant, bool) else "number" if isinstance(constant, (int, float)) else None
+            if kind is not None:
+                return Value(kind, path=path)  # type: ignore[arg-type]
+        return given(path)
+
+    def _container_argument(self, frame: Frame, path: tuple[str, ...], says: Any) -> Value:
+        item = says.item
+        if item is not None and item.kind == "tensor":
+            frame.site.tensors.add((*path, "[]"))
+            for i in range(4):
+                frame.site.tensors.add((*path, f"[{i}]"))
+        if item is not None and item.kind in ("number", "string", "bool"):
+            return Value("other")
+        return given(path)
+
+    def instance_like(self, frame: Frame, class_: Class, path: tuple[str, ...]) -> Value:
+        """An object of a class of the project that a function is given."""
+        identity = ("path", path)
+        story = stories.story_of(self, class_)
+        template = Template(story.thing, story.heap) if story is not None else None
+        kind = "module" if class_.is_module else "instance"
+        frame.heap.put(
+            identity,
+            Thing(
+                kind,
+                class_,
+                None,
+                {},
+                template,
+                registers=class_.is_module,
+                stateless=story.thing.stateless if story else False,
+            ),
+        )  # type: ignore[arg-type]
+        return Value(kind, objects=(identity,), path=path)  # type: ignore[arg-type]
+
+    # -- calls
+
+    def call(
+        self, frame: Frame, function: Function, me: Value | None, arguments: Arguments | list[Value], node: ast.AST
+    ) -> Value:
+        """Call a function of the project: its result, with its effects done and its constraints kept."""
+        if isinstance(arguments, list):
+            at: Any = node
+            arguments = Arguments([(at, value) for value in arguments])
+        receiver = (
+            frame.class_of(me)
+            if me is not None and me.objects
+            else me.ref
+            if me is not None and me.kind == "class"
+            else None
+        )
+        receiver = receiver if isinstance(receiver, Class) else function.owner
+        if function.owner is not None and receiver is not None and function.owner not in receiver.lineage:
+            receiver = function.owner
+        summary = self.summary(function, receiver)
+        if summary is None:
+            return unread_calls.call(frame, node, arguments, me)
+        bindings = self.bindings(frame, summary, me, arguments)
+        shape = self._shape(frame, summary, bindings)
+        if function.name == "__init__" and receiver is not None:
+            known = self.constructed.setdefault(id(receiver), {})
+            for name, class_ in shape:
+                known.setdefault(name, []).append(class_)
+        if shape:
+            summary = self.summary(function, receiver, shape) or summary
+        return self.use(frame, Instance(frame, summary, bindings, node))
+
+    def _shape(self, frame: Frame, summary: Summary, bindings: dict[str, Value]) -> Shape:
+        """The classes of what a call hands to arguments of which the function tells nothing."""
+        found: list[tuple[str, Any]] = []
+        for name, known in summary.given.items():
+            value = bindings.get(name)
+            if known.kind != "unknown" or known.objects or value is None or not value.objects:
+                continue
+            class_ = frame.class_of(value)
+            if isinstance(class_, Class) or (isinstance(class_, str) and value.kind == "module"):
+                found.append((name, class_))
+        function = summary.function
+        if not found or function is None:
+            return ()
+        shape = tuple(found)
+        node = id(function.node) if function.outer is None else id(function)
+        is_known = any(key[0] == node and key[2] == shape for key in self.summaries)
+        if not is_known:
+            if self.variants.get(node, 0) >= VARIANTS:
+                return ()
+            self.variants[node] = self.variants.get(node, 0) + 1
+        return shape
+
+    def use(self, frame: Frame, instance: Instance) -> Value:
+        """Put a summary into a frame."""
+        summary = instance.summary
+        kept = instance.constraints()
+        for node, status in instance.handed:
+            self.handed.setdefault(node, set()).add(status)
+        room = KEPT - len(frame.constraints)
+        frame.constraints += kept[: max(room, 0)]
+        result = instance.value(summary.result)
+        instance.apply()
+        result = frame.heap.settled(result)
+        for name, value in summary.rebound.items():
+            if frame.file is (summary.function.file if summary.function is not None else None):
+                frame.bind(name, instance.value(value))
+        for root in summary.site.asks:
+            bound = instance.bindings.get(root)
+            if bound is not None and bound.path is not None:
+                frame.site.asks.add(bound.path[0])
+        return result
+
+    def bindings(self, frame: Frame, summary: Summary, me: Value | None, arguments: Arguments) -> dict[str, Value]:
+        """What the names of the arguments stand for at a call."""
+        function = summary.function
+        assert function is not None
+        positional = list(arguments.positional)
+        names = function.positional()
+        found: dict[str, Value] = {}
+        if function.owner is not None and names and binding_of(function) != "static":
+            if me is None and positional and not arguments.stars:
+                me = positional.pop(0)[1]
+            found["self"] = me if me is not None else NOTHING
+            names = names[1:]
+        if not any(isinstance(each, ast.Starred) for each, _ in positional):
+            for name, (_, value) in zip(names, positional, strict=False):
+                found[name] = value
+        else:
+            for name, (each, value) in zip(names, positional, strict=False):
+                if isinstance(each, ast.Starred):
+                    break
+                found[name] = value
+        known = {each.arg for each in function.all_parameters()}
+        for name, (_, value) in arguments.named.items():
+            if name in known:
+                found[name] = value
+        self._defaults(frame, function, found, arguments, known)
+        return found
+
+    def _defaults(
+        self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
+    ) -> None:
+        for name, default in function.defaults().items():
+            if name in found or name not in known:
+                continue
+            if not arguments.is_whole:
+                found[name] = NOTHING
+            elif isinstance(default, ast.Constant):
+                found[name] = evaluate(frame, default)
+            else:
+                found[name] = self._default_value(function, default)
+        for name in (
+            known
+            - found.keys()
+            - {function.positional()[0] if function.owner is not None and function.positional() else ""}
+        ):
+            found[name] = NOTHING
+        for extra in (function.node.args.vararg, function.node.args.kwarg):
+            if extra is not None:
+                found[extra.arg] = NOTHING
+
+    def _default_value(self, function: Function, default: ast.expr) -> Value:
+        top = self.module_level(function.file)
+        value = evaluate(top, default)
+        return value if not value.objects else NOTHING
+
+    # -- objects
+
+    def construct(self, frame: Frame, class_: Class, arguments: Arguments, node: ast.AST) -> Value:
+        """A new object of a class of the project."""
+        kind = "module" if class_.is_module else "instance"
+        home = birthplace(frame, node, class_.name) if class_.is_module else None
+        if class_.family == "unread":
+            home = nowhere()
+        thing = Thing(kind, class_, home, {}, None, whole=class_.is_read, node=node, registers=class_.is_module)  # type: ignore[arg-type]
+        identity = frame.new_thing(node, thing)
+        me = Value(kind, objects=(identity,))  # type: ignore[arg-type]
+        init = class_.method("__init__")
+        if init is not None:
+            self.call(frame, init, me, arguments, node)
+        elif class_.is_data:
+            self._fill_data(frame, class_, me, arguments)
+        elif not class_.is_read:
+            unread_calls.reach(frame, arguments.values())
+        if class_.is_module:
+            stories.note_state(frame, identity, class_)
+        return me
+
+    def _fill_data(self, frame: Frame, class_: Class, me: Value, arguments: Arguments) -> None:
+        fields = class_.data_fields
+        for (name, _, default), value in zip(
+            fields, [*(v for _, v in arguments.positional), *[None] * len(fields)], strict=False
+        ):
+            if name in arguments.named:
+                value = arguments.named[name][1]
+            if value is None:
+                value = evaluate(frame, default) if isinstance(default, ast.Constant) else NOTHING
+            frame.heap.write(me.objects, "." + name, value)
+        after = class_.method("__post_init__")
+        if after is not None:
+            self.call(frame, after, me, [], class_.node)
+
+
+def _is_beside(function: Function, receiver: Class | None) -> bool:
+    return receiver is not None and receiver.is_module and function.name in protocols.BESIDE_MODULE
+
+
+def _device_argument(path: tuple[str, ...], may_be_left_out: bool) -> Value:
+    if not may_be_left_out:
+        return Value("device", single(named_by(path)), path=path)
+    none = ("none", path)
+    given_ = Alternative(named_by(path), None, frozenset({(none, False)}))
+    return Value("device", (given_, Alternative(DEFAULT, None, frozenset({(none, True)}))), path=path)
+
+
+__all__ = ["Analyser", "_calls"]

@@ -1,0 +1,70 @@
+"""The table from syntax to what evaluates it. The modules that evaluate register here, so that none needs another one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from devlint.inference.summary.frame import Frame
+from devlint.inference.terms.values import NOTHING, Value
+
+Evaluator = Callable[[Frame, Any], Value]
+EXPRESSIONS: dict[type[ast.expr], Evaluator] = {}
+#: How deep expressions may be nested.
+NESTED = 60
+
+
+def evaluates(*types: type[ast.expr]) -> Callable[[Evaluator], Evaluator]:
+    """Register the function that evaluates some types of expressions."""
+
+    def register(function: Evaluator) -> Evaluator:
+        for each in types:
+            EXPRESSIONS[each] = function
+        return function
+
+    return register
+
+
+def evaluate(frame: Frame, node: ast.expr) -> Value:
+    """What an expression gives. Whatever it does to devices is recorded in the frame."""
+    run = EXPRESSIONS.get(type(node))
+    if run is None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                evaluate(frame, child)
+        return NOTHING
+    if frame.depth > NESTED:
+        return NOTHING
+    frame.depth += 1
+    try:
+        return run(frame, node)
+    finally:
+        frame.depth -= 1
+
+
+def peek(frame: Frame, node: ast.expr) -> Value | None:
+    """What a name, an attribute or an item is, without running anything; None for other expressions."""
+    inner: ast.expr = node
+    while isinstance(inner, (ast.Attribute, ast.Subscript)):
+        if isinstance(inner, ast.Subscript) and not isinstance(inner.slice, ast.Constant):
+            return None
+        inner = inner.value
+    if not isinstance(inner, (ast.Name, ast.Constant)):
+        return None
+    with silent(frame):
+        return evaluate(frame, node)
+
+
+@contextmanager
+def silent(frame: Frame) -> Iterator[None]:
+    """Nothing that is evaluated inside is recorded."""
+    constraints, asks = frame.constraints, set(frame.site.asks)
+    frame.constraints = []
+    try:
+        yield
+    finally:
+        frame.constraints = constraints
+        frame.site.asks.clear()
+        frame.site.asks.update(asks)

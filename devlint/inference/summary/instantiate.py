@@ -1,0 +1,465 @@
+"""A summary at a call: access paths become what was given, and the effects are applied."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from devlint.inference.objects.heap import Heap, Thing, is_touched
+from devlint.inference.summary.devices import device_of
+from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.model import Constraint, Operand, Step, Summary
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Literal, both, compatible
+from devlint.inference.terms.conflicts import clash
+from devlint.inference.terms.places import (
+    CPU,
+    DEFAULT,
+    LIMIT,
+    Alternative,
+    Atom,
+    Origin,
+    Path,
+    Places,
+    home_of,
+    is_unread,
+    nowhere,
+    single,
+)
+from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, something
+
+#: Calls between a root and an operation.
+CHAIN = 4
+#: Constraints that one function keeps.
+KEPT = 400
+
+
+class Instance:
+    """One summary in one call. `bindings`: what its roots stand for."""
+
+    def __init__(self, frame: Frame, summary: Summary, bindings: dict[str, Value], node: ast.AST) -> None:
+        self.frame = frame
+        self.summary = summary
+        self.bindings = bindings
+        self.node = node
+        self._values: dict[Path, Value] = {}
+        self._copies: dict[Identity, Identity] = {}
+        self.handed: list[tuple[int, str]] = []  # operations, with "host" or "open" for what this call hands to them
+        self._place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+
+    # -- access paths
+
+    def resolve(self, path: Path) -> Value:
+        """What an access path of the function is at this call."""
+        known = self._values.get(path)
+        if known is None:
+            known = self._values[path] = self._resolve(path)
+        return known
+
+    def _resolve(self, path: Path) -> Value:
+        if len(path) > 1:
+            return step(self.frame, self.resolve(path[:-1]), path[-1], path)
+        root = path[0]
+        bound = self.bindings.get(root)
+        if bound is not None:
+            return bound
+        if root.startswith("@"):
+            return self._outer(root)
+        return given(path)
+
+    def _outer(self, root: str) -> Value:
+        """A name of an outer scope, as the calling function sees it."""
+        home, _, name = root[1:].rpartition(":")
+        frame = self.frame
+        if home and home != frame.path:
+            return given((root,))
+        if home and frame.function is None:
+            return frame.state.names.get(name, NOTHING)
+        value = frame.read(name)
+        return value if value is not None else given((root,))
+
+    # -- conditions
+
+    def condition(self, condition: Condition) -> Condition | None:
+        """A condition at this call; None where it does not hold."""
+        if not condition:
+            return condition
+        found: set[Literal] = set()
+        for literal in condition:
+            mapped = self._literal(literal)
+            if mapped is None:
+                return None
+            found |= mapped
+        result = frozenset(found)
+        return result if compatible(result) else None
+
+    def _literal(self, literal: Literal) -> Condition | None:
+        test, outcome = literal
+        if test in (ACCELERATOR, SAME):
+            return frozenset({literal})
+        if test[0] == "all":
+            return self._conjunction(test[1], outcome)
+        if test[0] == "device":
+            return self._on_device(test, outcome)
+        if test[0] in ("none", "truth", "equal", "type") and _is_path(test[1]):
+            return self._about(test, outcome)
+        return frozenset({((*test, self._place), outcome)})
+
+    def _conjunction(self, members: Condition, outcome: bool) -> Condition | None:
+        mapped: set[Literal] = set()
+        for member in members:
+            each = self._literal(member)
+            if each is None:
+                return None if outcome else ALWAYS
+            mapped |= each
+        if outcome:
+            return frozenset(mapped)
+        if len(mapped) == 1:
+            ((test, holds),) = mapped
+            return frozenset({(test, not holds)})
+        return frozenset({(("all", frozenset(mapped)), False)}) if mapped else None
+
+    def _on_device(self, test: tuple[Any, ...], outcome: bool) -> Condition | None:
+        """Whether something is on a device of a type: the conditions under which it came there."""
+        value = self.resolve(test[1])
+        places = self.frame.home(value) if value.objects else device_of(value) or ()
+        if len(places) == 1 and places[0].atom.tag in ("place", "names"):
+            return frozenset({(("device", places[0].atom.key, test[2]), outcome)})
+        if not places or not all(each.atom.tag == "at" for each in places):
+            return frozenset({((*test, self._place), outcome)})
+        fit = [each for each in places if (each.atom.key[0] == test[2]) == outcome]
+        if not fit:
+            return None
+        return fit[0].condition if len(fit) == 1 and len(places) > 1 else ALWAYS
+
+    def _about(self, test: tuple[Any, ...], outcome: bool) -> Condition | None:
+        value = self.resolve(test[1])
+        answer = _answer(test, value)
+        if answer is not None:
+            return ALWAYS if answer == outcome else None
+        if test[0] == "none" and any(each.atom == DEFAULT for each in value.places):
+            fit = [each for each in value.places if (each.atom == DEFAULT) == outcome]
+            return fit[0].condition if fit else None
+        if test[0] == "none" and value.missing is not None:
+            return value.missing[0 if outcome else 1]
+        if test[0] == "truth" and value.test is not None:
+            return value.test[0 if outcome else 1]
+        if value.path is not None:
+            return frozenset({((test[0], value.path, *test[2:]), outcome)})
+        return frozenset({((*test, self._place), outcome)})
+
+    # -- places
+
+    def places(self, places: Places) -> Places:
+        found: dict[tuple[Atom, Origin | None, Condition], Alternative] = {}
+        for each in places:
+            condition = self.condition(each.condition)
+            if condition is None:
+                continue
+            others = self._atom(each)
+            if each.also is not None and all(is_unread(other.atom) for other in others):
+                others = self._atom(each._replace(atom=each.also)) or others
+            for other in others:
+                joined, whole = both(condition, other.condition)
+                if not compatible(joined):
+                    continue
+                new = Alternative(
+                    other.atom, each.origin or other.origin, joined, each.soft or other.soft or not whole,
+                    each.zero_dim if each.zero_dim is not None else other.zero_dim,
+                    self._also(each) if is_open_atom(other.atom) else None,
+                )  # fmt: skip
+                found.setdefault((new.atom, new.origin, new.condition), new)
+        if len(found) > LIMIT:
+            return nowhere()
+        return tuple(found.values())
+
+    def _also(self, each: Alternative) -> Atom | None:
+        """The second atom of a place, where it is one place at this call too."""
+        if each.also is None:
+            return None
+        found = self._atom(each._replace(atom=each.also))
+        return found[0].atom if len(found) == 1 and not is_unread(found[0].atom) else None
+
+    def _atom(self, each: Alternative) -> Places:
+        tag, key = each.atom
+        if tag == "place":
+            return self._place_of(self.resolve(key))
+        if tag == "names":
+            return self._named_by(each, self.resolve(key))
+        if tag == "home":
+            identity = self.identity(key)
+            return single(home_of(identity)) if identity is not None else nowhere()
+        return (each._replace(condition=ALWAYS, soft=False),)
+
+    def _place_of(self, value: Value) -> Places:
+        if value.kind in ("tuple", "iterator", "list", "dict"):
+            return self._places_of_parts(value)
+        if value.objects:
+            return self.frame.home(value) if any(self._is_module(o) for o in value.objects) else nowhere()
+        if value.kind in ("number", "string", "none", "bool", "array"):
+            return ()
+        if value.kind == "unknown" and value.path is not None:
+            moved = self.frame.heap.things.get(("path", value.path))
+            if moved is not None and moved.home is not None:
+                return self.frame.heap.home(("path", value.path))  # a module that was moved in place
+        return value.places if value.places else nowhere()
+
+    def _places_of_parts(self, value: Value) -> Places:
+        """Where the tensors in a container are: each of them is there."""
+        found: dict[Atom, Alternative] = {}
+        for part in self.frame.heap.parts_of(value):
+            for each in part.places if part.is_tensor else ():
+                found.setdefault(each.atom, each)
+        return tuple(found.values()) if 0 < len(found) <= LIMIT else nowhere()
+
+    def _is_module(self, identity: Identity) -> bool:
+        thing = self.frame.heap.get(identity)
+        return thing.kind in ("module", "unknown") or thing.home is not None
+
+    def _named_by(self, each: Alternative, value: Value) -> Places:
+        named = device_of(value)
+        if named is None:
+            return (Alternative(CPU, Origin("option", self.node, self.frame.path, "")),)
+        if not named:
+            return nowhere() if value.kind != "unknown" else ()
+        is_there = any(test[0] == "none" and not outcome for test, outcome in each.condition)
+        found = []
+        for other in named:
+            if other.atom == DEFAULT:
+                if is_there:
+                    continue
+                other = other._replace(atom=CPU, origin=Origin("option", self.node, self.frame.path, ""))
+            found.append(other)
+        return tuple(found)
+
+    # -- values
+
+    def value(self, value: Value) -> Value:
+        """A value of the function at this call."""
+        if (
+            value.path is not None
+            and not value.objects
+            and value.kind in ("unknown", "tensor", "tensors", "batch", "loader", "iterator")
+        ):
+            return self._given(value)
+        if value.kind == "device" and value.path is not None and len(value.places) == 1:
+            return self._device(value)
+        if value.objects:
+            found = [o for identity in value.objects for o in self._objects(identity)]
+            if not found:
+                return something()
+            return value._replace(objects=tuple(dict.fromkeys(found))[:3], path=None)
+        parts = tuple(self.value(part) for part in value.parts) if value.parts is not None else None
+        if value.kind == "function" and isinstance(value.ref, tuple) and value.ref[1] is not None:
+            return value._replace(ref=(value.ref[0], self.value(value.ref[1])))
+        if value.test is not None:
+            yes, no = self.condition(value.test[0]), self.condition(value.test[1])
+            if yes is None or no is None:
+                return value._replace(test=None, constant=yes is not None)
+            value = value._replace(test=(yes, no))
+        if value.missing is not None:
+            left = [self.condition(each) for each in value.missing]
+            value = value._replace(missing=(left[0], left[1]) if left[0] is not None and left[1] is not None else None)
+        return value._replace(places=self.places(value.places), parts=parts)
+
+    def _given(self, value: Value) -> Value:
+        assert value.path is not None
+        actual = self.resolve(value.path)
+        if value.kind == "tensor" and actual.kind == "unknown":
+            return actual._replace(kind="tensor")
+        return actual
+
+    def _device(self, value: Value) -> Value:
+        assert value.path is not None
+        actual = self.resolve(value.path)
+        if actual.kind in ("device", "none", "string"):
+            return actual
+        named = device_of(actual)
+        return Value("device", named or (), path=actual.path)
+
+    def _objects(self, identity: Identity) -> tuple[Identity, ...]:
+        if identity[0] == "path":
+            return self.resolve(identity[1]).objects or self._as_object(identity[1])
+        found = self.identity(identity)
+        return (found,) if found is not None else ()
+
+    def _as_object(self, path: Path) -> tuple[Identity, ...]:
+        value = self.resolve(path)
+        if value.path is None or value.kind not in ("unknown", "module", "instance"):
+            return ()
+        return (("path", value.path),)
+
+    def identity(self, identity: Identity) -> Identity | None:
+        """An object of the function at this call. What the function made is another object at each call."""
+        if identity[0] == "path":
+            found = self._objects(identity)
+            return found[0] if found else None
+        known = self._copies.get(identity)
+        if known is None:
+            known = ("new", *self._place, identity)[:3] + (_flat(identity),)
+            self._copies[identity] = known
+            thing = self.summary.heap.get(identity)
+            self.frame.heap.put(known, thing._replace(fields={}, home=None))
+            fields = {entry: self.value(each) for entry, each in thing.fields.items()}
+            home = self.places(thing.home) if thing.home is not None else None
+            self.frame.heap.put(known, thing._replace(fields=fields, home=home, template=thing.template))
+        return known
+
+    # -- effects
+
+    def apply(self) -> None:
+        """Do to the caller's objects what the function does to what it is given."""
+        for identity, thing in list(self.summary.heap.things.items()):
+            if identity[0] == "path" and is_touched(thing):
+                self._apply(identity, thing)
+
+    def _apply(self, identity: Identity, thing: Thing) -> None:
+        target = self._objects(identity)
+        if not target:
+            return
+        heap = self.frame.heap
+        if thing.unread:
+            heap.forget(target)
+            return
+        if thing.home is not None and not all(each.atom.tag == "home" for each in thing.home):
+            heap.move(target, self.places(thing.home))
+        for entry, value in thing.fields.items():
+            heap.write(target, entry, self.value(self.summary.heap.settled(value) if not thing.registers else value))
+
+    # -- constraints
+
+    def constraints(self) -> list[Constraint]:
+        """The constraints that this call leaves open, or breaks."""
+        name = self.summary.function.name if self.summary.function is not None else ""
+        step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
+        found: list[Constraint] = []
+        for each in self.summary.constraints:
+            if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
+                continue
+            mapped = self._constraint(each)
+            is_open = mapped is not None and (_is_open(mapped.first.places) or _is_open(mapped.second.places))
+            self.handed.append((id(each.node), "open" if is_open or mapped is not None else "host"))
+            if mapped is not None:
+                closed = tuple(
+                    len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
+                    for before, after, known in ((each.first, mapped.first, each.closed[0]), (each.second, mapped.second, each.closed[1]))
+                )
+                found.append(mapped._replace(chain=(step_, *each.chain), closed=closed))
+        return found
+
+    def _constraint(self, each: Constraint) -> Constraint | None:
+        condition = self.condition(each.condition)
+        if condition is None:
+            return None
+        first, second = self.operand(each.first, each), self.operand(each.second, each)
+        if first is None or second is None or first.places == second.places:
+            return None
+        joined, whole = both(self.frame.condition, condition)
+        if not compatible(joined):
+            return None
+        if not _is_open(first.places) and not _is_open(second.places) and not can_clash(first.places, second.places):
+            return None
+        return each._replace(first=first, second=second, condition=joined, soft=each.soft or not whole)
+
+    def operand(self, operand: Operand, constraint: Constraint) -> Operand | None:
+        places = self.places(operand.places)
+        kind, proved, path = operand.kind, operand.proved, operand.path
+        if path is not None:
+            actual = self.resolve(path)
+            if (
+                actual.kind in ("number", "string", "none", "bool", "array", "size", "device", "dtype")
+                and kind != "module"
+            ):
+                return None
+            if kind == "unknown" and actual.objects and constraint.how == "module":
+                if self.frame.is_stateless(actual):
+                    return None
+                kind, proved = "module", True
+            elif kind == "unknown" and actual.kind != "unknown":
+                kind, proved = actual.kind, actual.proved
+            elif kind == "module" and actual.objects and self.frame.is_stateless(actual):
+                return None
+            path = actual.path
+        return Operand(operand.node, kind, places, proved, path) if places else None
+
+
+def can_clash(a: Places, b: Places) -> bool:
+    return any(clash(x.atom, y.atom) is not None for x in a for y in b)
+
+
+def is_open_atom(atom: Atom) -> bool:
+    return atom.tag in ("place", "names") and not is_unread(atom)
+
+
+def _is_open(places: Places) -> bool:
+    return any(each.atom.tag in ("place", "names") and not each.atom.key[0].startswith("%") for each in places)
+
+
+def _is_path(subject: Any) -> bool:
+    return isinstance(subject, tuple) and bool(subject) and all(isinstance(each, str) for each in subject)
+
+
+def _flat(identity: Identity) -> Identity:
+    """An identity with at most one call in it: what is made behind more calls is told apart by its own place alone."""
+    return identity if len(identity) != 4 or not isinstance(identity[3], tuple) else identity[3]
+
+
+def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
+    """What a test says of a value that is known."""
+    if test[0] == "none":
+        if value.kind == "none":
+            return True
+        is_known = value.kind in (
+            "tensor",
+            "module",
+            "instance",
+            "list",
+            "dict",
+            "number",
+            "string",
+            "bool",
+            "tuple",
+            "function",
+            "array",
+        )
+        return False if is_known and value.path is None and not any(each.condition for each in value.places) else None
+    if test[0] == "truth":
+        if value.kind == "none":
+            return False
+        if value.kind in ("bool", "number", "string") and value.constant is not None:
+            return bool(value.constant)
+        return True if value.kind in ("module", "instance", "function") and value.path is None else None
+    if test[0] == "equal" and value.constant is not None:
+        return repr(value.constant) == test[2]
+    return None
+
+
+def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
+    """One more entry of an access path."""
+    if value.objects:
+        found = frame.heap.field(value.objects[0], entry)
+        if found is None and entry == ".device" and frame.heap.get(value.objects[0]).kind == "module":
+            return Value("device", frame.home(value))
+        if found is None and value.objects[0][0] == "path":
+            found = given((*value.objects[0][1], entry))
+        if found is None and isinstance(frame.heap.get(value.objects[0]).node, ast.ClassDef):
+            found = given(path)  # something that a base keeps, of whatever object this is
+        return found if found is not None else something()
+    if value.kind == "tuple" and value.parts is not None:
+        index = entry[1:-1]
+        if index.lstrip("-").isdigit() and -len(value.parts) <= int(index) < len(value.parts):
+            return value.parts[int(index)]
+    if value.is_tensor and entry == ".device":
+        return Value("device", value.places)
+    if value.is_tensor:
+        return value._replace(kind="tensor", path=None) if entry.startswith("[") else NUMBER
+    if value.kind == "loader" and entry.startswith("[") and value.parts:
+        return value.parts[0]
+    if value.kind == "iterator" and value.parts:
+        return value.parts[0]
+    if value.path is not None and value.kind in ("unknown", "module", "instance"):
+        return given((*value.path, entry))
+    return NONE if value.kind == "none" else something()
+
+
+def heap_of(frame: Frame) -> Heap:
+    return frame.heap

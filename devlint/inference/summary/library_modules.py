@@ -1,0 +1,78 @@
+"""New modules of torch: which have parameters, which parts they register, where they start."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from devlint.inference.objects.heap import ITEM, Thing
+from devlint.inference.summary.arguments import Arguments
+from devlint.inference.summary.devices import device_of
+from devlint.inference.summary.frame import Frame
+from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, single
+from devlint.inference.terms.values import Value
+from devlint.knowledge.records import Function
+
+_CONTAINERS: Final = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
+_WRAPPERS: Final = frozenset({"DataParallel", "DistributedDataParallel"})
+
+
+def birthplace(frame: Frame, node: ast.AST, name: str) -> Places:
+    """Where a new module is."""
+    if frame.default is not None:
+        return tuple(Alternative(each.atom, None, each.condition) for each in frame.default)
+    return single(CPU, Origin("module", node, frame.path, name))
+
+
+def new_module(frame: Frame, node: ast.Call, name: str, record: Function, arguments: Arguments) -> Value:
+    """A module of torch that a call makes."""
+    last = name.rpartition(".")[2]
+    if last in _WRAPPERS and arguments.positional:
+        return arguments.positional[0][1]
+    if last in _CONTAINERS:
+        return _container(frame, node, name, arguments)
+    device = device_of(arguments.named["device"][1]) if "device" in arguments.named else None
+    if device is not None and any(each.atom == DEFAULT for each in device):
+        device = tuple(
+            each if each.atom != DEFAULT else each._replace(atom=CPU, origin=Origin("module", node, frame.path, name))
+            for each in device
+        )
+    home = (
+        tuple(each._replace(origin=each.origin or Origin("named", node, frame.path, name)) for each in device)
+        if device is not None
+        else birthplace(frame, node, name)
+    )
+    fields: dict[str, Value] = {}
+    stateless = "device" not in record.accepts
+    for key, (_, value) in arguments.named.items():
+        if value.is_tensor:
+            fields["." + key] = value
+            home, stateless = value.places, False
+    for i, (_, value) in enumerate(arguments.positional):
+        if value.kind == "module" and value.objects:
+            fields[f"[{i}]"] = value
+            stateless = stateless and frame.is_stateless(value)
+        elif value.is_tensor and last.endswith("Loss"):
+            home, stateless = value.places, False
+    thing = Thing("module", name, home, fields, stateless=stateless, node=node, registers=True, whole=True)
+    return Value("module", objects=(frame.new_thing(node, thing),))
+
+
+def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:
+    fields: dict[str, Value] = {}
+    starred = arguments.stars
+    for i, (_, value) in enumerate(arguments.positional):
+        if value.kind in ("list", "tuple", "dict", "iterator"):
+            inner = (
+                frame.heap.get(value.objects[0]).fields
+                if value.objects
+                else {f"[{j}]": p for j, p in enumerate(value.parts or ())}
+            )
+            fields.update({(key if value.kind != "iterator" else ITEM): each for key, each in inner.items()})
+            starred = starred or value.kind == "iterator" or ITEM in inner
+        elif isinstance(value, Value):
+            fields[f"[{i}]" if not starred else ITEM] = value
+    parts = [value for value in fields.values() if value.objects]
+    stateless = bool(parts) and len(parts) == len(fields) and all(frame.is_stateless(value) for value in parts)
+    thing = Thing("module", name, birthplace(frame, node, name), fields, stateless=stateless, node=node, registers=True)
+    return Value("module", objects=(frame.new_thing(node, thing),))

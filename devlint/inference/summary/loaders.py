@@ -1,0 +1,56 @@
+"""What a data loader gives: what its data set or its collate function makes, in host memory where nothing else is said."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.inference.program.definitions import Class
+from devlint.inference.summary.arguments import Arguments
+from devlint.inference.summary.frame import Frame
+from devlint.inference.terms.places import CPU, Origin, nowhere, single
+from devlint.inference.terms.values import NOTHING, Value
+
+
+def batch_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """One batch of `DataLoader(dataset, ...)` [torch/utils/data/dataloader.py]."""
+    if frame.default is not None:
+        return Value("batch", nowhere(), proved=False)
+    origin = Origin("loader", node, frame.path, "torch.utils.data.DataLoader")
+    dataset = arguments.value(0, "dataset") or NOTHING
+    collate = arguments.value(6, "collate_fn")
+    if collate is not None and collate.kind != "none":
+        return _made(frame, node, collate, origin)
+    if dataset.kind == "dataset" and dataset.parts and str(dataset.ref).endswith("TensorDataset"):
+        parts = tuple(
+            part._replace(
+                places=tuple(p._replace(origin=origin) if p.atom == CPU else p for p in part.places), path=None
+            )
+            for part in dataset.parts
+        )
+        return (
+            Value("tuple", parts=parts)
+            if all(part.is_tensor for part in parts)
+            else Value("batch", single(CPU, origin))
+        )
+    class_ = frame.class_of(dataset)
+    if isinstance(class_, Class):
+        method = class_.method("__getitem__")
+        if method is not None and _is_elsewhere(frame.analyser.call(frame, method, dataset, [NOTHING], node)):
+            return Value("batch", nowhere(), proved=False)
+    return Value("batch", single(CPU, origin))
+
+
+def _made(frame: Frame, node: ast.Call, collate: Value, origin: Origin) -> Value:
+    if collate.kind == "function" and isinstance(collate.ref, tuple):
+        made = frame.analyser.call(frame, collate.ref[0], collate.ref[1], [NOTHING], node)
+        if _is_elsewhere(made) or any(_is_elsewhere(part) for part in frame.heap.parts_of(made)):
+            return Value("batch", nowhere(), proved=False)
+    elif collate.kind == "unknown":
+        return Value("batch", single(CPU, origin), proved=False)
+    return Value("batch", single(CPU, origin))
+
+
+def _is_elsewhere(value: Value) -> bool:
+    """Whether a value is put somewhere else than on the CPU."""
+    values = (value, *(value.parts or ()))
+    return any(p.atom.tag == "names" or (p.atom.tag == "at" and p.atom != CPU) for v in values for p in v.places)

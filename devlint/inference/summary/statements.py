@@ -1,0 +1,288 @@
+"""Statements: how each changes the state of a run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from devlint.inference.program.definitions import Function
+from devlint.inference.summary import binding, tests
+from devlint.inference.summary.dispatch import evaluate
+from devlint.inference.summary.expressions import SYMBOLS, combine
+from devlint.inference.summary.frame import Frame, Loop, State, merge_states
+from devlint.inference.summary.items import item_of
+from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
+from devlint.inference.terms.values import NONE, NOTHING, Value
+
+
+def run_block(frame: Frame, body: list[ast.stmt]) -> None:
+    for statement in body:
+        if frame.state.dead:
+            return
+        run = _RUN.get(type(statement))
+        if run is not None:
+            frame.statement = statement
+            run(frame, statement)
+
+
+def _assign(frame: Frame, node: ast.Assign) -> None:
+    value = evaluate(frame, node.value)
+    for target in node.targets:
+        binding.bind(frame, target, value, node.value)
+
+
+def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
+    if node.value is not None:
+        binding.bind(frame, node.target, evaluate(frame, node.value), node.value)
+
+
+def _augmented(frame: Frame, node: ast.AugAssign) -> None:
+    old, new = evaluate(frame, node.target), evaluate(frame, node.value)
+    if old.is_tensor and old.proved:
+        if new.may_be_tensor:
+            frame.together("inplace", "scalar", _operator(node.op), [(node.target, old), (node.value, new)], node)
+        return
+    binding.bind(frame, node.target, combine(frame, node, node.op, (node.target, old), (node.value, new)), node.value)
+
+
+def _operator(op: ast.operator) -> str:
+    return SYMBOLS.get(type(op), "?") + "="
+
+
+def _expression(frame: Frame, node: ast.Expr) -> None:
+    evaluate(frame, node.value)
+
+
+def _return(frame: Frame, node: ast.Return) -> None:
+    value = evaluate(frame, node.value) if node.value is not None else NONE
+    frame.returns.append((value, frame.condition, frame.state.copy()))
+    frame.state.dead = True
+
+
+def _raise(frame: Frame, node: ast.Raise) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            evaluate(frame, child)
+    frame.state.dead = True
+
+
+def _break(frame: Frame, node: ast.Break) -> None:
+    if frame.loops:
+        frame.loops[-1].breaks.append(frame.state.copy())
+    frame.state.dead = True
+
+
+def _continue(frame: Frame, node: ast.Continue) -> None:
+    if frame.loops:
+        frame.loops[-1].continues.append(frame.state.copy())
+    frame.state.dead = True
+
+
+def _if(frame: Frame, node: ast.If) -> None:
+    evaluate(frame, node.test)
+    yes, no = tests.outcomes(frame, node.test)
+    outer, before = frame.condition, frame.state.copy()
+    frame.state.dead = not compatible(outer, yes)
+    tests.enter(frame, node.test, True, yes)
+    run_block(frame, node.body)
+    first = frame.state
+    first_condition = frame.condition
+    frame.state = before
+    frame.condition = outer
+    frame.state.dead = not compatible(outer, no)
+    tests.enter(frame, node.test, False, no)
+    run_block(frame, node.orelse)
+    second = frame.state
+    # What comes next runs under the condition of the only path that goes on.
+    if first.dead and not second.dead:
+        pass
+    elif second.dead and not first.dead:
+        frame.condition = first_condition
+    else:
+        frame.condition = outer
+    frame.state = merge_states(first, second, yes, no)
+
+
+def _for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
+    through = evaluate(frame, node.iter)
+    item = item_of(frame, through, node.iter)
+
+    def start() -> None:
+        binding.bind(frame, node.target, item, node.iter)
+
+    frame.statement = node
+    _loop(frame, node.body, start, node.orelse, runs=True)
+
+
+def _while(frame: Frame, node: ast.While) -> None:
+    evaluate(frame, node.test)
+    _loop(frame, node.body, lambda: None, node.orelse, runs=isinstance(node.test, ast.Constant))
+
+
+def _loop(frame: Frame, body: list[ast.stmt], start: Callable[[], None], orelse: list[ast.stmt], runs: bool) -> None:
+    """A loop: its body runs twice, the second time on what the first one left. `runs`: it is taken to run at least once."""
+    before, outer = frame.state.copy(), frame.condition
+    after: State | None = None
+    left: list[State] = []
+    for round in (0, 1):
+        loop = Loop()
+        frame.loops.append(loop)
+        start()
+        run_block(frame, body)
+        frame.loops.pop()
+        frame.condition = outer
+        end = frame.state
+        for each in loop.continues:
+            end = merge_states(end, each)
+        left = loop.breaks
+        after = end
+        if round == 0:
+            again, first = _rounds(frame, end, before)
+            frame.state = merge_states(end.copy() if not end.dead else end, before.copy(), again, first)
+    assert after is not None
+    if not runs:
+        after = merge_states(after, before)
+    for each in left:
+        after = merge_states(after, each)
+    frame.state = after
+    run_block(frame, orelse)
+
+
+def _rounds(frame: Frame, end: State, before: State) -> tuple[Condition, Condition]:
+    """Conditions that tell the first round of a loop from the others, where a flag does so."""
+    for name, value in before.names.items():
+        later = end.names.get(name)
+        if later is None or later is value or end.dead:
+            continue
+        is_flag = value.kind == later.kind == "bool" and value.constant is not None and later.constant is not None
+        if (is_flag and value.constant != later.constant) or (value.kind == "none" and later.kind != "none"):
+            place = (frame.statement.lineno, frame.statement.col_offset) if frame.statement is not None else (0, 0)
+            return frozenset({(("again", place), True)}), frozenset({(("again", place), False)})
+    return ALWAYS, ALWAYS
+
+
+def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
+    default = frame.default
+    for item in node.items:
+        value = evaluate(frame, item.context_expr)
+        if value.kind == "device":
+            frame.default = value.places
+        if item.optional_vars is not None:
+            binding.bind(frame, item.optional_vars, value, item.context_expr)
+    run_block(frame, node.body)
+    frame.default = default
+
+
+def _try(frame: Frame, node: ast.Try) -> None:
+    before, outer = frame.state.copy(), frame.condition
+    run_block(frame, node.body)
+    run_block(frame, node.orelse)
+    after, condition = frame.state, frame.condition
+    failed = (("raised", node.lineno, node.col_offset), True)
+    went_on = frozenset({(failed[0], False)})
+    half_way = before if after.dead else merge_states(before, after.copy())
+    half_way.dead = False
+    for handler in node.handlers:
+        frame.state = half_way.copy()
+        frame.condition = outer | {failed}
+        if handler.name:
+            frame.bind(handler.name, NOTHING)
+        run_block(frame, handler.body)
+        if not frame.state.dead:
+            condition = outer
+        after = merge_states(after, frame.state, went_on, frozenset({failed}))
+    frame.state, frame.condition = after, condition if not after.dead else outer
+    dead, frame.state.dead = frame.state.dead, False
+    run_block(frame, node.finalbody)
+    frame.state.dead = frame.state.dead or dead
+
+
+def _match(frame: Frame, node: ast.Match) -> None:
+    subject = evaluate(frame, node.subject)
+    before, after = frame.state.copy(), None
+    outer = frame.condition
+    for case in node.cases:
+        frame.state = before.copy()
+        for inner in ast.walk(case.pattern):
+            name = getattr(inner, "name", None) or getattr(inner, "rest", None)
+            if isinstance(name, str):
+                frame.bind(name, subject if isinstance(inner, ast.MatchAs) and inner.pattern is None else NOTHING)
+        run_block(frame, case.body)
+        frame.condition = outer
+        after = frame.state if after is None else merge_states(after, frame.state)
+    frame.state = merge_states(after, before) if after is not None else before
+
+
+def _define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    if frame.function is None:
+        function = frame.file.functions.get(node.name)
+        if function is None or function.node is not node:
+            function = Function(frame.file, node)
+    else:
+        function = Function(frame.file, node, None, frame)
+        frame.analyser.nested[id(node)] = function
+    frame.bind(node.name, Value("function", ref=(function, None)))
+
+
+def _class(frame: Frame, node: ast.ClassDef) -> None:
+    from devlint.inference.program.definitions import Class
+
+    known = frame.file.classes.get(node.name)
+    class_ = known if known is not None and known.node is node else Class(frame.file, node)
+    if class_ is not known:
+        for method in class_.methods.values():
+            method.outer = frame
+    frame.bind(node.name, Value("class", ref=class_))
+
+
+def _assert(frame: Frame, node: ast.Assert) -> None:
+    evaluate(frame, node.test)
+    yes, _ = tests.outcomes(frame, node.test)
+    tests.enter(frame, node.test, True, yes)
+
+
+def _shared(frame: Frame, node: ast.Global | ast.Nonlocal) -> None:
+    frame.shared_names.update(node.names)
+
+
+def _delete(frame: Frame, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            frame.state.names.pop(target.id, None)
+
+
+def _import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
+    for alias in node.names:
+        frame.state.names.pop(alias.asname or alias.name.partition(".")[0], None)
+
+
+_RUN: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.Expr: _expression,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.FunctionDef: _define,
+    ast.AsyncFunctionDef: _define,
+    ast.ClassDef: _class,
+    ast.Assert: _assert,
+    ast.Global: _shared,
+    ast.Nonlocal: _shared,
+    ast.Delete: _delete,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+}
+if hasattr(ast, "TryStar"):
+    _RUN[ast.TryStar] = _try

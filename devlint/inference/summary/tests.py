@@ -1,0 +1,310 @@
+"""Tests: which literals hold where a test is true or false, and what the names are there."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from devlint import knowledge
+from devlint.inference.summary.dispatch import evaluate, peek
+from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.parameters import path_of
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Test, both
+from devlint.inference.terms.places import ACCELERATORS, CPU, at, show_path, single
+from devlint.inference.terms.values import NONE, OTHER, Kind, Value
+
+Outcomes = tuple[Condition, Condition]
+
+
+def outcomes(frame: Frame, test: ast.expr) -> Outcomes:
+    """The conditions under which a test is true, and false."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yes, no = outcomes(frame, test.operand)
+        return no, yes
+    if isinstance(test, ast.BoolOp):
+        return _combined(frame, test)
+    if isinstance(test, ast.NamedExpr):
+        return outcomes(frame, test.target)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(frame, test)
+    if isinstance(test, ast.Constant):
+        return (ALWAYS, _never()) if test.value else (_never(), ALWAYS)
+    value = peek(frame, test)
+    if value is not None and value.test is not None:
+        return value.test
+    if (
+        value is not None
+        and value.kind in ("bool", "none", "number", "string")
+        and not (value.kind != "none" and value.constant is None)
+    ):
+        return (ALWAYS, _never()) if value.constant else (_never(), ALWAYS)
+    if isinstance(test, ast.Call):
+        found = _asked(frame, test)
+        if found is not None:
+            return found
+    if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
+        return _device_is(frame, test.value, "cuda")
+    named = subject(frame, test)
+    yes = {(("truth", named), True)}
+    if path_of(test) is not None:
+        yes.add((("none", named), False))
+    return frozenset(yes), frozenset({(("truth", named), False)})
+
+
+def _negated(members: Condition) -> Condition:
+    """Where not all of these hold."""
+    if not members:
+        return _never()
+    if len(members) == 1:
+        ((test, outcome),) = members
+        return frozenset({(test, not outcome)})
+    return frozenset({(("all", members), False)})
+
+
+def _never() -> Condition:
+    return frozenset({(("never",), True), (("never",), False)})
+
+
+def _combined(frame: Frame, test: ast.BoolOp) -> Outcomes:
+    """`and` and `or`: the members one by one where all of them hold, else one literal for the whole."""
+    pairs = [outcomes(frame, each) for each in test.values]
+    if isinstance(test.op, ast.Or):
+        pairs = [(no, yes) for yes, no in pairs]
+    members: Condition = frozenset().union(*(yes for yes, _ in pairs))
+    hold, _ = both(ALWAYS, members)
+    if any(no == _never() for _, no in pairs):
+        members = frozenset().union(*(yes for yes, no in pairs if no != _never()))
+    fails = _negated(members)
+    return (hold, fails) if isinstance(test.op, ast.And) else (fails, hold)
+
+
+def _compared(frame: Frame, test: ast.Compare) -> Outcomes:
+    op, left, right = test.ops[0], test.left, test.comparators[0]
+    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+        return _swap(_is_none(frame, left), isinstance(op, ast.IsNot))
+    if not isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+        literal: Test = ("truth", (ast.unparse(test), _versions(frame, test)))
+        return frozenset({(literal, True)}), frozenset({(literal, False)})
+    return _swap(_equal(frame, test, left, right), isinstance(op, (ast.NotEq, ast.IsNot)))
+
+
+def _swap(pair: Outcomes, swapped: bool) -> Outcomes:
+    return (pair[1], pair[0]) if swapped else pair
+
+
+def _is_none(frame: Frame, node: ast.expr) -> Outcomes:
+    value = peek(frame, node)
+    if value is not None and value.missing is not None:
+        return value.missing
+    if value is not None and value.kind == "none":
+        return ALWAYS, _never()
+    if (
+        value is not None
+        and value.kind in ("tensor", "module", "instance", "list", "dict", "number", "string")
+        and value.path is None
+        and value.proved
+    ):
+        if not any(each.condition for each in value.places):
+            return _never(), ALWAYS
+    test: Test = ("none", subject(frame, node))
+    return frozenset({(test, True)}), frozenset({(test, False)})
+
+
+def _equal(frame: Frame, test: ast.Compare, left: ast.expr, right: ast.expr) -> Outcomes:
+    if _is_device_read(left) and _is_device_read(right):
+        return frozenset({(SAME, True)}), frozenset({(SAME, False)})
+    for asked, constant in ((left, right), (right, left)):
+        text = constant_of(frame, constant)
+        if isinstance(text, str):
+            type = text.partition(":")[0]
+            if type == "cpu" or type in ACCELERATORS:
+                return _device_is(frame, asked, type)
+    named, other = (left, right) if constant_of(frame, right) is not None else (right, left)
+    value = peek(frame, named)
+    constant_value = constant_of(frame, other)
+    if value is not None and value.constant is not None and constant_value is not None:
+        return (ALWAYS, _never()) if value.constant == constant_value else (_never(), ALWAYS)
+    literal: Test = (
+        "equal",
+        subject(frame, named),
+        repr(constant_value) if constant_value is not None else ast.unparse(other),
+    )
+    return frozenset({(literal, True)}), frozenset({(literal, False)})
+
+
+def _is_device_read(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute) and node.attr in ("type", "index"):
+        node = node.value
+    return isinstance(node, ast.Attribute) and node.attr == "device"
+
+
+def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
+    """`device.type == "cuda"`, `str(device) == "cpu"`: the conditions under which the device was made so."""
+    asked = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else node
+    if isinstance(asked, ast.Call) and asked.args:
+        asked = asked.args[0]
+    on = type in ACCELERATORS
+    value = peek(frame, asked)
+    test: Test = (
+        ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
+    )
+    yes, no = {(test, True)}, {(test, False)}
+    if on:
+        yes.add((ACCELERATOR, True))
+    if (
+        value is not None
+        and value.kind in ("device", "tensor")
+        and value.places
+        and all(p.atom.tag == "at" for p in value.places)
+    ):
+        fit = [p for p in value.places if p.atom.key[0] == type]
+        rest = [p for p in value.places if p.atom.key[0] != type]
+        yes = yes | fit[0].condition if len(fit) == 1 else yes if fit else _never()
+        no = no | rest[0].condition if len(rest) == 1 else no if rest else _never()
+    return frozenset(yes), frozenset(no)
+
+
+def _placed(value: Value | None) -> Any:
+    """The access path that a device, or a tensor, is given by."""
+    if value is not None and len(value.places) == 1 and value.places[0].atom.tag in ("place", "names"):
+        return value.places[0].atom.key
+    return None
+
+
+def _asked(frame: Frame, test: ast.Call) -> Outcomes | None:
+    """Calls that ask for an accelerator, or for a type."""
+    name = frame.file.qualified(test.func) or ""
+    if name.startswith("torch.") and name.rpartition(".")[2] in ("is_available", "device_count"):
+        return frozenset({(ACCELERATOR, True)}), frozenset({(ACCELERATOR, False)})
+    if isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr") and len(test.args) == 2:
+        literal: Test = ("type", subject(frame, test.args[0]), ast.unparse(test.args[1]))
+        return frozenset({(literal, True)}), frozenset({(literal, False)})
+    return None
+
+
+def subject(frame: Frame, node: ast.expr) -> Any:
+    """What a test is about: the access path of something given, else a version of its text."""
+    value = peek(frame, node)
+    if value is not None and value.path is not None and value.kind != "device":
+        return value.path
+    if (
+        value is not None
+        and value.kind == "device"
+        and value.path is not None
+        and isinstance(node, (ast.Name, ast.Attribute))
+    ):
+        return value.path
+    return (ast.unparse(node), _versions(frame, node))
+
+
+def _versions(frame: Frame, node: ast.AST) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        sorted({(n.id, frame.version(n.id)) for n in ast.walk(node) if isinstance(n, ast.Name) and frame.version(n.id)})
+    )
+
+
+def constant_of(frame: Frame, node: ast.expr) -> Any:
+    """The constant that an expression is known to be."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Call) and node.args and (frame.file.qualified(node.func) or "") == "torch.device":
+        return constant_of(frame, node.args[0])
+    value = peek(frame, node)
+    return value.constant if value is not None else None
+
+
+# -- what names are where a test holds
+
+
+def enter(frame: Frame, test: ast.expr, truth: bool, condition: Condition) -> None:
+    """Go on where a test came out so."""
+    frame.condition, _ = both(frame.condition, condition)
+    narrow(frame, test, truth)
+
+
+def narrow(frame: Frame, test: ast.expr, truth: bool) -> None:
+    """Rebind the names that a test says something of."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, truth = test.operand, not truth
+    if isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) == truth:
+            for each in test.values:
+                narrow(frame, each, truth)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        _narrow_compared(frame, test, truth)
+    elif isinstance(test, ast.Call) and test.args:
+        _narrow_asked(frame, test, truth)
+    elif isinstance(test, ast.Name) and not truth:
+        value = frame.state.names.get(test.id)
+        if value is not None and value.kind in ("module", "instance"):
+            frame.state.names[test.id] = NONE  # of these only None is false
+
+
+def _narrow_compared(frame: Frame, test: ast.Compare, truth: bool) -> None:
+    op, right = test.ops[0], test.comparators[0]
+    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+        if truth == isinstance(op, ast.Is):
+            _rebind(frame, test.left, NONE)
+    elif isinstance(op, (ast.Eq, ast.NotEq)) and truth == isinstance(op, ast.Eq):
+        text = constant_of(frame, right)
+        node = test.left.value if isinstance(test.left, ast.Attribute) and test.left.attr == "type" else test.left
+        if isinstance(text, str) and text.partition(":")[0] in (*ACCELERATORS, "cpu"):
+            value = peek(frame, node)
+            if value is not None and value.kind == "device":
+                index = text.partition(":")[2] or None
+                _rebind(
+                    frame, node, Value("device", single(at(text.partition(":")[0], index) if text != "cpu" else CPU))
+                )
+
+
+def _narrow_asked(frame: Frame, test: ast.Call, truth: bool) -> None:
+    name = frame.file.qualified(test.func) or (test.func.id if isinstance(test.func, ast.Name) else "")
+    if name not in ("isinstance", "torch.is_tensor"):
+        return
+    kinds: set[Kind] = {"tensor"}
+    if name == "isinstance" and len(test.args) == 2:
+        types = test.args[1].elts if isinstance(test.args[1], ast.Tuple) else [test.args[1]]
+        kinds = {_kind_of_type(frame, each) for each in types}
+    value = evaluate(frame, test.args[0])
+    if truth and kinds == {"tensor"} and value.may_be_tensor:
+        _rebind(frame, test.args[0], value._replace(kind="tensor", proved=True))
+    elif truth and "tensor" not in kinds and value.kind in ("unknown", "tensor"):
+        kind = next(iter(kinds)) if len(kinds) == 1 else "other"
+        _rebind(
+            frame,
+            test.args[0],
+            Value("unknown", path=value.path)
+            if kind in ("module", "instance", "other", "list", "tuple", "dict")
+            else Value(kind),
+        )
+    elif not truth and kinds == {"tensor"}:
+        _rebind(frame, test.args[0], OTHER if value.kind in ("tensor", "unknown") else value)
+
+
+def _kind_of_type(frame: Frame, node: ast.expr) -> Kind:
+    name = frame.file.qualified(node) or (node.id if isinstance(node, ast.Name) else "")
+    record = knowledge.cls(name) if name.startswith("torch.") else None
+    if record is not None:
+        return {"Tensor": "tensor", "Module": "module"}.get(record.family, "other")  # type: ignore[return-value]
+    plain: dict[str, Kind] = {
+        "int": "number",
+        "float": "number",
+        "str": "string",
+        "list": "list",
+        "tuple": "tuple",
+        "dict": "dict",
+        "numpy.ndarray": "array",
+    }
+    return plain.get(name, "other")
+
+
+def _rebind(frame: Frame, node: ast.expr, value: Value) -> None:
+    if isinstance(node, ast.Name):
+        frame.state.names[node.id] = value
+    elif isinstance(node, ast.Attribute):
+        base = peek(frame, node.value)
+        if base is not None and base.objects:
+            frame.heap.write(base.objects, "." + node.attr, value)
+
+
+__all__ = ["enter", "narrow", "outcomes", "show_path", "subject"]

@@ -1,0 +1,95 @@
+"""Calls that cannot be read. Their result is probably where their tensors are. They may move every module and rewrite every
+container and field that they can reach."""
+
+from __future__ import annotations
+
+import ast
+
+from devlint.inference.program.definitions import Class
+from devlint.inference.summary import moves
+from devlint.inference.summary.arguments import Arguments
+from devlint.inference.summary.frame import Frame, unread
+from devlint.inference.terms.places import CPU, Places, is_accelerator, may_be_accelerator, softened, with_zero_dim
+from devlint.inference.terms.values import Value
+
+#: Builtins and library functions that only look at what they get [Python's library reference].
+PLAIN_FAMILIES = frozenset({"number", "string", "bool", "none"})
+
+
+def call(frame: Frame, node: ast.AST, arguments: Arguments, receiver: Value | None = None) -> Value:
+    """A call of something that cannot be read, which gets these arguments."""
+    reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
+    return guess(frame, node, arguments)
+
+
+def reach(frame: Frame, values: list[Value]) -> None:
+    """Forget what such a call may change."""
+    for value in values:
+        if value.kind == "function" and isinstance(value.ref, tuple) and value.ref[1] is not None:
+            reach(frame, [value.ref[1]])
+        objects = tuple(frame.heap.reachable(value))
+        if objects:
+            frame.heap.forget(objects)
+        if (
+            value.kind == "unknown"
+            and value.path is not None
+            and not value.objects
+            and ("path", value.path) in frame.heap.things
+        ):
+            frame.heap.forget((("path", value.path),))
+
+
+def guess(frame: Frame, node: ast.AST, arguments: Arguments, callee: Places = ()) -> Value:
+    """The result of such a call: probably on the device of its tensors, else of the module that is called, where they say one."""
+    tensors = [value for value in arguments.values() if value.places and (value.is_tensor or _is_moved(value.places))]
+    far = [value for value in tensors if may_be_accelerator(value.places)]
+    if far:
+        return Value("unknown", with_zero_dim(softened(far[0].places), None), proved=False)
+    if callee and may_be_accelerator(callee):
+        return Value("unknown", with_zero_dim(softened(callee), None), proved=False)
+    if tensors and all(_is_host(value.places) for value in tensors):
+        if all(value.is_tensor or value.kind in PLAIN_FAMILIES for value in arguments.values()):
+            return Value("unknown", with_zero_dim(softened(tensors[0].places), None), proved=False)
+    return unread(node)
+
+
+def _is_moved(places: Places) -> bool:
+    return all(each.origin is not None and each.origin.why == "moved" for each in places)
+
+
+def _is_host(places: Places) -> bool:
+    return all(each.atom == CPU for each in places)
+
+
+def call_unknown(
+    frame: Frame, node: ast.Call, callee: Value, arguments: Arguments, receiver: Value | None = None
+) -> Value:
+    """A call of something given: perhaps a module, which needs its input where it is."""
+    moves.moved_in_place(frame, callee)
+    places = callee.places
+    if callee.path is not None and ("path", callee.path) in frame.heap.things:
+        places = frame.heap.home(("path", callee.path))
+    for at, value in arguments.positional[:1]:
+        if value.may_be_tensor and value.places and places and _is_somewhere(places):
+            from devlint.inference.summary.model import Operand
+
+            first = Operand(node.func, "unknown", places, False, callee.path)
+            frame.need("module", "exact", _name_of(node), first, frame.operand(at, value), node, soft=True)
+    reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
+    is_module = callee.path is None or ("path", callee.path) in frame.heap.things or not callee.path[0].startswith("%")
+    return guess(frame, node, arguments, places if is_module else ())
+
+
+def _name_of(node: ast.Call) -> str:
+    return ast.unparse(node.func)
+
+
+def _is_somewhere(places: Places) -> bool:
+    return any(each.atom.tag in ("place", "names", "at") and each.atom != CPU for each in places)
+
+
+def is_project_class(value: object) -> bool:
+    return isinstance(value, Class)
+
+
+__all__ = ["call", "call_unknown", "guess", "is_accelerator", "reach"]

@@ -1,0 +1,70 @@
+"""Conditions: conjunctions of literals over a closed list of tests.
+
+A literal is a test with the outcome that it must have. A test is a tuple whose first entry says what is asked:
+
+    ("none", subject)        the subject is None
+    ("truth", subject)       the subject is true
+    ("equal", subject, text) the subject equals a constant
+    ("type", subject, text)  the subject is an instance of a class
+    ("device", path, type)   what is at an access path is on a device of that type, or names one
+    ("all", tests)           all of these literals hold
+    ("raised", place)        the `try` at this place was left by an error
+    ("again", place)         the loop at this place is in a later round than its first
+    ACCELERATOR              an accelerator is there
+    SAME                     two devices were compared and are the same
+
+A subject names one version of a name or an access path, so that a later binding is another subject.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+Test: TypeAlias = tuple[Any, ...]
+Literal: TypeAlias = tuple[Test, bool]
+Condition: TypeAlias = frozenset[Literal]
+
+ALWAYS: Final[Condition] = frozenset()
+ACCELERATOR: Final[Test] = ("accelerator",)
+SAME: Final[Test] = ("same",)
+#: Literals that one condition may have. More are dropped, and what held under them is only likely.
+WIDTH: Final = 6
+
+
+def contradicts(condition: Condition) -> bool:
+    """Whether a condition holds a test with both outcomes, or all members of what it says not to hold."""
+    for test, outcome in condition:
+        if (test, not outcome) in condition:
+            return True
+        if test[0] == "all" and not outcome and test[1] <= condition:
+            return True
+    return False
+
+
+def compatible(*conditions: Condition) -> bool:
+    """Whether all conditions can hold together."""
+    given = [condition for condition in conditions if condition]
+    if len(given) == 0:
+        return True
+    if len(given) == 1:
+        return not contradicts(given[0])
+    union = given[0].union(*given[1:])
+    return not contradicts(union)
+
+
+def both(a: Condition, b: Condition) -> tuple[Condition, bool]:
+    """The conjunction, and whether it is complete: False when literals were dropped for its width."""
+    if not a or a == b:
+        return b, True
+    if not b:
+        return a, True
+    union = a | b
+    if len(union) <= WIDTH:
+        return union, True
+    kept = sorted(union, key=repr)[:WIDTH]
+    return frozenset(kept), False
+
+
+def needs_no_accelerator(condition: Condition) -> bool:
+    """Whether a condition holds only where no accelerator is."""
+    return (ACCELERATOR, False) in condition

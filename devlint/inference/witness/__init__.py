@@ -1,0 +1,1 @@
+"""Which failing constraints are reported, where, and with which evidence."""

@@ -1,0 +1,151 @@
+"""The roots of a file, and the mismatches at each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devlint.inference.objects.heap import Heap
+from devlint.inference.program.definitions import Class, File, Function, binding_of
+from devlint.inference.summary import moves, stories
+from devlint.inference.summary.analyser import Analyser
+from devlint.inference.summary.frame import Frame, State
+from devlint.inference.summary.instantiate import Instance, can_clash
+from devlint.inference.summary.model import Constraint, Operand, Site, Summary
+from devlint.inference.terms.values import Value, given
+from devlint.inference.witness.judge import Judge
+from devlint.inference.witness.model import Mismatch
+
+
+def mismatches(analyser: Analyser, file: File) -> list[Mismatch]:
+    """All mismatches of a file, the strongest of each operation and operand."""
+    top = analyser.module_level(file)
+    roots = list(_roots(analyser, file, top))
+    aware = any(site.asks or site.moved for site in _sites(analyser))
+    asking = frozenset(id(site.receiver) for site in _sites(analyser) if site.asks and site.receiver is not None)
+    judge = Judge(aware, analyser.handed, asking)
+    best: dict[tuple[int, int, str], Mismatch] = {}
+    for constraints, root in [(top.constraints, top.site), *roots]:
+        for each in judge.judge(constraints, root):
+            key = (id(each.place[0]), id(each.off.node) if each.handed is None else 0, each.how)
+            known = best.get(key)
+            if known is None or each.strength < known.strength:
+                best[key] = each
+    return [each for each in best.values() if each.place[1].file == file.path]
+
+
+def _sites(analyser: Analyser) -> Iterator[Site]:
+    for summary in analyser.summaries.values():
+        if summary is not None:
+            yield summary.site
+
+
+def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Constraint], Site]]:
+    """The constraints of each function and method, as they are when nothing more is known of its arguments."""
+    for function in file.functions.values():
+        summary = analyser.summary(function, None)
+        if summary is not None:
+            yield _of_function(analyser, file, top, summary), summary.site
+    for class_ in file.classes.values():
+        yield from _of_class(analyser, file, top, class_)
+    for function in list(analyser.nested.values()):
+        if function.file is file and not any(k[0] == id(function) for k in analyser.summaries):
+            analyser.summary(function, None)
+    for summary in list(analyser.summaries.values()):
+        if (
+            summary is not None
+            and summary.function is not None
+            and summary.function.outer is not None
+            and summary.function.file is file
+        ):
+            yield summary.constraints, summary.site
+
+
+def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -> list[Constraint]:
+    frame = Frame(analyser, file, None, None, None, top.site, State(top.state.names, top.state.heap.copy()))
+    return _as_root(frame, summary, {})
+
+
+def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list[Constraint]:
+    """The constraints of a function whose arguments stay what they are."""
+    instance = Instance(frame, summary, bindings, summary.function.node if summary.function is not None else ast.Pass())
+    found = []
+    for each in summary.constraints:
+        mapped = instance._constraint(each)
+        if mapped is not None and not _is_own(frame, summary, mapped.first) and not _is_own(frame, summary, mapped.second):
+            found.append(mapped)
+    return found
+
+
+def moved_from_outside(file: File) -> frozenset[str]:
+    """The fields of which some code moves what they hold, on an object that is not its own: `layer.router.gate.to(device)`."""
+    if file.moved_outside is not None:
+        return file.moved_outside
+    found = set()
+    for nodes in file.nodes.values():
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and moves.is_move(node.func.attr):
+                target = node.func.value
+                if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id == "self"):
+                    found.add("." + target.attr)
+    file.moved_outside = frozenset(found)
+    return file.moved_outside
+
+
+def _is_moved(constraint: Constraint, fields: frozenset[str]) -> bool:
+    """Whether an operand is a module in such a field."""
+    for operand in constraint.local or ():
+        for each in operand.places if operand.kind == "module" else ():
+            if each.atom.tag == "place" and each.atom.key[-1] in fields:
+                return True
+    return False
+
+
+def _is_own(frame: Frame, summary: Summary, operand: Operand) -> bool:
+    """Whether a value is a field that an object of the project keeps where its class puts it: its user does not say where."""
+    for each in operand.places:
+        if each.atom.tag != "place" or len(each.atom.key) < 2:
+            continue
+        identity = ("path", each.atom.key[:-1])
+        for heap in (frame.heap, summary.heap):
+            template = heap.get(identity).template
+            value = template.thing.fields.get(each.atom.key[-1]) if template is not None else None
+            if value is not None and value.places and all(other.atom.tag == "at" for other in value.places):
+                return True
+    return False
+
+
+def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iterator[tuple[list[Constraint], Site]]:
+    """The methods of a class, on an object after its constructor whose other methods may have run."""
+    settled = stories.settled(analyser, class_)
+    if settled is None:
+        return
+    story = settled.story
+    fields = moved_from_outside(file)
+    for method in _methods(class_):
+        summary = analyser.summary(method, class_)
+        if summary is None:
+            continue
+        frame = story.frame
+        frame.state = settled.before(method) if method.name != "__init__" else State({}, Heap({}))
+        frame.condition = frozenset()
+        bindings = {"self": story.me} if method.name != "__init__" and binding_of(method) != "class" else {}
+        if method.name == "__init__" and method.owner is class_:
+            yield summary.constraints, summary.site
+        elif method.name != "__init__":
+            found = _as_root(frame, summary, bindings)
+            yield [each for each in found if not _is_moved(each, fields)], summary.site
+
+
+def _methods(class_: Class) -> Iterator[Function]:
+    """The methods that an object of the class has, those of its bases too where they are of the project."""
+    seen: set[str] = set()
+    for each in class_.lineage:
+        if isinstance(each, Class):
+            for name, method in each.methods.items():
+                if name not in seen:
+                    seen.add(name)
+                    yield method
+
+
+__all__ = ["Value", "can_clash", "given", "mismatches"]
