@@ -115,7 +115,7 @@ class CallSearch(ModuleSearch):
         if LOADERS.search(callee):
             return
         before = self.noted
-        self.module(func, at, trail.fainter(0.8))
+        self.module(func, at, trail.fainter(0.8).behind())
         self._arguments(node, at, trail.fainter(0.85))
         if self.noted == before:
             self.unknown(node, at, trail)
