@@ -41,6 +41,7 @@ _AT = 0.6  # that of one at it: where the value comes from says more
 _AGREED = 0.3  # the share of the search's own weight that is added to it
 _NAMED = 1.2  # how much likelier a side is that the error names: the module, or its input
 _OTHER = 0.5  # and the other one
+_UNTOLD = 0.2  # the weight of the failing line itself, where nothing else is found
 _FOUND = 1.3  # how much likelier a place is at which a rule finds something
 
 
@@ -157,6 +158,9 @@ def seek(search: Search, error: DeviceError) -> None:
     for each in operands(statement):
         search.value(each, at)
     follow_optimizer(search, statement)
+    if not search.found:
+        text = "nothing tells where the operands of this line come from: ask each for its `.device`, and move the other"
+        search.note(file, _on(statement, row), text, Trail(_UNTOLD))
     if error.is_modules is not None and any(s.of_module for s in search.found.values()):
         search.found = {
             k: s.weighed(_NAMED if s.of_module == error.is_modules else _OTHER) for k, s in search.found.items()

@@ -452,3 +452,48 @@ def test_the_text_on_the_disk_stays(tmp_path: Path) -> None:
     (path, _), *_ = write(tmp_path, run=text)
     explain(f'  File "{path}", line 6, in main\nRuntimeError: {MEETING}\n', tmp_path)
     assert path.read_text(encoding="utf-8") == text
+
+
+# -- what makes tensors on the CPU -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("taken", ["tokens", "tokens.input_ids", 'tokens["input_ids"]', "tokens.input_ids[0]"])
+def test_the_tensors_of_a_tokenizer(tmp_path: Path, taken: str) -> None:
+    run = f"""
+        def encode(model, tokenizer, texts, device):
+            model.to(device)
+            tokens = tokenizer(texts, return_tensors="pt")  # cause
+            return model({taken})  # frame 1
+    """
+    first(tmp_path, run=run)
+
+
+def test_the_tensors_of_a_tokenizer_by_their_names(tmp_path: Path) -> None:
+    run = """
+        from net import Net
+
+        def encode(tokenizer, texts, device):
+            model = Net().to(device)
+            tokens = tokenizer(texts, return_tensors="pt")  # cause
+            return model(**tokens)  # frame 1
+    """
+    net = """
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed = nn.Embedding(3, 3)
+
+            def forward(self, input_ids):
+                return self.embed(input_ids)  # frame 2
+    """
+    first(tmp_path, run=run, net=net)
+
+
+def test_operands_of_which_nothing_is_known(tmp_path: Path) -> None:
+    run = """
+        def step(args):
+            return args.success | args.timeout  # frame 1, cause
+    """
+    assert ".device" in first(tmp_path, run=run).suspect.place.text
