@@ -14,6 +14,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     import difflib
 
     by_lower = {name.lower(): name for name in known}
+    if word.lower() in by_lower:
+        return by_lower[word.lower()]
     for name in sorted(by_lower):
         if one_letter_off(word.lower(), name) or two_swapped(word.lower(), name):
             return by_lower[name]
