@@ -260,7 +260,7 @@ def test_a_place_that_is_given_to_the_wrong_call(tmp_path: Path, owner: str) -> 
 
 def save_notebook(path: Path, *cells: str, counts: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = [
+    content: list[dict[str, object]] = [
         {
             "cell_type": "code", "metadata": {}, "outputs": [], "source": cell,
             "execution_count": 2 * number if counts else None,
