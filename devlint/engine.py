@@ -279,6 +279,8 @@ class _Check:
                 ):
                     tree.forget()
                     self.ask(rule, event, facts, tree)
+        if self.linter.explains:
+            self.leave_beside(facts)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
         if facts.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
@@ -369,6 +371,14 @@ class _Check:
         line = "" if left.at is None else f" ({self.source.line(left.at.start)})"
         note = self.diagnostic(rule, event.span, left.reason + line)
         self.left_alone.setdefault((rule.meta.code, event.span), note)
+
+    def leave_beside(self, facts: Facts) -> None:
+        """Note what rules are silent about on purpose although nothing stands for it among the events."""
+        known = {place for _, place in (*self.left_alone, *self.found)}
+        for rule in self.linter.rules:
+            for place, left in rule.left_alone_beside(facts):
+                if place not in known:
+                    self.left_alone[(rule.meta.code, place)] = self.diagnostic(rule, place, left.reason)
 
     def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None, event: Event) -> None:
         certainty = event.certainty

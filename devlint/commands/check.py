@@ -118,7 +118,7 @@ class Check:
             self._stdin = sys.stdin.buffer.read()
         tasks = self._tasks(found.targets)
         if not found.targets and not found.problems and not found.excluded:
-            self._terminal.warning(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
+            self._warn(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
         tally = _Tally(errors=len(found.problems))
         if self._from_stdin and not tasks and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
@@ -126,16 +126,20 @@ class Check:
         files = [self._take(task, outcome, tally) for task, outcome in zip(tasks, outcomes, strict=True)]
         notes, warnings = self._limits.close() if self._limits is not None else ([], [])
         for warning in warnings:
-            self._terminal.warning(warning)
+            self._warn(warning)
         if not self._args.diff:
             plugins = tuple(sorted({name for task in tasks for name in task.plugins}))
-            self._report(Run(files, self._args.fix_only, tally.errors, tuple(notes), plugins))
+            self._report(Run(files, self._args.fix_only, tally.errors, tuple(notes), plugins, self._args.quiet))
         else:
             self._close_diff(files)
         return self._exit_code(tally)
 
+    def _warn(self, text: str) -> None:
+        if not self._args.quiet:
+            self._terminal.warning(text)
+
     def _watched(self, outcomes: Iterable[Outcome], total: int) -> Iterable[Outcome]:
-        if total < 2 or sys.stderr is None or not sys.stderr.isatty():
+        if total < 2 or self._args.quiet or sys.stderr is None or not sys.stderr.isatty():
             return outcomes
         from devlint.progress import is_wanted, watched
 
@@ -213,7 +217,7 @@ class Check:
         for error in outcome.errors:
             self._terminal.error(error)
         for warning in outcome.warnings:
-            self._terminal.warning(warning)
+            self._warn(warning)
         tally.errors += len(outcome.errors)
         tally.changed += outcome.after is not None
         report = outcome.report
@@ -254,7 +258,7 @@ class Check:
             changed = sum(1 for file in run.files if file.fixed)
             say(f"Silenced {count(len(run.fixed()), 'problem')} in {count(changed, 'file')}.")
             run = replace(run, files=[replace(file, fixed=()) for file in run.files])
-        if say is not emit:
+        if say is not emit and not run.quiet:
             for note in run.notes:
                 say(note)
         if self._args.write_baseline and not any(True for _ in run.problems()):
@@ -284,7 +288,8 @@ class Check:
                 self._terminal.note(text)
         fixes = len(run.fixed())
         changed = sum(1 for file in files if file.fixed)
-        self._terminal.note(f"Would fix {count(fixes, 'problem')} in {count(changed, 'file')}.")
+        if not self._args.quiet:
+            self._terminal.note(f"Would fix {count(fixes, 'problem')} in {count(changed, 'file')}.")
 
     def _exit_code(self, tally: _Tally) -> int:
         if tally.errors:

@@ -17,6 +17,7 @@ from devlint.terminal import Terminal
 
 if TYPE_CHECKING:
     from devlint.explain.causes import Cause
+    from devlint.explain.mended import Next
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,7 +79,17 @@ def explain(text: str, terminal: Terminal) -> int:
         )
     for cause in explanation.causes:
         _show(cause, terminal)
+    if explanation.then is not None:
+        _show_next(explanation.then, terminal)
     return ExitCode.CLEAN
+
+
+def _show_next(then: Next, terminal: Terminal) -> None:
+    terminal.print("")
+    finding = then.finding
+    where = then.file.place(then.row)
+    terminal.print(f"next:   once the first is mended, it stops at {where}: {finding.code} {finding.message}")
+    terminal.print(f"    {then.file.source.line_text(then.row).strip()}")
 
 
 def _show(cause: Cause, terminal: Terminal) -> None:

@@ -26,8 +26,9 @@ To run it before each commit, add to .pre-commit-config.yaml:
       - id: devlint
         name: devlint
         entry: devlint check --force-exclude
-        language: python
+        language: system  # the devlint that is installed where git runs
         types_or: [python, pyi, jupyter]
+        require_serial: true
 """
 
 

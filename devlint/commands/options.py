@@ -213,12 +213,14 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
     flag("--statistics", "print counts instead of problems")
-    group.add_argument(
+    less_or_more = group.add_mutually_exclusive_group()
+    less_or_more.add_argument(
         "-v",
         "--verbose",
         action="store_true",
         help="also say what is left alone on purpose, and why a fix is not applied; on standard error",
     )
+    less_or_more.add_argument("-q", "--quiet", action="store_true", help="print the problems and nothing else")
     add_color(group)
     flag("--exit-zero", "exit with 0 even when problems are found")
     flag("--exit-non-zero-on-fix", "exit with 1 when problems were fixed, even if none is left")

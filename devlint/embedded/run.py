@@ -121,7 +121,7 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
         done, left_out = work(task, confined, source)
         tail = len(text) - block.end
         end = len(done.text) - tail
-        text = text[: block.start] + done.text[block.start : end] + text[block.end :]
+        text = text[: block.start] + block.restored(done.text[block.start : end]) + text[block.end :]
         for ours, theirs in (
             (result.diagnostics, done.result.diagnostics),
             (result.suppressed, done.result.suppressed),

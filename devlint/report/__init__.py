@@ -39,6 +39,7 @@ class Run:
     """All files of a run in order. `fix_only`: problems that were not fixed are left out. `errors`: printed before.
 
     `notes`: what a reader must know of what is not shown. `plugins`: whose rules the catalogue of a format lists.
+    `quiet`: problems alone, without the lines that count them.
     """
 
     files: Sequence[FileReport]
@@ -46,6 +47,7 @@ class Run:
     errors: int = 0
     notes: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    quiet: bool = False
 
     def problems(self) -> Iterator[tuple[FileReport, Diagnostic]]:
         for file in self.files:

@@ -11,6 +11,8 @@ from devlint.terminal import Style
 
 def closing_lines(run: Run, style: Style) -> Iterator[str]:
     """One line of success, or the counts; then what is not shown."""
+    if run.quiet:
+        return
     yield from _counts(run, style)
     yield from run.notes
 
@@ -22,13 +24,12 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
         text = _success(run, fixed)
         yield f"{text}; {count(run.errors, 'error')}, see above." if run.errors else style.good(f"{text}.")
         return
-    files = len({problem.path for _, problem in problems})
+    files = len({problem.path for _, problem in problems} | {file.result.path for file in run.files if file.fixed})
     detail = f" ({fixed} fixed, {len(problems)} left)" if fixed else ""
     yield style.bold(f"Found {count(len(problems) + fixed, 'problem')} in {count(files, 'file')}{detail}.")
     assumed = sum(1 for _, problem in problems if problem.certainty == "assume")
     if assumed:
-        rest = "rests" if assumed == 1 else "rest"
-        yield f"{assumed} of them {rest} on what an argument or a module may be on (`assume-accelerator`); the others do not."
+        yield _assumed(assumed, len(problems))
     safe = sum(1 for file, problem in problems if file.is_fixable(problem))
     unsafe = sum(
         1 for file, p in problems if p.fix is not None and p.fix.safety is Safety.UNSAFE and not file.is_fixable(p)
@@ -40,10 +41,20 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
         yield f"{unsafe} fixable with `--fix --unsafe-fixes`."
 
 
+def _assumed(number: int, problems: int) -> str:
+    """How many problems rest on an assumption, and whether others do not."""
+    what = "on what an argument or a module may be on (`assume-accelerator`)"
+    if number == problems:
+        return f"It rests {what}." if number == 1 else f"All of them rest {what}."
+    others = "the other does" if problems - number == 1 else "the others do"
+    return f"{number} of them {'rests' if number == 1 else 'rest'} {what}; {others} not."
+
+
 def _success(run: Run, fixed: int) -> str:
     files = count(len(run.files), "file")
     if run.fix_only:
-        return f"Fixed {count(fixed, 'problem')} in {files}"
+        changed = sum(1 for file in run.files if file.fixed)
+        return f"Fixed {count(fixed, 'problem')} in {count(changed, 'file')}"
     return f"Fixed {count(fixed, 'problem')}; none left in {files}" if fixed else f"No device problems found in {files}"
 
 

@@ -2,8 +2,8 @@
 
 ## What it flags
 `DataParallel` with `device_ids` written as numbers, or counted by `torch.cuda` outside a test of it; around a
-module that was moved to another card than the first of them; and a loss that gets the wrapped module's output
-with targets that were moved to another card.
+module that was moved to another card than the first of them, or without `device_ids` to another one than card 0;
+and a loss that gets the wrapped module's output with targets that were moved to another card.
 
 ## Why it matters
 Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
@@ -62,6 +62,10 @@ class DataParallelDevices(Rule[Parallel]):
         if event.problem == "module-elsewhere":
             message = f"module is on `{event.found}`, but its first device is `{event.expected}`"
             fix = Fix(f"Move the module to `{event.expected}`", Safety.HINT)
+            if not event.numbers:
+                message += ": it takes all cards, in their order"
+                title = f"Name the cards, that of the module first: `device_ids=[{event.found.partition(':')[2]}, ...]`"
+                fix = Fix(title, Safety.HINT)
         else:
             message = f"{name(event.ids)} is on `{event.found}`, but the output is on `{event.expected}`"
             fix = Fix("Move the targets to the device of the output", Safety.HINT)

@@ -45,7 +45,9 @@ in the file asks for CUDA, starts processes, or speaks of the CPU.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator, Mapping
 
 from devlint.api import (
     ACCELERATORS,
@@ -60,6 +62,7 @@ from devlint.api import (
     Safety,
     Severity,
     Site,
+    Span,
     cst,
 )
 from devlint_rules._calls import path_to
@@ -69,6 +72,7 @@ from devlint_rules._run_device import (
     placed,
     purpose_of,
     run_device,
+    under_condition,
 )
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
@@ -89,6 +93,14 @@ _AVAILABLE = {
 _CHOOSE = Fix("Choose the device that is there, and use the index where it is an accelerator", Safety.HINT)
 
 
+#: Why a literal that names an accelerator binds nothing to it, by its role.
+_OTHER_ROLES = {
+    "fallback": "another device is chosen where it is not there",
+    "default": "it is a default, which a call may replace; DEV213, which is not on by default, reports those",
+    "autocast": "mixed precision for a type that is not there is switched off, with a warning",
+}
+
+
 class HardcodedDevice(Rule[DeviceLiteral]):
     meta = RuleMeta(
         code="DEV201",
@@ -106,7 +118,20 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         return _names_device(event) and guard_of(event) is None and purpose_of(facts) is None
 
     def left_alone(self, event: DeviceLiteral, facts: Facts) -> LeftAlone | None:
-        return (guard_of(event) or purpose_of(facts)) if _names_device(event) else None
+        if _names_device(event):
+            return guard_of(event) or purpose_of(facts)
+        reason = _OTHER_ROLES.get(event.role) if event.type in ACCELERATORS else None
+        return LeftAlone(reason) if reason is not None else None
+
+    def left_alone_beside(self, facts: Facts) -> Iterator[tuple[Span, LeftAlone]]:
+        if purpose_of(facts) is not None:
+            return
+        around = dict(_parents(ast.parse(facts.text)))
+        for node in around:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _WRITTEN.match(node.value):
+                left = _chosen_under(node, around)
+                if left is not None:
+                    yield _span_of(node, facts.text), left
 
     def judge(self, event: DeviceLiteral, site: Site) -> Finding | None:
         if _is_quiet(event, site):
@@ -158,6 +183,56 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             (Edit(whole, site.expression(text)),),
             device.needs,
         )
+
+
+#: A text that names an accelerator, and one of its cards.
+_WRITTEN = re.compile(r"(?:cuda|xpu|mps|npu|mtia|hpu|xla)(?::\d+)?\Z")
+
+
+def _parents(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    return ((child, node) for node in ast.walk(tree) for child in ast.iter_child_nodes(node))
+
+
+def _chosen_under(node: ast.AST, around: Mapping[ast.AST, ast.AST]) -> LeftAlone | None:
+    """Why a text that is bound or given on is no device that everything depends on: by what stands around it alone."""
+    inner = node
+    while (outer := around.get(inner)) is not None:
+        if isinstance(outer, (ast.Compare, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            return None
+        if isinstance(outer, ast.Dict) and inner in outer.keys and _is_map(around.get(outer)):
+            return LeftAlone("it names where the tensors were saved, not where they go")
+        holds = isinstance(outer, (ast.If, ast.IfExp)) and inner is not outer.test
+        if holds and isinstance(outer, (ast.If, ast.IfExp)) and _asks(outer.test):
+            taken = outer.body if isinstance(outer.body, list) else [outer.body]
+            return under_condition(ast.unparse(outer.test)) if inner in taken else None
+        inner = outer
+    return None
+
+
+def _is_map(node: ast.AST | None) -> bool:
+    """Whether a node is the argument that says where the tensors of a checkpoint go."""
+    return isinstance(node, ast.keyword) and node.arg == "map_location"
+
+
+def _span_of(node: ast.Constant, text: str) -> Span:
+    """The span of a text on one row; `ast` counts UTF-8 bytes."""
+    starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
+    row = text[starts[node.lineno - 1] :].encode("utf-8", "surrogatepass")
+    first, last = (
+        starts[node.lineno - 1] + len(row[:column].decode("utf-8", "surrogatepass"))
+        for column in (node.col_offset, node.end_col_offset or node.col_offset)
+    )
+    return Span(first, last)
+
+
+def _asks(test: ast.expr) -> bool:
+    """Whether a condition asks for an accelerator: `torch.cuda.is_available()`, `torch.cuda.device_count() > 0`."""
+    return any(
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr in ("is_available", "device_count")
+        for n in ast.walk(test)
+    )
 
 
 def _names_device(event: DeviceLiteral) -> bool:
