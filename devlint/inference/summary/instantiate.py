@@ -336,8 +336,9 @@ class Instance:
             if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
                 continue
             mapped = self._constraint(each)
-            is_open = mapped is not None and (_is_open(mapped.first.places) or _is_open(mapped.second.places))
-            self.handed.append((id(each.node), "open" if is_open or mapped is not None else "host"))
+            status = self._status(each, mapped)
+            if status is not None:
+                self.handed.append((id(each.node), status))
             if mapped is not None:
                 closed = tuple(
                     len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
@@ -345,6 +346,17 @@ class Instance:
                 )
                 found.append(mapped._replace(chain=(step_, *each.chain), closed=closed))
         return found
+
+    def _status(self, each: Constraint, mapped: Constraint | None) -> str | None:
+        """What this call hands to an operation: "host" for host data, "open" for what its own callers hand over."""
+        if mapped is not None:
+            return "open" if _is_open(mapped.first.places) or _is_open(mapped.second.places) else "known"
+        for operand in (each.first, each.second):
+            if _is_open(operand.places):
+                places = self.places(operand.places)
+                if not places or not all(other.atom == CPU for other in places):
+                    return None
+        return "host"
 
     def _constraint(self, each: Constraint) -> Constraint | None:
         condition = self.condition(each.condition)

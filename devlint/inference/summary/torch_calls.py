@@ -386,10 +386,22 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return NONE
 
 
+def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is [torch/autograd/__init__.py]."""
+    outputs, given = arguments.get(0, "outputs"), arguments.get(2, "grad_outputs")
+    if outputs is not None and given is not None:
+        for at_, value in ((given[0], part) for part in frame.heap.parts_of(given[1]) or [given[1]]):
+            if outputs[1].may_be_tensor and value.is_tensor:
+                frame.need("function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node)
+    inputs = arguments.value(1, "inputs")
+    return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
+    "torch.autograd.grad": _gradient,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "copy.deepcopy": _copy,

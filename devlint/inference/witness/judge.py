@@ -172,6 +172,8 @@ def _is_allowed(each: Constraint, off: Alternative, off_is_first: bool) -> bool:
         return False
     if each.mixing == "host":
         return off_is_first
+    if each.how == "inplace" and off_is_first:
+        return True  # the result stays where the target is, whatever its dimensions
     return not (each.mixing in ("scalar", "expanded") and off.zero_dim is not False)
 
 
