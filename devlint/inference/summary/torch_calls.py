@@ -231,9 +231,11 @@ def _like(
         first = arguments.positional[0][1] if arguments.positional else NOTHING
         if of_data:
             return _of_data(frame, node, name, first, arguments, dims)
-        unknown = next((v for _, v in arguments.positional if v.kind == "unknown" and v.places), None)
-        if unknown is not None:
-            return Value("tensor", unknown.places, proved=False)
+        unknown_ = next((v for _, v in arguments.positional if v.kind == "unknown" and v.places), None)
+        if unknown_ is not None and record.device_from == "like" and unknown_.path is not None:
+            return _of_given(frame, node, name, unknown_, arguments)
+        if unknown_ is not None:
+            return Value("tensor", unknown_.places, proved=False)
         if record.device_from == "like" and not record.tensor_params:
             return factories.new(frame, node, name, None, arguments, dims)
         return Value("tensor", nowhere())
