@@ -1,3 +1,3 @@
 """devlint: a linter for PyTorch device bugs. The package itself imports nothing."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

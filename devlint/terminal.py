@@ -92,7 +92,7 @@ _STEERS_A_LINE = re.compile(f"(?!\n)[{_STEERING}]")
 _LOG_COMMAND = re.compile(r"(?<=#)#(?=\w*\[)")
 #: What GitHub Actions takes for a command at the start of a line, blanks before it or not: `::error`.
 _LINE_COMMAND = re.compile(r"^(\s*):(?=:\S)", re.MULTILINE)
-#: What `Style` and `rich` write: colours, and links.
+#: What `Style` writes: colours, and links.
 _STYLE = re.compile(r"(\x1b\[[0-9;]*m|\x1b\]8;[^;\x00-\x1f]*;[^\x00-\x1f]*\x1b\\)")
 _REPLACED = "\ufffd"
 LONGEST = 2_000  # characters of an error or a warning, which may quote what a file holds

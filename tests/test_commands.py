@@ -16,7 +16,9 @@ import pytest
 
 from devlint.cli import COMMANDS, main
 from devlint.commands.completion import PARSERS, options_of
+from devlint.commands.page import laid_out
 from devlint.config import SCHEMA, load, toml_reader
+from devlint.terminal import PLAIN, Style
 
 CLEAN = "import torch\n\nx = torch.zeros(3)\n"
 BAD = 'import torch\n\nx = torch.zeros(3).to("cuda")\n'
@@ -203,6 +205,38 @@ def test_a_rule_is_laid_out_on_a_terminal() -> None:
     os.close(main_side)
     assert done.wait(60) == 0
     assert b"\x1b[" in shown and b"## What it flags" not in shown and b"What it flags" in shown
+
+
+def page(text: str, width: int = 40) -> str:
+    return laid_out(text, width, PLAIN)
+
+
+def test_a_page_wraps_prose_and_joins_its_rows() -> None:
+    assert page("one two three\nfour five six seven eight nine\n\nten") == (
+        "one two three four five six seven eight\nnine\n\nten"
+    )
+
+
+def test_a_page_keeps_code_as_it_is() -> None:
+    code = "    x = torch.zeros(3, device=device, dtype=torch.float32)\n\n\n    y = x"
+    assert page(f"Example\n\n{code}\n") == f"Example\n\n{code}"
+
+
+def test_a_page_begins_the_rows_of_an_item_below_its_text() -> None:
+    assert page("* `a`: one two three four five six seven eight\n  nine\n* `b`: ten") == (
+        "* a: one two three four five six seven\n  eight nine\n* b: ten"
+    )
+
+
+def test_a_page_has_headings_without_marks_and_never_breaks_a_name() -> None:
+    assert page("## What `x` is\nIt is said by `torch.zeros(3, device=d)` and by others", 30) == (
+        "What x is\nIt is said by\ntorch.zeros(3, device=d) and\nby others"
+    )
+
+
+def test_a_page_colours_headings_names_and_code() -> None:
+    shown = laid_out("# A\nuse `b`\n\n    c = 1\n", 40, Style(color=True))
+    assert shown == "\x1b[1mA\x1b[0m\nuse \x1b[1;36mb\x1b[0m\n\n\x1b[1;34m    c = 1\x1b[0m"
 
 
 # Exit codes

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("devlint", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
+PARTS = ("devlint", "rules", "hatch_build.py", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
 BAD = 'import torch\n\nx = torch.zeros(3).to("cuda")\n'
 FIXED = 'import torch\n\nx = torch.zeros(3, device="cuda")\n'
 

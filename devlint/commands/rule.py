@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from devlint.addresses import rule_url
 from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.discover import Finder
@@ -123,6 +124,7 @@ class Explained:
             "words": list(meta.words),
             "explanation": self.text,
             "options": self.options,
+            "url": rule_url(meta.code),
         }
 
 
@@ -151,7 +153,7 @@ def _explain(args: argparse.Namespace, terminal: Terminal) -> None:
     chosen = rules if args.all else [_find(word, rules) for word in args.rules]
     is_page = args.output_format == "text" and terminal.style.color and sys.stdout.isatty()
     for text in _render(chosen, args, PLAIN if is_page else terminal.style):
-        terminal.print(laid_out(text) if is_page else text)
+        terminal.print(_laid_out(text, terminal.style) if is_page else text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -184,17 +186,10 @@ def _render(rules: Sequence[Explained], args: argparse.Namespace, style: Style) 
     return ["\n".join(_page(rule, style) for rule in rules).rstrip("\n")]
 
 
-def laid_out(text: str) -> str:
-    """Markdown as a terminal shows it: headings, wrapped prose and coloured code."""
-    import io
+def _laid_out(text: str, style: Style) -> str:
+    from devlint.commands.page import laid_out
 
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    console = Console(file=io.StringIO(), force_terminal=True, width=min(shutil.get_terminal_size().columns or 80, 100))
-    with console.capture() as capture:
-        console.print(Markdown(text))
-    return capture.get().rstrip("\n")
+    return laid_out(text, min(shutil.get_terminal_size().columns or 80, 100), style)
 
 
 def _page(rule: Explained, style: Style) -> str:

@@ -21,6 +21,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from devlint import __version__
+from devlint.addresses import rule_url
 from devlint.config import FILE_NAMES
 from devlint.editor import session
 from devlint.editor.session import Document
@@ -100,9 +101,10 @@ def _place(document: Document, offset: int) -> lsp.Position:
 
 def _diagnostic(document: Document, found: Diagnostic, uri: str) -> lsp.Diagnostic:
     related = [each for place in found.related for each in _related(document, place, uri)]
+    url = rule_url(found.code)
     return lsp.Diagnostic(
         _range(document, found), found.message, _SEVERITY[found.severity], found.code, source="devlint",
-        related_information=related,
+        related_information=related, code_description=lsp.CodeDescription(url) if url else None,
     )  # fmt: skip
 
 

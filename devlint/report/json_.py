@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from devlint.addresses import rule_url
 from devlint.model import Diagnostic, Position, TextFix
 from devlint.report import FileReport, Run
 from devlint.report.data import as_json
@@ -51,7 +52,7 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
             }
             for related in diagnostic.related
         ],
-        "url": None,
+        "url": rule_url(diagnostic.code),
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from devlint.addresses import rule_url
 from devlint.model import Diagnostic, Position, Related, Safety, Severity
 from devlint.report import FileReport, Run
 from devlint.report.data import as_json
@@ -34,7 +35,7 @@ def _row(diagnostic: Diagnostic, file: FileReport, lines: Lines) -> dict[str, An
         "message": message(diagnostic),
         "location": _location(diagnostic, lines, file),
         "severity": _SEVERITIES[diagnostic.severity],
-        "code": {"value": diagnostic.code},
+        "code": _code(diagnostic.code),
     }
     fix = diagnostic.fix
     if fix is not None and fix.safety is not Safety.HINT and diagnostic.cell is None and file.text is not None:
@@ -50,6 +51,11 @@ def _row(diagnostic: Diagnostic, file: FileReport, lines: Lines) -> dict[str, An
             {"message": related.message, "location": _location(related, lines, file)} for related in diagnostic.related
         ]
     return row
+
+
+def _code(code: str) -> dict[str, str]:
+    url = rule_url(code)
+    return {"value": code, "url": url} if url else {"value": code}
 
 
 def _location(what: Diagnostic | Related, lines: Lines, file: FileReport) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from devlint import __version__
+from devlint.addresses import project_urls, rule_url
 from devlint.commands.rule import Explained, explained_rules
 from devlint.identity import Key, fingerprint, keys
 from devlint.model import Diagnostic, Position, Related, Safety, Severity, TextFix
@@ -40,6 +41,9 @@ def render(run: Run, style: Style) -> Iterator[str]:
         for diagnostic, key in zip(file.result.diagnostics, keys(file.result.diagnostics), strict=True)
     ]
     driver = {"name": "devlint", "semanticVersion": __version__, "rules": [_rule(rule) for rule in rules]}
+    information = project_urls(__version__).get("Documentation")
+    if information:
+        driver["informationUri"] = information
     contents = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
@@ -51,12 +55,14 @@ def render(run: Run, style: Style) -> Iterator[str]:
 
 def _rule(rule: Explained) -> dict[str, Any]:
     meta = rule.meta
+    url = rule_url(meta.code)
     summary = meta.summary[:1].upper() + meta.summary[1:] + "."
     return {
         "id": meta.code,
         "name": meta.name,
         "shortDescription": {"text": summary},
         "fullDescription": {"text": _first_paragraph(rule.text)[:_DESCRIPTION_LIMIT] or summary},
+        **({"helpUri": url} if url else {}),
         "help": {"text": rule.text, "markdown": rule.text},
         "defaultConfiguration": {"level": _LEVELS[meta.severity], "enabled": not meta.opt_in},
         "properties": {

@@ -196,6 +196,8 @@ def test_json_rows_have_every_key() -> None:
             "name": "create-then-move",
             "severity": "warning",
             "certainty": "certain",
+            "evidence": None,
+            "proof": None,
             "message": "tensor is made on the CPU, then copied to `cuda`",
             "filename": "a.py",
             "cell": None,
