@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import distribution, entry_points
+from importlib.metadata import distribution
 from pathlib import Path
 
 BAD = 'import torch\n\nx = torch.zeros(3).to("cuda")\n'
@@ -47,7 +47,7 @@ def main() -> None:
         (where / "a.md").write_text(f"```python\n{BAD}```\n")
         assert "DEV501" in devlint(where, "--isolated", "--select=DEV501", "a.md", code=1)
         assert "rich" not in {each.lower() for each in installed.requires or ()}
-    names = {(each.group, each.name) for each in entry_points() if each.value.startswith("devlint")}
+    names = {(each.group, each.name) for each in installed.entry_points}
     expected = {("console_scripts", "devlint"), ("flake8.extension", "DEV"), ("devlint.rules", "builtin")}
     assert expected | {("pytest11", "devlint")} == names, names
     print(f"devlint {installed.version} works on Python {sys.version.split()[0]}")

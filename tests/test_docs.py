@@ -95,6 +95,12 @@ def test_the_site_has_a_page_for_every_rule_and_guide() -> None:
         assert f" {name}\n" in navigation
 
 
+def test_the_links_of_the_start_page_lead_to_pages_of_the_site() -> None:
+    found = pages(explained_rules(), ROOT)
+    targets = re.findall(r"\]\(([^)#]+)\)", found["index.md"])
+    assert targets and [each for each in targets if not each.startswith("https://") and each not in found] == []
+
+
 def test_a_page_of_a_rule_has_every_part() -> None:
     rule = next(each for each in explained_rules() if each.meta.code == "DEV102")
     page = rule_page(rule)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +200,29 @@ def test_a_link_to_a_file_leads_to_that_version() -> None:
 def test_the_readme_of_the_package_has_no_relative_link() -> None:
     text = addresses.readme_anywhere((ROOT / "README.md").read_text(encoding="utf-8"), devlint.__version__)
     assert [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith(("https://", "#"))] == []
+
+
+def test_ruff_keeps_our_noqa_with_the_setting_that_the_readme_names(tmp_path: Path) -> None:
+    pytest.importorskip("ruff")
+    setting = re.search(r"`(lint\.external = [^`]*)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert setting is not None
+    (tmp_path / "a.py").write_text("x = 1  # noqa: DEV101\n")
+
+    def codes(*options: str) -> int:
+        command = [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--isolated",
+            "--no-cache",
+            "--select=RUF100,RUF102",
+            *options,
+            "a.py",
+        ]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
+
+    assert (codes(), codes("--config", setting[1])) == (1, 0)
 
 
 # The pages of the project

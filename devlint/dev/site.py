@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES = (
     ("Adopting devlint on a large code base", "adopting.md"),
     ("Device-agnostic PyTorch in 2026", "device-agnostic.md"),
+    ("Explaining errors", "explaining-errors.md"),
     ("verify", "verify.md"),
     ("Testing for GPUs without one", "testing-without-a-gpu.md"),
     ("Writing a rule", "writing-a-rule.md"),
@@ -102,8 +103,9 @@ def pages(rules: Sequence[Explained], root: Path = ROOT) -> dict[str, str]:
 def _relinked(text: str) -> str:
     """Links of the repository as links of the site."""
     text = text.replace("](docs/", "](").replace("](rules/README.md)", "](rules/index.md)")
-    text = text.replace("](../rules/README.md)", "](rules/index.md)")
-    return _with_gaps(re.sub(r"\[([^]]*)\]\(benchmarks/[^)]*\)", r"\1", text))  # not part of the site
+    text = text.replace("](../rules/README.md)", "](rules/index.md)").replace("](CHANGELOG.md)", "](changelog.md)")
+    no_page = r"\[([^]]*)\]\((?:benchmarks/|CONTRIBUTING|SECURITY)[^)]*\)"
+    return _with_gaps(re.sub(no_page, r"\1", text))
 
 
 _THEME = """\
