@@ -37,7 +37,7 @@ def main() -> None:
         where = Path(folder)
         (where / "bad.py").write_text(BAD)
         assert devlint(where, "--version", code=0) == f"devlint {installed.version}\n"
-        assert "What it flags" in devlint(where, "rule", "DEV501", code=0)
+        assert "What it flags" in devlint(where, "rule", "--isolated", "DEV501", code=0)
         rows = json.loads(devlint(where, "--isolated", "--select=DEV501", "--output-format=json", "bad.py", code=1))
         assert [row["code"] for row in rows] == ["DEV501"]
         lint = subprocess.run([sys.executable, "-c", LINT], cwd=where, capture_output=True, text=True, check=False)
