@@ -221,6 +221,7 @@ class Check:
 
             for text in lines(report, self._terminal.error_style):
                 self._terminal.note(text)
+        report = _folded(report)
         if self._args.diff and outcome.after is not None:
             from devlint.report.diff import unified_diff
 
@@ -306,6 +307,17 @@ class Check:
         path, _, _ = problem.partition(": ")
         is_word = self._args.paths[:1] == [path] and path.isalpha()
         return did_you_mean(path, COMMANDS) if is_word else ""
+
+
+def _folded(report: FileReport) -> FileReport:
+    """A report whose findings stand for those that they settle."""
+    result = report.result
+    if all(each.portability is None for each in (*result.diagnostics, *report.fixed)):
+        return report
+    from devlint.folding import fold
+
+    result.diagnostics = fold(result.diagnostics)
+    return replace(report, fixed=tuple(fold(report.fixed)))
 
 
 def _near_baseline(directory: Path) -> Path | None:

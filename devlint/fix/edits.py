@@ -60,7 +60,7 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
         for one, other in pairwise(edits):
             if other.start < one.end or (one.start, one.end) == (other.start, other.end):
                 raise ValueError(f"edits of the fix {fix.title!r} overlap")
-        shared = needs_of(fix, tree, facts, settings)
+        shared = needs_of(fix, tree, facts)
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):

@@ -54,6 +54,7 @@ from devlint.api import (
     Fix,
     LateQuestion,
     LeftAlone,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -95,6 +96,7 @@ class CudaApiUnguarded(Rule[Event]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("cuda", "mps", "xpu", "mtia", "npu", "hpu"),
+        portability=Portability(stops=True),
     )
     event = Event
 
