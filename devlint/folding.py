@@ -164,7 +164,7 @@ def _range(noun: str, numbers: Sequence[int]) -> str:
 
 
 def _following(after: Sequence[Diagnostic]) -> str:
-    """`; what follows is settled with it: DEV205 in line 20`."""
+    """`; a machine without it never reaches DEV205 in line 20`."""
     if not after:
         return ""
     places: dict[str, list[Diagnostic]] = {}
@@ -174,7 +174,7 @@ def _following(after: Sequence[Diagnostic]) -> str:
         f"{code} in {_range('cell' if found[0].cell is not None else 'line', _rows(found))}"
         for code, found in sorted(places.items())
     )
-    return f"; a machine without it gets no further, to {listed}"
+    return f"; a machine without it never reaches {listed}"
 
 
 def _rows(found: Sequence[Diagnostic]) -> list[int]:

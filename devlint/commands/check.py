@@ -232,7 +232,8 @@ class Check:
         if self._args.fix_only or self._args.diff:  # what is left was not asked for, but no file goes unread in silence
             result = report.result
             result.diagnostics = [each for each in result.diagnostics if each.code == UNREADABLE_FILE.code]
-        tally.problems += len(report.result.diagnostics)
+        report = replace(report, counts_info=task.settings.counts_info)
+        tally.problems += len(report.problems)
         return report
 
     def _report(self, run: Run) -> None:
@@ -253,7 +254,7 @@ class Check:
         if say is not emit:
             for note in run.notes:
                 say(note)
-        if self._args.write_baseline and not any(True for _ in run.problems()):
+        if self._args.write_baseline and not any(True for _ in run.findings()):
             for note in run.notes if say is emit else ():
                 say(note)
             return
@@ -268,8 +269,7 @@ class Check:
                 emit(block)
 
     def _close_diff(self, files: Sequence[FileReport]) -> None:
-        from devlint.report.closing import fixed_lines
-        from devlint.report.concise import line
+        from devlint.report.closing import fixed_lines, line
 
         style = self._terminal.error_style
         run = Run(files)

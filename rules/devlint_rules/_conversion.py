@@ -125,6 +125,8 @@ def _is_program(facts: Facts) -> bool:
             return True
         if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             return True
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
+            return True  # main()
     return any(not use.function and not _is_named(use, facts.text) for use in _uses(facts))
 
 
