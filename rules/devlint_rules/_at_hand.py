@@ -86,7 +86,7 @@ def at_hand(event: Event, facts: Facts) -> str | None:
     """
     if isinstance(event, CudaMethod | DeviceLiteral | ApiCall) and event.partner is not None:
         return f"{event.partner}.device"
-    head = _head_of(event, facts)
+    head = head_of(event, facts)
     if head is None:
         return None
     receiver = event.receiver.value if isinstance(event, CudaMethod) else None
@@ -135,7 +135,7 @@ def _moved(event: Event, facts: Facts) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:
+def head_of(event: Event, facts: Facts) -> ast.FunctionDef | None:
     """The header of the function around an event, with an empty body."""
     name = event.function.rpartition(".")[2]
     if not name.isidentifier():
