@@ -24,7 +24,7 @@ LEVELS = (
     ("source", "knowledge"),
     ("facts",),
     ("rule",),
-    ("api", "tree", "identity", "suppression", "names", "unused"),
+    ("api", "tree", "identity", "suppression", "names", "unused", "folding"),
     ("registry", "engine", "fix"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
