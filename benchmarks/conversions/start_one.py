@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import MagicMock
 
 STEPS = 2
@@ -26,8 +26,8 @@ STEPS = 2
 class _Accepts(MagicMock):
     """A module that is not there."""
 
-    __path__: list[str] = []
-    __all__: list[str] = []
+    __path__: ClassVar[list[str]] = []
+    __all__: ClassVar[list[str]] = []
 
 
 class _Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):

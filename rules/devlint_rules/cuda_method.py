@@ -26,8 +26,9 @@ Use instead:
         return x.to(device)
 
 ## Fix safety
-Safe when a variable in scope is proved to be CUDA wherever CUDA exists, the call has no
-index, and the receiver is proved to be a tensor or a module. Unsafe otherwise, as for DEV201. A tensor that is made
+One decision with DEV201, and safe with it in a program whose whole conversion is safe. Safe as well when a variable in scope
+is proved to be CUDA wherever CUDA exists, the call has no index, and the receiver is proved to be a tensor or a module.
+Unsafe otherwise. A tensor that is made
 beside tensor arguments goes to their device where no other is in scope. Only a hint where the file names several
 cards, and for a computed index.
 
