@@ -45,6 +45,7 @@ PLACES = 2  # places that name the card, at least
 SEED = 20261128
 DEVICES = {"cpu": "cpu", "cuda": "sim", "xpu": "sim:xpu"}
 _KEPT = re.compile(r"(\.py|/?(requirements[^/]*\.txt|environment[^/]*\.ya?ml|setup\.(py|cfg)|pyproject\.toml))$")
+_NAMES_CARD = re.compile(rb"\.cuda\(|[\"']cuda(?::\d)?[\"']")
 _PLACE = re.compile(r"\b(cuda|xpu|cpu)(:\d+)?\b")
 
 
@@ -110,7 +111,7 @@ def draw(clones: Path) -> list[dict[str, Any]]:
 def places(path: Path) -> int:
     """How many places of a file one decision about a card settles."""
     raw = path.read_bytes()
-    if b"cuda" not in raw or b"torch" not in raw or len(raw) > 200_000:
+    if len(_NAMES_CARD.findall(raw)) < PLACES or b"torch" not in raw or len(raw) > 200_000:
         return 0
     return max(Counter(decision for _, decision in decided(path)).values(), default=0)
 

@@ -23,7 +23,9 @@ def choose(fixes: Sequence[TextFix], first: Collection[int] = ()) -> tuple[list[
     taken: list[TextEdit] = []
     shared: list[TextEdit] = []
     chosen: list[int] = []
-    order = sorted((index for index, fix in enumerate(fixes) if fix.edits), key=lambda i: (i not in first, min(fixes[i].edits), i))
+    order = sorted(
+        (i for i, fix in enumerate(fixes) if fix.edits), key=lambda i: (i not in first, min(fixes[i].edits), i)
+    )
     for index in order:
         fix = fixes[index]
         needs = [edit for edit in fix.shared if edit not in shared]

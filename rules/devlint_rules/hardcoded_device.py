@@ -34,8 +34,8 @@ Use instead:
 All places that name the card are one decision: one finding in a report, one device, chosen once, in the form that the file
 has. Safe in a program whose every use of the card is a device argument of torch's own, a name that no condition reads, or the
 move of what is surely a tensor or a module, where the index is absent or 0, no call makes a card the current one, and no
-`try` stands around it. Safe as well when a variable in scope is proved to be that accelerator wherever it exists, and the literal
-has no index. Unsafe otherwise: with an option such as `args.device`, which defaults to the CPU, the work moves to where
+`try` stands around it. Safe as well when a variable in scope is proved to be that accelerator wherever it exists, and the
+literal has no index. Unsafe otherwise: with an option such as `args.device`, which defaults to the CPU, the work moves to where
 the rest of the program runs. Only a hint where the file names several cards, since those indices are a placement, and
 where the index is computed.
 
