@@ -33,7 +33,8 @@ from typing import Any
 
 from devlint.config import Resolver
 from devlint.engine import Linter
-from devlint.model import Diagnostic
+from devlint.fix.rounds import fix_source
+from devlint.model import Diagnostic, Safety
 from devlint.rulebook import Rulebook, rules_of
 from devlint.source import decode
 
@@ -54,6 +55,7 @@ def main() -> int:
     parser.add_argument("what", choices=("draw", "convert", "table"))
     parser.add_argument("clones", type=Path, nargs="?")
     parser.add_argument("--only", default="", help="convert the rows whose repository or path holds this")
+    parser.add_argument("--no-runs", action="store_true", help="convert alone, and keep what is known of runs")
     parser.add_argument("--keep", type=Path, help="write each change there, as a diff")
     arguments = parser.parse_args()
     if arguments.what == "table":
@@ -67,7 +69,7 @@ def main() -> int:
     rows = load()
     for row in rows:
         if arguments.only in f"{row['repository']}/{row['path']}":
-            row.update(convert(row, arguments.clones, arguments.keep))
+            row.update(convert(row, arguments.clones, arguments.keep, not arguments.no_runs))
             store(rows)
             print(row["repository"], row["path"], row["safe"], row["runs"], flush=True)
     print(figures(rows))
@@ -118,10 +120,8 @@ def places(path: Path) -> int:
 
 def decided(path: Path) -> list[tuple[Diagnostic, str]]:
     """The findings of a file that a decision about a card settles, with it."""
-    config = Resolver().for_directory(str(path.parent))
-    linter = Linter(rules_of(config.plugins), Rulebook().settings(config, str(path)))
     try:
-        result = linter.check(decode(path.read_bytes(), str(path)))
+        result = linter_for(path).check(decode(path.read_bytes(), str(path)))
     except Exception:  # a file that is no Python of today
         return []
     return [
@@ -131,10 +131,16 @@ def decided(path: Path) -> list[tuple[Diagnostic, str]]:
     ]
 
 
+def linter_for(path: Path) -> Linter:
+    """A linter with the settings of the project around a file."""
+    config = Resolver().for_directory(str(path.parent))
+    return Linter(rules_of(config.plugins), Rulebook().settings(config, str(path)))
+
+
 # Converting
 
 
-def convert(row: dict[str, Any], clones: Path, keep: Path | None) -> dict[str, Any]:
+def convert(row: dict[str, Any], clones: Path, keep: Path | None, wants_runs: bool) -> dict[str, Any]:
     git = git_of(clones / row["repository"].replace("/", "+", 1))
     assert git is not None, row["repository"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -145,10 +151,9 @@ def convert(row: dict[str, Any], clones: Path, keep: Path | None) -> dict[str, A
         shutil.copytree(original, converted)
         file = row["path"]
         named = len(decided(original / file))
-        devlint(safe, "check", "--fix", "--no-cache", file)
-        devlint(converted, "check", "--fix", "--unsafe-fixes", "--no-cache", file)
+        fix(safe / file, Safety.SAFE)
+        fix(converted / file, Safety.SAFE, Safety.UNSAFE)
         after = (converted / file).read_bytes()
-        devlint(converted, "check", "--fix", "--unsafe-fixes", "--no-cache", file)
         digest = hashlib.sha256(after).hexdigest()[:12]
         change = difference(original / file, converted / file)
         if keep is not None:
@@ -162,9 +167,9 @@ def convert(row: dict[str, Any], clones: Path, keep: Path | None) -> dict[str, A
             "added": sum(line.startswith("+") for line in change.splitlines()[2:]),
             "removed": sum(line.startswith("-") for line in change.splitlines()[2:]),
             "compiles": compiles(after, file),
-            "again": (converted / file).read_bytes() != after,
+            "again": fix(converted / file, Safety.SAFE, Safety.UNSAFE),
             "converted": digest,
-            "runs": runs(original, converted, file),
+            "runs": runs(original, converted, file) if wants_runs else row.get("runs", {}) if same else {},
             "verdict": row.get("verdict", "") if same else "",
             "note": row.get("note", "") if same else "",
         }
@@ -223,8 +228,12 @@ def difference(old: Path, new: Path) -> str:
     return "\n".join(line for line in done.stdout.splitlines() if not line.startswith(("diff ", "index ")))
 
 
-def devlint(folder: Path, *arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "devlint", *arguments], cwd=folder, capture_output=True, timeout=300)
+def fix(path: Path, *allow: Safety) -> bool:
+    """Apply the fixes of these levels to a file; whether that changes it."""
+    source = decode(path.read_bytes(), str(path))
+    fixed = fix_source(linter_for(path), source, allow).text
+    path.write_bytes(source.encode(fixed))
+    return fixed != source.text
 
 
 def git_of(clone: Path) -> Path | None:

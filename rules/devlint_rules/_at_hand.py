@@ -19,7 +19,7 @@ from devlint.api import (
     Site,
 )
 from devlint_rules._conversion import is_safe, is_text, new_device
-from devlint_rules._run_device import occurs, placement_of
+from devlint_rules._run_device import placement_of
 
 _RECEIVER = re.compile(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\[\]]*\])*\.(?:to|type|cuda)\(\s*(?:device\s*=\s*)?(?:\w+\.device\()?\Z"
@@ -27,12 +27,6 @@ _RECEIVER = re.compile(
 
 _TRAINS = re.compile(r"\bDataLoader\(|\.backward\(|\.step\(|\bin \w*loader\b")
 _NEXT = re.compile(r"^(\t| {2}| {4})?(async )?(def|class) ", re.MULTILINE)
-# Ways to bind the name `device`: assignment, loop or alias, a parameter.
-_BINDS_DEVICE = re.compile(
-    r"""^[ \t]*device\s*(:[^=\n]+)?=(?!=) | ^[ \t]*device\s*(:[^=,\n]+)?(=[^,\n]+)?,[ \t]*$ | \bdevice\s*,[^\n()]*=(?!=)
-      | ,\s*device\s*=\s | \b(for|as|import)\s+device\b | \bdef\s[^\n]*(?<![.\w])device\b | \blambda\b[^:\n]*\bdevice\b""",
-    re.MULTILINE | re.VERBOSE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +41,8 @@ class RunDevice:
 def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> RunDevice | None:
     """The run's device: the expression that is in scope, else that of a tensor or module at hand, else a new name.
 
-    `event`: what is to be put there; without it nothing at hand is asked. The new name is `device`, or `run_device` in a
-    file that binds `device` to something else; a program whose conversion is safe has it everywhere. None where the
-    project's torch cannot tell what is there.
+    `event`: what is to be put there; without it nothing at hand is asked. A program whose conversion is safe has the new name
+    everywhere. None where no device can be chosen with the imports, see `new_device`.
     """
     if in_scope is not None:
         return RunDevice(in_scope)
@@ -58,9 +51,8 @@ def run_device(in_scope: str | None, site: Site, event: Event | None = None) -> 
     type = event.type if isinstance(event, CudaMethod | DeviceLiteral) else "cuda"
     if event is not None and not is_safe(type, site.facts) and (near := at_hand(event, site.facts)) is not None:
         return RunDevice(near)
-    name = "run_device" if occurs(_BINDS_DEVICE, site.facts.text) else "device"
-    need = new_device(name, type, site.facts)
-    return None if need is None else RunDevice(name, (need,), is_text(site.facts))
+    need = new_device(type, site.facts)
+    return None if need is None else RunDevice(need.name, (need,), is_text(site.facts))
 
 
 def _held(event: Event, facts: Facts) -> str | None:

@@ -13,11 +13,23 @@ the current one, and nothing catches the error of a machine without the card.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeGuard
 
-from devlint.api import ApiCall, CudaMethod, DeviceLiteral, Event, Facts, Fix, Operand, Portability, RunDeviceNeed
+from devlint.api import (
+    ApiCall,
+    CudaMethod,
+    DeviceLiteral,
+    Event,
+    Facts,
+    Fix,
+    Load,
+    Move,
+    Operand,
+    Portability,
+    RunDeviceNeed,
+)
 from devlint_rules._run_device import guard_of, guarded_type, placement_of
 
 _ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
@@ -27,6 +39,8 @@ _AVAILABLE = {
     "mps": "torch.backends.mps.is_available",
     "mtia": "torch.mtia.is_available",
 }
+#: Why there is no more than a hint where a device is not chosen with the imports.
+TOO_EARLY = "torch cannot tell what is there, or which cards are visible is set in a function"
 _USES = frozenset({"argument", "assigned", "map"})
 #: Kinds of values that `.to(device)` moves as `.cuda()` does.
 MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
@@ -65,14 +79,97 @@ def quote_of(facts: Facts) -> str:
     return "'" if facts.text.count("'") > facts.text.count('"') else '"'
 
 
-def new_device(name: str, type: str, facts: Facts) -> RunDeviceNeed | None:
-    """The definition of a device under a name that the file does not have. None: torch cannot tell what is there."""
+def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
+    """The definition of a device under a name that the file does not have: `device`, or `run_device` where that is taken.
+
+    None where torch cannot tell what is there, and where a function sets which cards are visible: a device that is chosen
+    with the imports would be chosen too early.
+    """
+    if _sets_visible_in_function(facts.text):
+        return None
+    name = "run_device" if _is_taken(_File(facts)) else "device"
     types = {use.type for use in _uses(facts)}
     if len(types) == 1 and next(iter(types)) in _AVAILABLE:
         type = next(iter(types))
     as_text = is_text(facts)
     found = choice(type, shared_index(facts, type), facts, as_text=as_text, quote=quote_of(facts))
     return None if found is None else RunDeviceNeed(name, found)
+
+
+@lru_cache(maxsize=1)
+def _is_taken(file: _File) -> bool:
+    """Whether `device` is bound at module level, or in a function that names a device, a tensor type or a checkpoint."""
+    tree = _tree(file.facts.text)
+    if tree is None:
+        return True
+    if "device" in _bound(tree.body):
+        return True
+    rows = {
+        node.lineno
+        for event in file.facts.events
+        if isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load | Move)
+        and isinstance(node := event.node, ast.expr | ast.stmt)
+    }
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if not any(function.lineno <= row <= (function.end_lineno or row) for row in rows):
+            continue
+        given = (
+            []
+            if isinstance(function, ast.ClassDef)
+            else [a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)]
+        )
+        body = [] if isinstance(function, ast.Lambda) else function.body
+        if "device" in (*given, *_bound(body)):
+            return True
+    return False
+
+
+def _bound(body: Sequence[ast.stmt]) -> set[str]:
+    """The names that statements bind in their own scope."""
+    found: set[str] = set()
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            found.update(node.names)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).split(".")[0])
+        elif (isinstance(node, ast.ExceptHandler) and node.name) or (
+            isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
+        ):
+            found.add(node.name)
+        pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _sets_visible_in_function(text: str) -> bool:
+    """Whether a function sets the variable that says which cards are visible."""
+    tree = _tree(text) if "VISIBLE_DEVICES" in text else None
+    for function in ast.walk(tree) if tree is not None else ():
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_variable(node.slice):
+                return True
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                sets = node.func.attr in ("setdefault", "putenv", "update")
+                if sets and any(_is_variable(each) for each in ast.walk(node)):
+                    return True
+    return False
+
+
+def _is_variable(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith("VISIBLE_DEVICES")
 
 
 def is_text(facts: Facts) -> bool:
@@ -109,7 +206,7 @@ def _is_safe(type: str, file: _File) -> bool:
     is_test = facts.is_test or any(each.split(".")[0] in ("pytest", "unittest") for each in facts.imports.values())
     if is_test or any(use.index not in (None, 0) for use in named) or placement_of(facts, type) is not None:
         return False
-    if not _is_program(facts):
+    if not _is_program(facts) or _sets_visible_in_function(facts.text):
         return False
     if _starts_processes(facts) or any(_sets_current(event) for event in facts.events):
         return False

@@ -57,7 +57,7 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._at_hand import run_device
-from devlint_rules._conversion import MOVABLE, is_safe, portability
+from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_safe, portability
 from devlint_rules._run_device import (
     guard_of,
     may_use_other_cards,
@@ -114,7 +114,7 @@ class CudaMethodCall(Rule[CudaMethod]):
             return buffer
         device = run_device(given or event.run_device, site, event)
         if device is None:
-            return Fix("Use `.to` with the device that is there", Safety.HINT)
+            return Fix("Use `.to` with the device that is there", Safety.HINT, why=TOO_EARLY)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]

@@ -64,7 +64,7 @@ from devlint.api import (
 )
 from devlint_rules._at_hand import run_device
 from devlint_rules._calls import path_to
-from devlint_rules._conversion import choice, is_safe, portability, quote_of
+from devlint_rules._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
 from devlint_rules._run_device import (
     guard_of,
     may_use_other_cards,
@@ -133,7 +133,7 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             return Fix("Choose the device that is there", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
         if device is None:
-            return Fix("Choose the device that is there", Safety.HINT)
+            return Fix("Choose the device that is there", Safety.HINT, why=TOO_EARLY)
         text = device.text
         if event.argument == "type":
             is_new = bool(device.needs) and not device.is_text

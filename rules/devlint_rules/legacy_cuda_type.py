@@ -134,7 +134,8 @@ class LegacyCudaType(Rule[Event]):
                 return _move(event.qualname, around, event.run_device, event, site)
             return Fix("Keep a dtype and a device instead", Safety.HINT)
         device = run_device(event.run_device, site, event)
-        assert device is not None  # torch can tell of CUDA
+        if device is None:
+            return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)
         outer, filled = _filled(site)
         new = modern_tensor(event, site.expression(device.text), site, filled)
         if new is None or not isinstance(site.node, cst.Call):
@@ -215,7 +216,8 @@ def _move(type_name: str, call: cst.CSTNode, in_scope: str | None, event: Event,
     ):
         return Fix("Move with `.to(device, dtype)`", Safety.HINT)
     device = run_device(in_scope, site, event)
-    assert device is not None  # torch can tell of CUDA
+    if device is None:
+        return Fix("Move with `.to(device, dtype)`", Safety.HINT)
     moved = call.with_changes(
         func=call.func.with_changes(attr=cst.Name("to")),
         args=[cst.Arg(site.expression(device.text)), cst.Arg(site.expression(site.spell(dtype)))],

@@ -102,6 +102,40 @@ def test_a_device_of_which_torch_tells_nothing_is_a_hint() -> None:
     assert converted(text) == text
 
 
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        ("def f(x, device):\n    return x.to(device)", "device"),
+        ("class A:\n    device = 3", "device"),
+        ("def f():\n    device = 1\n    return device", "device"),
+        ("device = 1", "run_device"),
+        ("for device in range(3):\n    print(device)", "run_device"),
+        ("from settings import device", "run_device"),
+        ("def f(device):\n    return torch.rand(3).cuda() + device", "run_device"),
+        ("def f():\n    device = 1\n    return torch.rand(3).cuda() + device", "run_device"),
+        ("f = lambda device: torch.rand(3).cuda() + device", "run_device"),
+    ],
+)
+def test_the_new_name_is_device_where_no_place_sees_another_one(other: str, name: str) -> None:
+    text = f"import torch\n\n{other}\n\n\ndef g():\n    return torch.rand(3).cuda()\n"
+    assert f"\n{name} = torch.device(" in converted(text)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'os.environ["CUDA_VISIBLE_DEVICES"] = card',
+        'os.environ.setdefault("CUDA_VISIBLE_DEVICES", card)',
+        'os.environ.update({"CUDA_VISIBLE_DEVICES": card})',
+    ],
+)
+def test_no_device_is_chosen_before_a_function_sets_which_cards_are_visible(setting: str) -> None:
+    text = (
+        f"import os\nimport torch\n\n\ndef main(card):\n    {setting}\n    return torch.rand(3).cuda()\n\n\nmain('1')\n"
+    )
+    assert converted(text) == text
+
+
 def test_a_second_conversion_changes_nothing() -> None:
     text = 'import torch\n\nplace = "cuda:0"\nx = torch.rand(3).cuda()\ny = torch.rand(3, device=place)\n'
     once = converted(text)
