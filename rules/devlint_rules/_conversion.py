@@ -105,25 +105,28 @@ def _is_taken(file: _File) -> bool:
     if "device" in _bound(tree.body):
         return True
     rows = {
-        node.lineno
+        event.node.lineno
         for event in file.facts.events
-        if isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load | Move)
-        and isinstance(node := event.node, ast.expr | ast.stmt)
+        if _may_name_run(event) and isinstance(event.node, ast.expr | ast.stmt)
     }
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             continue
         if not any(function.lineno <= row <= (function.end_lineno or row) for row in rows):
             continue
-        given = (
-            []
-            if isinstance(function, ast.ClassDef)
-            else [a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)]
-        )
+        arguments = [] if isinstance(function, ast.ClassDef) else list(ast.walk(function.args))
+        given = [each.arg for each in arguments if isinstance(each, ast.arg)]
         body = [] if isinstance(function, ast.Lambda) else function.body
         if "device" in (*given, *_bound(body)):
             return True
     return False
+
+
+def _may_name_run(event: Event) -> bool:
+    """Whether a fix may put the device of the run where an event is."""
+    if isinstance(event, Move):
+        return event.method == "type"
+    return isinstance(event, CudaMethod | DeviceLiteral | ApiCall | Load)
 
 
 def _bound(body: Sequence[ast.stmt]) -> set[str]:

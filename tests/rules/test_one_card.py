@@ -113,7 +113,6 @@ def test_a_device_of_which_torch_tells_nothing_is_a_hint() -> None:
         ("from settings import device", "run_device"),
         ("def f(device):\n    return torch.rand(3).cuda() + device", "run_device"),
         ("def f():\n    device = 1\n    return torch.rand(3).cuda() + device", "run_device"),
-        ("f = lambda device: torch.rand(3).cuda() + device", "run_device"),
     ],
 )
 def test_the_new_name_is_device_where_no_place_sees_another_one(other: str, name: str) -> None:
