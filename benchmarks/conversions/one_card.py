@@ -44,6 +44,7 @@ DRAWN = 60
 FROM_ONE = 3  # files of one repository
 PLACES = 2  # places that name the card, at least
 SEED = 20261128
+LIMIT = 25  # seconds for one run
 DEVICES = {"cpu": "cpu", "cuda": "sim", "xpu": "sim:xpu"}
 _KEPT = re.compile(r"(\.py|/?(requirements[^/]*\.txt|environment[^/]*\.ya?ml|setup\.(py|cfg)|pyproject\.toml))$")
 _NAMES_CARD = re.compile(rb"\.cuda\(|[\"']cuda(?::\d)?[\"']")
@@ -204,9 +205,9 @@ def execute(folder: Path, file: str, device: str) -> dict[str, Any]:
         paths = os.pathsep.join([str(HERE / "standins/modules"), str(copy)])
         environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
         try:
-            subprocess.run(run, cwd=(copy / file).parent, env=environment, capture_output=True, timeout=60)
+            subprocess.run(run, cwd=(copy / file).parent, env=environment, capture_output=True, timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            return {"outcome": "took more than 60 s", "moved": 0}
+            return {"outcome": "took too long", "moved": 0}
         return json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
 
 

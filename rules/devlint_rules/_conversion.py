@@ -248,15 +248,14 @@ def _is_plain(use: CudaMethod | DeviceLiteral, facts: Facts) -> bool:
 def _is_taken_as_device(use: DeviceLiteral, text: str) -> bool:
     """Whether a literal, or the `torch.device` around it, is bound to a name or is itself a device argument."""
     above = _parents(text)
-    around = above.get(_place(use.node))
+    whole: ast.AST = use.node
+    around = above.get(_place(whole))
     if use.call == "torch.device" and isinstance(around, ast.Call):
-        use_node, around = around, above.get(_place(around))
-    elif use.role == "argument" or use.role == "map":
+        whole, around = around, above.get(_place(around))
+    elif use.role in ("argument", "map"):
         return isinstance(around, ast.Call | ast.keyword)
-    else:
-        use_node = use.node
     if isinstance(around, ast.Assign | ast.AnnAssign):
-        return around.value is not None and _place(around.value) == _place(use_node)
+        return around.value is not None and _place(around.value) == _place(whole)
     if isinstance(around, ast.keyword):
         return around.arg in ("device", "map_location")
     return isinstance(around, ast.Call) and isinstance(around.func, ast.Attribute) and around.func.attr == "to"
