@@ -57,6 +57,7 @@ def main() -> int:
     parser.add_argument("what", choices=("draw", "convert", "table"))
     parser.add_argument("clones", type=Path, nargs="?")
     parser.add_argument("--only", default="", help="convert the rows whose repository or path holds this")
+    parser.add_argument("--again", action="store_true", help="only the rows whose original took too long")
     parser.add_argument("--no-runs", action="store_true", help="convert alone, and keep what is known of runs")
     parser.add_argument("--keep", type=Path, help="write each change there, as a diff")
     arguments = parser.parse_args()
@@ -70,6 +71,8 @@ def main() -> int:
         return 0
     rows = load()
     for row in rows:
+        if arguments.again and row["runs"].get("original") != "took too long":
+            continue
         if arguments.only in f"{row['repository']}/{row['path']}":
             row.update(convert(row, arguments.clones, arguments.keep, not arguments.no_runs))
             store(rows)

@@ -98,11 +98,15 @@ def new_device(type: str, facts: Facts) -> RunDeviceNeed | None:
 
 @lru_cache(maxsize=1)
 def _is_taken(file: _File) -> bool:
-    """Whether `device` is bound at module level, or in a function that names a device, a tensor type or a checkpoint."""
+    """Whether `device` is bound at module level, or in a function that names a device, a tensor type or a checkpoint.
+
+    What `from x import *` binds is not known: there it is taken where the file reads it.
+    """
     tree = _tree(file.facts.text)
     if tree is None:
         return True
-    if "device" in _bound(tree.body):
+    bound = _bound(tree.body)
+    if "device" in bound or ("*" in bound and _reads_device(tree)):
         return True
     rows = {
         event.node.lineno
@@ -120,6 +124,10 @@ def _is_taken(file: _File) -> bool:
         if "device" in (*given, *_bound(body)):
             return True
     return False
+
+
+def _reads_device(tree: ast.Module) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == "device" and isinstance(n.ctx, ast.Load) for n in ast.walk(tree))
 
 
 def _may_name_run(event: Event) -> bool:

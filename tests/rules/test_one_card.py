@@ -111,6 +111,8 @@ def test_a_device_of_which_torch_tells_nothing_is_a_hint() -> None:
         ("device = 1", "run_device"),
         ("for device in range(3):\n    print(device)", "run_device"),
         ("from settings import device", "run_device"),
+        ("from settings import *\n\n\ndef f(x):\n    return x.to(device)", "run_device"),
+        ("from settings import *", "device"),
         ("def f(device):\n    return torch.rand(3).cuda() + device", "run_device"),
         ("def f():\n    device = 1\n    return torch.rand(3).cuda() + device", "run_device"),
     ],
