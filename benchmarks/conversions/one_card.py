@@ -40,11 +40,12 @@ from devlint.source import decode
 
 HERE = Path(__file__).resolve().parent
 ROWS = HERE / "one_card.json"
+DRIVERS = HERE / "one_card_drivers.json"  # what to call of files that run nothing by themselves
 DRAWN = 60
 FROM_ONE = 3  # files of one repository
 PLACES = 2  # places that name the card, at least
 SEED = 20261128
-LIMIT = 25  # seconds for one run
+LIMIT = 60  # seconds for one run
 DEVICES = {"cpu": "cpu", "cuda": "sim", "xpu": "sim:xpu"}
 _KEPT = re.compile(r"(\.py|/?(requirements[^/]*\.txt|environment[^/]*\.ya?ml|setup\.(py|cfg)|pyproject\.toml))$")
 _NAMES_CARD = re.compile(rb"\.cuda\(|[\"']cuda(?::\d)?[\"']")
@@ -174,20 +175,29 @@ def convert(row: dict[str, Any], clones: Path, keep: Path | None, wants_runs: bo
             "compiles": compiles(after, file),
             "again": fix(converted / file, Safety.SAFE, Safety.UNSAFE),
             "converted": digest,
-            "runs": runs(original, converted, file) if wants_runs else row.get("runs", {}) if same else {},
+            "runs": runs(original, converted, file, driver_of(row))
+            if wants_runs
+            else row.get("runs", {})
+            if same
+            else {},
             "verdict": row.get("verdict", "") if same else "",
             "note": row.get("note", "") if same else "",
         }
 
 
-def runs(original: Path, converted: Path, file: str) -> dict[str, str]:
+def driver_of(row: dict[str, Any]) -> str:
+    drivers: dict[str, str] = json.loads(DRIVERS.read_text(encoding="utf-8"))
+    return drivers.get(f"{row['repository']}/{row['path']}", "")
+
+
+def runs(original: Path, converted: Path, file: str, driver: str) -> dict[str, str]:
     """How the converted program ends on each device, where the original moves something on a simulated card."""
-    before = execute(original, file, "sim")
+    before = execute(original, file, "sim", driver)
     if not before.get("moved"):
         return {"original": without_paths(str(before.get("outcome", ""))) or "nothing is moved"}
     found = {"original": without_paths(before["outcome"])}
     for name, device in DEVICES.items():
-        after = execute(converted, file, device)
+        after = execute(converted, file, device, driver)
         found[name] = "as the original" if alike(before, after) else without_paths(after.get("outcome", ""))
     return found
 
@@ -201,13 +211,17 @@ def alike(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return _PLACE.sub("DEVICE", str(before.get("outcome"))) == _PLACE.sub("DEVICE", str(after.get("outcome")))
 
 
-def execute(folder: Path, file: str, device: str) -> dict[str, Any]:
+def execute(folder: Path, file: str, device: str, driver: str) -> dict[str, Any]:
     """Run a fresh copy of the program on a device; how it ended, and whether something was moved."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "program"
         shutil.copytree(folder, copy)
         report = Path(scratch) / "report.json"
         start = [str(HERE / "start_one.py"), str(report), str(copy / file)]
+        if driver:
+            lines = Path(scratch) / "driver.py"
+            lines.write_text(driver, encoding="utf-8")
+            start.append(str(lines))
         run = [sys.executable, *start]
         if device != "cpu":
             run = [sys.executable, "-m", "devlint", "run", "--device", device, *start]

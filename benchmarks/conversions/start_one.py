@@ -1,7 +1,8 @@
 """Runs one program without its data, and writes how it ended and whether something was moved to a device.
 
-    python start_one.py REPORT SCRIPT
+    python start_one.py REPORT SCRIPT [DRIVER]
 
+DRIVER holds lines that call what a file defines that runs nothing by itself; `PLACE` in them is where the run's tensors are.
 Modules that are not there are replaced by objects that accept everything, loaders give two batches in this process, and
 the program ends after two optimizer steps.
 """
@@ -48,7 +49,7 @@ class _Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def main() -> None:
-    report, script = Path(sys.argv[1]), sys.argv[2]
+    report, script, driver = Path(sys.argv[1]), sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else ""
     sys.argv = [script]
     sys.path[0] = str(Path(script).parent)
 
@@ -89,7 +90,12 @@ def main() -> None:
     random.seed(0)
     outcome = "ended"
     try:
-        runpy.run_path(script, run_name="__main__")
+        if not driver:
+            runpy.run_path(script, run_name="__main__")
+        else:
+            defined = runpy.run_path(script, run_name="driven")
+            place = defined.get("device", "cuda" if torch.cuda.is_available() else "cpu")
+            exec(Path(driver).read_text(encoding="utf-8"), {"torch": torch, **defined, "PLACE": place})
     except SystemExit as error:
         outcome = "ended" if error.code in (None, 0) else f"exit {error.code}"
     except BaseException as error:
