@@ -3,7 +3,8 @@
 ## What it flags
 `DataParallel` with `device_ids` written as numbers, or counted by `torch.cuda` outside a test of it; around a
 module that was moved to another card than the first of them; and a loss that gets the wrapped module's output
-with targets that were moved to another card.
+with targets that were moved to another card. An info where the indices, or the card of the module, come from the
+function's caller.
 
 ## Why it matters
 Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
@@ -21,8 +22,6 @@ Use instead:
 
     def wrap(model):
         return torch.nn.DataParallel(model)
-
-An info where the indices, or the card of the module, come from the function's caller.
 
 ## Fix safety
 Unsafe: without the argument all visible cards are used, and batches are split in other sizes.
