@@ -1,12 +1,32 @@
-"""The last lines of a report for people: how many problems, and how many of them `--fix` would handle."""
+"""The last lines of a report for people: what is info, how many problems, and how many of them `--fix` would handle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from devlint.model import Safety
+from devlint.model import Diagnostic, Safety, Severity
 from devlint.report import Run, count
-from devlint.terminal import Style
+from devlint.report.places import place
+from devlint.terminal import Style, printable
+
+ASIDES = 3  # findings of severity info that a report shows where nobody asked for them
+
+
+def line(diagnostic: Diagnostic, fixable: bool, style: Style) -> str:
+    """One problem in one line; line breaks of a message become spaces."""
+    star = f" [{style.mark('*')}]" if fixable else ""
+    info = " info:" if diagnostic.severity is Severity.INFO else ""
+    message = printable(" ".join(diagnostic.message.split()))
+    return f"{place(diagnostic, style)}: {style.code(diagnostic.code)}{star}{info} {message}"
+
+
+def aside_lines(run: Run, style: Style) -> Iterator[str]:
+    """The first findings of severity info, one line each, and how many more there are."""
+    found = list(run.asides())
+    for file, diagnostic in found[:ASIDES]:
+        yield line(diagnostic, file.is_fixable(diagnostic), style)
+    if len(found) > ASIDES:
+        yield f"{len(found) - ASIDES} more of severity info: `--min-severity info` shows all."
 
 
 def closing_lines(run: Run, style: Style) -> Iterator[str]:
