@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from devlint.errors import DevlintError, UsageError
 from devlint.model import Position
+from devlint.runtime.alignment import Alignment, Watched
+from devlint.runtime.comparison import Compared, Comparison
 from devlint.runtime.correction import Edition, FixCase, Variant, shown
 from devlint.runtime.groups import MOST_ROUNDS, assign, decode, is_clean, stoppers
 from devlint.runtime.launch import Job
@@ -41,6 +43,7 @@ FEWEST_IN_GROUPS = 8
 
 _VARIES = "losses differ from run to run under one seed, so they were not compared"
 _LEFT = "the program left processes running; they were ended"
+_NOT_STEADY = "varies from run to run, so what it computes was not compared"
 _ALSO = "another fix removes the same fault"
 #: A card that is kept busy, and the rules whose faults a fast card may hide.
 BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403", "DEV505")
@@ -119,17 +122,27 @@ class Runner:
         self.chosen: dict[str, str] = {}
         self._launcher = launcher
         self._say = say
-        self._made: dict[tuple[object, str, bool], Run] = {}
+        self._made: dict[tuple[object, str, bool], tuple[Run, Watched]] = {}
 
-    def run(self, edition: Edition, device: str, label: str, forgiving: bool = False, again: bool = False) -> Run:
+    def run(
+        self,
+        edition: Edition,
+        device: str,
+        label: str,
+        forgiving: bool = False,
+        again: bool = False,
+        watched: Watched | None = None,
+    ) -> Run:
         """One run of an edition on a device; see `launch.Job` for `forgiving`. `again`: even if it was run before.
+        watched: the values to look at.
 
         Raises UsageError when torch or the device is missing, DevlintError when devlint itself fails.
         """
         device = self.chosen.get(device, device)
+        watched = watched or Watched()
         known = self._made.get((edition.identity, device, forgiving))
-        if known is not None and not again:
-            return known
+        if known is not None and not again and watched.within(known[1]):
+            return known[0]
         self._say(label)
         request = self.request
         path = os.path.abspath(request.script) if not request.command else ""
@@ -147,6 +160,8 @@ class Runner:
                         variant.text if each == path else changed.get(each),
                         edition.first[each],
                         len(variant.keys),
+                        watched.looked.get(each, ()),
+                        watched.spots.get(each, ()),
                     )
                     for each, variant in edition.files.items()
                 },
@@ -174,12 +189,13 @@ class Runner:
         if ended.left_behind:
             self._note(_LEFT)
         limits = Limits(request.command, request.steps, request.timeout, request.memory)
-        run = observed(ended, edition, limits, forgiving)
+        run = observed(ended, edition, limits, forgiving, watched)
         if current:
             run = replace(run, device=f"{run.device}, card {current} current")
         if busy:
             run = replace(run, device=f"{run.device}, kept busy")
-        self._made[edition.identity, self.chosen.get(device, device), forgiving] = run
+        if not again:
+            self._made[edition.identity, self.chosen.get(device, device), forgiving] = run, watched
         return run
 
     def _note(self, *notes: str) -> None:
@@ -209,11 +225,16 @@ class Bench:
         self._variants: dict[tuple[str, frozenset[int]], Variant] = {}
         self._everything = frozenset(range(len(fixes)))
         self._whole = self._edition(frozenset())
-        self._claims = [_claim(index, case, originals, self._whole) for index, case in enumerate(fixes)]
         self._written = [
             frozenset(key for key in self._whole.keys if index in self._whole.written_by(key))
             for index in range(len(fixes))
         ]
+        self._claims = [
+            replace(_claim(index, case, originals, self._whole), written=self._written[index])
+            for index, case in enumerate(fixes)
+        ]
+        self._alignment = Alignment(originals, fixes)
+        self._comparison = Comparison(self._claims, self._run_to_compare, self._everything, _is_real)
         self._corrected = f"corrected ({_fixes(len(fixes))})"
         self._listed: set[str] = set()
         self._repeats: dict[str, bool] = {}
@@ -254,11 +275,27 @@ class Bench:
             label = f"{label}, the card kept busy"
         elif device != self._device:
             label = f"{label}, on {device}"
-        run = self._runner.run(self._edition(left_out), device, label, forgiving)
+        edition = self._edition(left_out)
+        run = self._runner.run(edition, device, label, forgiving, watched=self._alignment.of(edition))
         if label not in self._listed:
             self._listed.add(label)
             self._report.runs.append((label, run))
         return run
+
+    def _run_to_compare(
+        self, left_out: frozenset[int], device: str, forgiving: bool = False, again: bool = False
+    ) -> Run:
+        """A run of the comparison; one that is made anyway has its usual name."""
+        names = ", ".join(self._name(index) for index in sorted(left_out))
+        label = f"corrected without {names}" if left_out else self._corrected
+        label = "original" if left_out == self._everything else label
+        label += ", mixed devices let through" if forgiving else ""
+        if not again:
+            return self._run(label, left_out, device, forgiving)
+        edition = self._edition(left_out)
+        return self._runner.run(
+            edition, device, f"{label}, repeated", forgiving, again=True, watched=self._alignment.of(edition)
+        )
 
     def _original(self, device: str) -> Run:
         return self._run("original", self._everything, device)
@@ -330,6 +367,8 @@ class Bench:
         is current, or a card of another kind, or a real card that is kept busy.
         """
         judgement = self._on_usual_devices(index)
+        if judgement.verdict is not Verdict.REFUTED:
+            judgement = self._compared(index, judgement)
         if judgement.verdict is Verdict.NOT_REPRODUCED and "@" not in self._device:
             for device in self._elsewhere(self._claims[index].code):
                 if device == self._device or not self._with_all(device).complete:
@@ -337,6 +376,30 @@ class Bench:
                 other = self._on(device, index)
                 if other.verdict is Verdict.CONFIRMED:
                     return other
+        return judgement
+
+    def _compared(self, index: int, judgement: Judgement) -> Judgement:
+        """The same judgement, unless the fix changes what the program computes on plain CPU or on the device.
+
+        Where plain CPU does not come to the fix, a simulated card does, with mixed devices let through.
+        """
+        claim = self._claims[index]
+        seen: list[tuple[str, Compared]] = [("cpu", self._comparison.on("cpu"))]
+        if self._device != "cpu":
+            seen.append((self._device, self._comparison.on(self._device)))
+            if self._simulated and not any(compared.covers(claim) for _, compared in seen):
+                seen.append((self._device, self._comparison.on(self._device, forgiving=True)))
+        for device, compared in seen:
+            if index in compared.guilty:
+                why = f"the fix changes what the program computes: {compared.guilty[index]}"
+                return Judgement(Verdict.REFUTED, (why,), None, compared.corrected.device)
+            where = "plain CPU" if device == "cpu" else compared.corrected.device
+            if compared.unexplained:
+                self._runner.note(f"the fixes together change what the program computes on {where}: {compared.unexplained}")
+            if compared.varying:
+                self._runner.note(f"not compared on {where}, since it varies from run to run: {compared.words()}")
+        if judgement.verdict is Verdict.CONFIRMED and any(compared.varies(claim) for _, compared in seen):
+            return replace(judgement, evidence=(*judgement.evidence, f"{claim.at} {_NOT_STEADY}"))
         return judgement
 
     def _elsewhere(self, code: str) -> Sequence[str]:
@@ -444,6 +507,10 @@ def _claim(index: int, case: FixCase, originals: Mapping[str, Places], whole: Ed
         beside={key(number): beside(number) for number in own},
         where=whole.where(path, line),
     )
+
+
+def _is_real(device: str) -> bool:
+    return device.partition("@")[0] in REAL
 
 
 def _fixes(count: int) -> str:

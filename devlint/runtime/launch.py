@@ -30,9 +30,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from devlint.runtime.places import COUNTS
+from devlint.runtime.instrument import COUNTS, VALUE
 from devlint.runtime.serving import File, Served
 from devlint.runtime.tally import Graphs, Warned
+from devlint.runtime.values import Values
 
 if TYPE_CHECKING:
     from devlint.runtime.recorder import Recorder
@@ -272,12 +273,17 @@ def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.E
     report.fields["seconds"] = lambda: time.monotonic() - started
     report.fields["torch"] = lambda: torch.__version__
     report.fields["chosen"] = lambda: device
-    losses = _Losses(torch, on_host=device == "cpu" or device.startswith("sim"))
+    on_host = device == "cpu" or device.startswith("sim")
+    losses = _Losses(torch, on_host)
     report.fields["losses"] = losses.values
     steps = _Steps(job.steps, report)
     report.fields["steps"] = lambda: steps.made
     seed(job.seed, torch)
-    stack.enter_context(_device(device, job, report, torch))
+    draws: list[list[Any]] = []
+    report.fields["draws"] = lambda: draws
+    values = Values(torch, on_host, lambda: steps.made, lambda: len(draws))
+    report.fields["values"] = values.rows
+    stack.enter_context(_device(device, job, report, torch, draws))
     if job.forgiving:
         stack.enter_context(_forgiving())
     if job.current:
@@ -288,9 +294,12 @@ def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.E
     graphs = Graphs(torch)
     report.fields["graphs"] = lambda: graphs.kept
     report.fields["training"] = graphs.training
+    report.fields["gradients"] = graphs.gradients
     torch.autograd.backward = graphs.around(losses.around(torch.autograd.backward))
     register_optimizer_step_post_hook(graphs.after_step)
     register_optimizer_step_post_hook(steps.after_step)
+    look = values.look
+    setattr(builtins, VALUE, lambda number, value: look(number, value))  # a function, which torch's compiler stops at
 
 
 def _resolve(device: str, torch: Any) -> str:
@@ -307,7 +316,7 @@ def _resolve(device: str, torch: Any) -> str:
 
 
 @contextlib.contextmanager
-def _device(device: str, job: Job, report: Log, torch: Any) -> Iterator[None]:
+def _device(device: str, job: Job, report: Log, torch: Any, draws: list[list[Any]]) -> Iterator[None]:
     """Put the run on its device and let the report say which it was and what was recorded."""
     if device == "cpu":
         report.fields["device"] = lambda: "plain CPU"
@@ -327,7 +336,7 @@ def _device(device: str, job: Job, report: Log, torch: Any) -> Iterator[None]:
         return
     name = _card_name(device, torch)
     report.fields["device"] = lambda: name
-    with _observed(recorder, job.busy):
+    with _observed(recorder, job.busy, draws):
         yield
 
 
@@ -366,10 +375,10 @@ def _card_name(kind: str, torch: Any) -> str:
     return f"{name} x{count}" if count > 1 else str(name)
 
 
-def _observed(recorder: Recorder, busy: bool) -> contextlib.AbstractContextManager[Any]:
+def _observed(recorder: Recorder, busy: bool, draws: list[list[Any]]) -> contextlib.AbstractContextManager[Any]:
     from devlint.runtime.observe import observe
 
-    return observe(recorder, busy)
+    return observe(recorder, busy, draws)
 
 
 def count_into(path: str) -> None:
@@ -378,6 +387,7 @@ def count_into(path: str) -> None:
         view = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
     half = len(view) // 2
     setattr(builtins, COUNTS, view[:half])
+    setattr(builtins, VALUE, lambda number, value: value)  # until torch is there
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: setattr(builtins, COUNTS, view[half:]))
 

@@ -106,6 +106,9 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
     if not gone:
         return None
+    other_work = _other_work(without, with_fix) if claim.code.startswith("DEV4") else ""
+    if other_work:
+        return Verdict.REFUTED, f"{claim.at}: {other_work}"
     read = min(gone, key=lambda c: (c.line != claim.line, c.line))
     said = f"{_at(read)}: without the fix the clock is read with {_kernels(read.pending)} queued and not waited for"
     after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
@@ -115,6 +118,17 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
             f"; time since the read before: {read.milliseconds:.3g} ms without it, {after.milliseconds:.3g} ms with it"
         )
     return Verdict.CONFIRMED, f"{said}; with it, with none{times}"
+
+
+def _other_work(without: Run, with_fix: Run) -> str:
+    """How the work between two clock reads differs, by its kernels: what is timed must stay the same work."""
+    for pair, counts in without.timed.items():
+        there = with_fix.timed.get(pair)
+        if there is not None:
+            for before, after in zip(counts, there, strict=False):
+                if before != after:
+                    return f"the fix changes the work that is timed: {_kernels(before)} become {after}"
+    return ""
 
 
 def _copies(claim: Claim, without: Run, with_fix: Run) -> Seen | None:

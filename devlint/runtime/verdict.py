@@ -110,7 +110,11 @@ def judge(
         return Judgement(verdict, tuple(e for e in evidence if e), later, with_fix.device)
 
     blocked = next((r for r in (without, with_fix) if r.outcome is Outcome.CANNOT_SIMULATE), None)
-    trouble = _trouble_with_fix(claim, without, with_fix, original) or worsened(claim, without, with_fix)
+    trouble = (
+        _trouble_with_fix(claim, without, with_fix, original)
+        or _merely_caught(claim, without, with_fix)
+        or worsened(claim, without, with_fix)
+    )
     if trouble:
         return say(Verdict.REFUTED, *trouble, later=None)
     if starts_to_train(without, with_fix):  # from the first step on it computes something else, which is the purpose
@@ -175,6 +179,24 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
             found.append(f"the fix itself fails at {fault.where}: {fault.text}")
         elif fault.device and not same and fault.key is not None and fault.key in claim.own | claim.watch:
             found.append(f"the fix brings a fault at {fault.where}: {fault.text}")
+    return found
+
+
+def _merely_caught(claim: Claim, without: Run, with_fix: Run) -> list[str]:
+    """Statements of the fix that still end in an exception, which the fix only keeps from ending the program."""
+    ends = [stop for stop in (without.stop, *without.failures) if stop is not None]
+    shown = {stop.key: stop for stop in ends if stop.key in claim.own | claim.watch}
+    still = [stop.key for stop in (with_fix.stop, *with_fix.failures) if stop is not None]
+    caught = {each.key for each in with_fix.caught} - {each.key for each in without.caught}
+    found: list[str] = []
+    for key in sorted(claim.own | claim.watch | claim.written):
+        new = key.rpartition("/")[2].startswith("+")
+        if key not in shown and not new:
+            continue
+        if with_fix.cut.get(key, 0) > still.count(key) or (key in caught and key not in still):
+            what = shown[key].text if key in shown else "an exception"
+            where = shown[key].where if key in shown else with_fix.lines.get(key, claim.at)
+            found.append(f"the fix only catches the fault at {where}: {what}")
     return found
 
 

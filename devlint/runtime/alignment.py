@@ -1,0 +1,233 @@
+"""Which values of a program are looked at so that a corrected copy can be compared with the original.
+
+Looked at are the statements of the functions, classes or module that a fix writes in, and in a statement that a fix
+writes in each expression, too. An expression of the original and what a fix put in its place get one name, so that the
+one can be compared with the other: that `labels` became `labels.to(device)` is right if both are the same numbers.
+Free of torch.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from devlint.runtime.correction import Edition, FixCase, Variant
+from devlint.runtime.instrument import Spot, bound_by, value_of
+from devlint.runtime.places import Places, begin_of, bodies
+
+_LOOKED_AT = (
+    ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.IfExp,
+)  # fmt: skip
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class Watched:
+    """What one edition of a program is asked for.
+
+    looked: numbers of statements, by file. spots: expressions, by file, with their numbers. names: of those numbers.
+    """
+
+    looked: dict[str, list[int]] = field(default_factory=dict)
+    spots: dict[str, list[tuple[Spot, int]]] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+
+    def within(self, other: Watched) -> bool:
+        """Whether another asks for at least as much, of the same edition."""
+        return set(self.names.values()) <= set(other.names.values()) and all(
+            set(numbers) <= set(other.looked.get(path, ())) for path, numbers in self.looked.items()
+        )
+
+
+class Alignment:
+    """The statements that the fixes of a program concern, in the original and in its corrected copies.
+
+    own: by file, the numbers of the statements that fixes are about or write in. watch: where their faults may show.
+    """
+
+    def __init__(self, originals: Mapping[str, Places], cases: Sequence[FixCase]) -> None:
+        self._files: dict[str, _Original] = {}
+        main = next(iter(originals), "")
+        for path, places in originals.items():
+            mine = [case for case in cases if (case.file or main) == path]
+            if mine:
+                self._files[path] = _Original(places, mine)
+
+    def of(self, edition: Edition) -> Watched:
+        """What is looked at in an edition."""
+        found = Watched()
+        number = len(edition.keys)
+        for path, original in self._files.items():
+            variant = edition.files[path]
+            first = edition.first[path]
+            found.looked[path] = [first + each for each in original.looked(variant)]
+            spots = []
+            for name, node in original.pairs(variant):
+                found.names[number] = edition.key(path, name)
+                spots.append((Spot.of(node), number))
+                number += 1
+            found.spots[path] = spots
+        return found
+
+
+class _Original:
+    """One file with fixes."""
+
+    def __init__(self, places: Places, cases: Sequence[FixCase]) -> None:
+        self._places = places
+        self._statements = _statements(places.lines.text)
+        self._own: set[int] = set()
+        about: set[int] = set()
+        for case in cases:
+            finding = places.at(case.span.start)
+            mine = {finding} if finding is not None else set()
+            for edit in (*case.edits, *case.shared):
+                mine.update(places.touching(edit.start, edit.end))
+            self._own |= mine
+            about |= mine | {at for span in case.related if (at := places.at(span.start)) is not None}
+        self._inside = self._of_the_same_scopes(about)
+
+    def looked(self, variant: Variant) -> list[int]:
+        """The numbers, in a variant, of the statements to look at; what a fix put in is among them."""
+        statements = self._statements if variant.places is self._places else _statements(variant.text)
+        return [
+            number
+            for number, (key, statement) in enumerate(zip(variant.keys, statements, strict=True))
+            if (key.startswith("+") or int(key) in self._inside)
+            and (value_of(statement) is not None or bound_by(statement))
+        ]
+
+    def pairs(self, variant: Variant) -> Iterator[tuple[str, ast.expr]]:
+        """Expressions of a variant that stand for one of the original, with its name: the statement and the offsets."""
+        same = variant.places is self._places
+        statements = self._statements if same else _statements(variant.text)
+        at = {key: number for number, key in enumerate(variant.keys)}
+        seen: set[Spot] = set()
+        for number in sorted(self._own):
+            there = at.get(str(number))
+            counterpart = statements[there] if there is not None else self._rewritten(number, variant, statements)
+            if counterpart is None:
+                continue
+            for mine, other in aligned_statements(self._statements[number], counterpart):
+                spot = Spot.of(other)
+                if spot not in seen:
+                    seen.add(spot)
+                    yield f"{number}{_offsets(mine)}", other
+
+    def _rewritten(self, number: int, variant: Variant, statements: list[ast.stmt]) -> ast.stmt | None:
+        """The one plain statement that a fix put where a statement was of which it kept nothing."""
+        gone = self._places.statements[number]
+        new = [
+            statements[index]
+            for index, key in enumerate(variant.keys)
+            if key.startswith("+") and gone.start <= int(key[1:].partition(".")[0]) < max(gone.end, gone.start + 1)
+        ]
+        plain = [statement for statement in new if next(bodies(statement), None) is None]
+        return plain[0] if len(plain) == 1 else None
+
+    def _of_the_same_scopes(self, about: Set[int]) -> frozenset[int]:
+        """The statements of the outermost function or class around each of some statements, else of the module's own
+        level."""
+        tree = ast.parse(self._places.lines.text)
+        numbers = {begin_of(node): number for number, node in enumerate(self._statements)}
+        found: set[int] = set()
+        level: set[int] = set()
+        for scope, members in _scopes(tree):
+            inside = {numbers[begin_of(member)] for member in members if begin_of(member) in numbers}
+            if scope is None:
+                level = inside
+            elif inside & about:
+                found |= inside
+        if about - found:
+            found |= level
+        return frozenset(found)
+
+
+def _scopes(tree: ast.Module) -> Iterator[tuple[ast.stmt | None, list[ast.stmt]]]:
+    """The outermost functions and classes with all statements in them, and None with those of the module's own level."""
+    level: list[ast.stmt] = []
+    waiting = [*tree.body]
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, _SCOPES):
+            yield statement, [inner for block in bodies(statement) for inner in block]
+            continue
+        level.append(statement)
+        for name in ("body", "orelse", "finalbody"):
+            waiting += getattr(statement, name, [])
+        for inner in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            waiting += inner.body
+    yield None, level
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    """The statements of a text in the order in which `Places` numbers them."""
+    return [statement for block in bodies(ast.parse(text)) for statement in block]
+
+
+def _offsets(node: ast.expr) -> str:
+    spot = Spot.of(node)
+    return f"@{spot.line}:{spot.column}-{spot.end_line}:{spot.end_column}"
+
+
+# ------------------------------------------------------------------------------------------------ pairs of nodes
+
+
+def aligned_statements(one: ast.stmt, other: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Expressions of one statement and what stands in their place in another."""
+    if isinstance(one, ast.With | ast.AsyncWith) and isinstance(other, ast.With | ast.AsyncWith):
+        for mine, its in zip(one.items, other.items, strict=False):
+            yield from aligned(mine.context_expr, its.context_expr)
+        return
+    for name in ("value", "test", "iter"):
+        mine, its = getattr(one, name, None), getattr(other, name, None)
+        if isinstance(mine, ast.expr) and isinstance(its, ast.expr):
+            yield from aligned(mine, its)
+
+
+def aligned(one: ast.expr, other: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Two expressions, and as far as they are built alike, the expressions in them."""
+    if isinstance(one, _LOOKED_AT) and not isinstance(other, ast.Constant):
+        yield one, other
+    if type(one) is type(other):
+        for mine, its in _parts(one, other):
+            yield from aligned(mine, its)
+
+
+def _parts(one: ast.expr, other: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(one, ast.Call) and isinstance(other, ast.Call):
+        yield from _parts_of_calls(one, other)
+        return
+    if isinstance(one, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp | ast.JoinedStr):
+        return
+    if getattr(one, "attr", None) != getattr(other, "attr", None):
+        return
+    if type(getattr(one, "op", None)) is not type(getattr(other, "op", None)):
+        return
+    for name, mine in ast.iter_fields(one):
+        its = getattr(other, name)
+        if isinstance(mine, ast.expr) and isinstance(its, ast.expr):
+            yield mine, its
+        elif isinstance(mine, list) and isinstance(its, list) and len(mine) == len(its):
+            yield from (
+                (a, b)
+                for a, b in zip(mine, its, strict=True)
+                if isinstance(a, ast.expr) and isinstance(b, ast.expr)
+            )
+
+
+def _parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a method is called on, and arguments by position and by name."""
+    if isinstance(one.func, ast.Attribute) and isinstance(other.func, ast.Attribute):
+        if one.func.attr != other.func.attr:
+            return
+        yield one.func.value, other.func.value
+    elif ast.dump(one.func) != ast.dump(other.func):
+        return
+    for mine, its in zip(one.args, other.args, strict=False):
+        if isinstance(mine, ast.Starred) or isinstance(its, ast.Starred):
+            break
+        yield mine, its
+    named = {keyword.arg: keyword.value for keyword in other.keywords if keyword.arg}
+    yield from ((each.value, named[each.arg]) for each in one.keywords if each.arg and each.arg in named)
