@@ -19,6 +19,7 @@ from devlint.runtime.places import Places, begin_of, bodies
 _LOOKED_AT = (
     ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.IfExp,
 )  # fmt: skip
+_APART = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.JoinedStr)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -94,9 +95,15 @@ class _Original:
         return [
             number
             for number, (key, statement) in enumerate(zip(variant.keys, statements, strict=True))
-            if (key.startswith("+") or int(key) in self._inside)
+            if (key.startswith("+") or (int(key) in self._inside and self._is_alike(int(key), statement)))
             and (value_of(statement) is not None or bound_by(statement))
         ]
+
+    def _is_alike(self, number: int, statement: ast.stmt) -> bool:
+        """Whether the value of a statement may be compared with that of the original's: a result that was dropped may be
+        assigned, but an assignment that became a call has another value."""
+        mine = type(self._statements[number])
+        return type(statement) is mine or (mine is ast.Expr and isinstance(statement, ast.Assign))
 
     def pairs(self, variant: Variant) -> Iterator[tuple[str, ast.expr]]:
         """Expressions of a variant that stand for one of the original, with its name: the statement and the offsets."""
@@ -104,16 +111,34 @@ class _Original:
         statements = self._statements if same else _statements(variant.text)
         at = {key: number for number, key in enumerate(variant.keys)}
         seen: set[Spot] = set()
+        named: set[str] = set()
         for number in sorted(self._own):
             there = at.get(str(number))
             counterpart = statements[there] if there is not None else self._rewritten(number, variant, statements)
             if counterpart is None:
                 continue
-            for mine, other in aligned_statements(self._statements[number], counterpart):
-                spot = Spot.of(other)
-                if spot not in seen:
+            mine = self._statements[number]
+            for one, other in (*aligned_statements(mine, counterpart), *self._kept(mine, counterpart, variant)):
+                spot, name = Spot.of(other), f"{number}{_offsets(one)}"
+                if spot not in seen and name not in named:
                     seen.add(spot)
-                    yield f"{number}{_offsets(mine)}", other
+                    named.add(name)
+                    yield name, other
+
+    def _kept(self, one: ast.stmt, other: ast.stmt, variant: Variant) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Expressions whose text a fix kept, wherever in the statement it stands."""
+        if variant.places is self._places:
+            return
+        there = {self._span(node, self._places): node for node in _expressions(one)}
+        for node in _expressions(other):
+            kept = variant.to_original(*self._span(node, variant.places))
+            if kept in there:
+                yield there[kept], node
+
+    @staticmethod
+    def _span(node: ast.expr, places: Places) -> tuple[int, int]:
+        spot = Spot.of(node)
+        return places.lines.offset(spot.line, spot.column), places.lines.offset(spot.end_line, spot.end_column)
 
     def _rewritten(self, number: int, variant: Variant, statements: list[ast.stmt]) -> ast.stmt | None:
         """The one plain statement that a fix put where a statement was of which it kept nothing."""
@@ -166,6 +191,28 @@ def _statements(text: str) -> list[ast.stmt]:
     return [statement for block in bodies(ast.parse(text)) for statement in block]
 
 
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The expressions that a statement computes itself, outside of what it defines or repeats."""
+    waiting: list[ast.AST] = [
+        each
+        for name, value in ast.iter_fields(statement)
+        if name not in ("body", "orelse", "finalbody", "handlers", "cases", "targets", "target", "decorator_list", "args")
+        for each in (value if isinstance(value, list) else [value])
+        if isinstance(each, ast.AST)
+    ]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _APART):
+            continue
+        if isinstance(node, _LOOKED_AT) and isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load):
+            yield node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            waiting += [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            waiting += [*node.args, *node.keywords]
+        else:
+            waiting += ast.iter_child_nodes(node)
+
+
 def _offsets(node: ast.expr) -> str:
     spot = Spot.of(node)
     return f"@{spot.line}:{spot.column}-{spot.end_line}:{spot.end_column}"
@@ -199,7 +246,7 @@ def _parts(one: ast.expr, other: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]
     if isinstance(one, ast.Call) and isinstance(other, ast.Call):
         yield from _parts_of_calls(one, other)
         return
-    if isinstance(one, ast.Lambda | ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp | ast.JoinedStr):
+    if isinstance(one, _APART):
         return
     if getattr(one, "attr", None) != getattr(other, "attr", None):
         return

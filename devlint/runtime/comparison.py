@@ -158,7 +158,10 @@ class Comparison:
 
 
 def _completed(run: Run, key: str) -> bool:
-    """Whether a statement came to its end at least once."""
+    """Whether a simple statement came to its end at least once."""
+    seen = run.values.get(key)
+    if seen is None or not seen.simple:
+        return False
     return run.counts.get(key, 0) - run.cut.get(key, 0) - (run.stop is not None and run.stop.key == key) > 0
 
 

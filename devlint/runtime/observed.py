@@ -140,7 +140,8 @@ class _Reader:
             name = self._name(int(number))
             if name is not None:
                 where = lines.get(name.partition("@")[0], "")
-                found[name] = Computed(made, tuple(Row(*row) for row in kept), where)
+                simple = int(number) >= len(self._edition.keys) or self._is_simple(int(number))
+                found[name] = Computed(made, tuple(Row(*row) for row in kept), where, simple)
         return found
 
     def _name(self, number: int) -> str | None:

@@ -132,11 +132,15 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a statement, or an expression in one, computed: how many values, and those that were kept."""
+    """What a statement, or an expression in one, computed: how many values, and those that were kept.
+
+    simple: whether it is no header of a compound statement.
+    """
 
     made: int
     rows: tuple[Row, ...] = ()
     where: str = ""
+    simple: bool = True
 
 
 class Moment(NamedTuple):
