@@ -35,7 +35,9 @@ from devlint.runtime.verdict import (
     differ,
     differing_losses,
     exit_code,
+    falls_short,
     judge,
+    same_end,
 )
 
 REAL = ("cuda", "mps", "xpu")
@@ -81,7 +83,9 @@ class JudgedFix:
 @dataclass(slots=True)
 class Report:
     """All that one verification found. script: the script or the command. runs: by label, in the order in which they
-    were made. originals, corrected: the texts of files with fixes, by path, without and with all fixes."""
+    were made. originals, corrected: the texts of files with fixes, by path, without and with all fixes. falls_short: why
+    the corrected program does not run as far as the original was meant to, "" when it does. writes: whether confirmed
+    fixes are to be written, and written: how many were, by path; then the corrected program is what is written."""
 
     script: str
     device: str = ""
@@ -92,6 +96,9 @@ class Report:
     notes: list[str] = field(default_factory=list)
     originals: dict[str, str] = field(default_factory=dict)
     corrections: dict[str, str] = field(default_factory=dict)
+    falls_short: str = ""
+    writes: bool = False
+    written: dict[str, int] = field(default_factory=dict)
 
     @property
     def corrected(self) -> str:
@@ -104,8 +111,13 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """1 if any fix is refuted, 3 if there were fixes and none could be judged, else 0."""
-        return exit_code(fix.judgement.verdict for fix in self.fixes)
+        """1 if any fix is refuted, 3 if there were fixes and none could be judged, 1 if the corrected program does not run
+        as far as the original was meant to, else 0. A fix that is refuted is not written, so then it counts for nothing."""
+        if self.writes:
+            judged = {fix.judgement.verdict for fix in self.fixes} - {Verdict.COULD_NOT_JUDGE, Verdict.NOT_REACHED}
+            return 0 if not self.falls_short else 1 if judged or not self.fixes else 3
+        code = exit_code(fix.judgement.verdict for fix in self.fixes)
+        return code or int(bool(self.falls_short))
 
 
 class Runner:
@@ -243,7 +255,10 @@ class Bench:
         first = self._run("original", self._everything, request.device)
         report.device = first.device
         self._device = runner.chosen.get(request.device, request.device)
-        self._run(self._corrected, frozenset(), self._device)
+        second = self._run(self._corrected, frozenset(), self._device)
+        self._ends_before = same_end(first, second) and not any(
+            run.ran(key) for run in (first, second) for claim in self._claims for key in claim.own | claim.watch
+        )
 
     def _edition(self, left_out: frozenset[int]) -> Edition:
         cases = self._fixes
@@ -366,7 +381,11 @@ class Bench:
         Those are plain CPU, and for a fix that has not shown its worth there, two simulated cards of which the second
         is current, or a card of another kind, or a real card that is kept busy.
         """
+        if self._ends_before:  # as with a missing module: no run comes further
+            return judge(self._claims[index], self._original(self._device), self._with_all(self._device))
         judgement = self._on_usual_devices(index)
+        if judgement.verdict in (Verdict.COULD_NOT_JUDGE, Verdict.NOT_REACHED, Verdict.NOT_REPRODUCED):
+            judgement = self._past_missed_faults(index) or judgement
         if judgement.verdict is not Verdict.REFUTED:
             judgement = self._compared(index, judgement)
         if judgement.verdict is Verdict.NOT_REPRODUCED and "@" not in self._device:
@@ -377,6 +396,50 @@ class Bench:
                 if other.verdict is Verdict.CONFIRMED:
                     return other
         return judgement
+
+    def _past_missed_faults(self, index: int) -> Judgement | None:
+        """The judgement with mixed devices let through, where the corrected program stops at a fault that no fix is for."""
+        corrected = self._with_all(self._device)
+        if not self._simulated or corrected.stop is None or not corrected.stop.device:
+            return None
+        further = self._run(f"{self._corrected}, mixed devices let through", frozenset(), self._device, True)
+        if not further.complete and further.stop == corrected.stop:
+            return None
+        label = f"{self._label(index)}, mixed devices let through"
+        without = self._run(label, frozenset({index}), self._device, True)
+        judgement = judge(self._claims[index], without, further, None, self._tolerance(self._device, without, further))
+        if judgement.verdict not in (Verdict.CONFIRMED, Verdict.REFUTED):
+            return None
+        for fault in further.caught:
+            where = fault.where or f"line {fault.line}"
+            self._runner.note(f"{where}: no fix is for this fault; it was let through to judge the others: {fault.text}")
+        return replace(judgement, then=corrected.stop)
+
+    def finish(self) -> None:
+        """Say of the corrected program whether it runs as far as the original was meant to."""
+        self._report.falls_short = self.falls_short
+
+    @property
+    def falls_short(self) -> str:
+        """Why the corrected program does not run as far as the original was meant to; "" when it does."""
+        corrected = self._with_all(self._device)
+        if not falls_short(corrected, ()):
+            return ""
+        return falls_short(corrected, [self._original(self._device), self._original("cpu")])
+
+    @property
+    def changes(self) -> str:
+        """How the fixes change together what the program computes; "" when they do not."""
+        if self._ends_before:
+            return ""
+        devices = dict.fromkeys(["cpu", self._device])
+        seen = [self._comparison.on(device) for device in devices]
+        return next((each for compared in seen for each in (*compared.guilty.values(), compared.unexplained) if each), "")
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the files that the fixes change, by path."""
+        return self._whole.changed
 
     def _compared(self, index: int, judgement: Judgement) -> Judgement:
         """The same judgement, unless the fix changes what the program computes on plain CPU or on the device.

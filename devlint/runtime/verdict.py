@@ -338,5 +338,33 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
     return 3 if verdicts and not judged.intersection(verdicts) else 0
 
 
+def falls_short(run: Run, references: Sequence[Run]) -> str:
+    """Why a corrected program does not run as far as the original was meant to; "" when it does.
+
+    references: runs of the original. An end that one of them has, too, and that is no device fault, is meant.
+    """
+    if run.outcome is Outcome.CANNOT_SIMULATE:
+        return run.text
+    meant = [fault for reference in references for fault in _ends(reference)]
+    for fault in _ends(run):
+        if fault.device or not any(_same_place(each, fault) and each.text == fault.text for each in meant):
+            return f"{fault.where}: {fault.text}" if fault.test else f"it stops at {fault.where}: {fault.text}"
+    return ""
+
+
+def _ends(run: Run) -> list[Stop]:
+    """What ended a run, and its tests, early."""
+    stopped = run.stop is not None and run.outcome in (Outcome.DEVICE_FAULT, Outcome.OTHER_STOP)
+    return [*([run.stop] if stopped and run.stop is not None else []), *run.failures]
+
+
+def same_end(one: Run, other: Run) -> bool:
+    """Whether two runs end with one exception that has nothing to do with devices, such as a missing module."""
+    a, b = one.stop, other.stop
+    if a is None or b is None or a.device or b.device or not a.kind:
+        return False
+    return one.outcome is other.outcome is Outcome.OTHER_STOP and (a.where, a.text) == (b.where, b.text)
+
+
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
