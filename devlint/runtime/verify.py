@@ -234,6 +234,8 @@ def main(argv: list[str]) -> int:
         request = _request(options)
         for file in (options.html, options.trace):
             _check_writable(file)
+        if options.fix and request.script and not os.access(request.script, os.W_OK):
+            raise UsageError(f"{request.script} is read-only, so no fix can be written to it")
         report = _verify(request, options)
         if options.html:
             from devlint.runtime.page import as_html
