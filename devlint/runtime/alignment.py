@@ -196,7 +196,8 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     waiting: list[ast.AST] = [
         each
         for name, value in ast.iter_fields(statement)
-        if name not in ("body", "orelse", "finalbody", "handlers", "cases", "targets", "target", "decorator_list", "args")
+        if name
+        not in ("body", "orelse", "finalbody", "handlers", "cases", "targets", "target", "decorator_list", "args")
         for each in (value if isinstance(value, list) else [value])
         if isinstance(each, ast.AST)
     ]
@@ -258,9 +259,7 @@ def _parts(one: ast.expr, other: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]
             yield mine, its
         elif isinstance(mine, list) and isinstance(its, list) and len(mine) == len(its):
             yield from (
-                (a, b)
-                for a, b in zip(mine, its, strict=True)
-                if isinstance(a, ast.expr) and isinstance(b, ast.expr)
+                (a, b) for a, b in zip(mine, its, strict=True) if isinstance(a, ast.expr) and isinstance(b, ast.expr)
             )
 
 

@@ -412,7 +412,9 @@ class Bench:
             return None
         for fault in further.caught:
             where = fault.where or f"line {fault.line}"
-            self._runner.note(f"{where}: no fix is for this fault; it was let through to judge the others: {fault.text}")
+            self._runner.note(
+                f"{where}: no fix is for this fault; it was let through to judge the others: {fault.text}"
+            )
         return replace(judgement, then=corrected.stop)
 
     def finish(self) -> None:
@@ -434,7 +436,9 @@ class Bench:
             return ""
         devices = dict.fromkeys(["cpu", self._device])
         seen = [self._comparison.on(device) for device in devices]
-        return next((each for compared in seen for each in (*compared.guilty.values(), compared.unexplained) if each), "")
+        return next(
+            (each for compared in seen for each in (*compared.guilty.values(), compared.unexplained) if each), ""
+        )
 
     @property
     def texts(self) -> dict[str, str]:
@@ -458,7 +462,9 @@ class Bench:
                 return Judgement(Verdict.REFUTED, (why,), None, compared.corrected.device)
             where = "plain CPU" if device == "cpu" else compared.corrected.device
             if compared.unexplained:
-                self._runner.note(f"the fixes together change what the program computes on {where}: {compared.unexplained}")
+                self._runner.note(
+                    f"the fixes together change what the program computes on {where}: {compared.unexplained}"
+                )
             if compared.varying:
                 self._runner.note(f"not compared on {where}, since it varies from run to run: {compared.words()}")
         if judgement.verdict is Verdict.CONFIRMED and any(compared.varies(claim) for _, compared in seen):

@@ -191,9 +191,7 @@ def _unlike_tensors(one: Sequence[Any], other: Sequence[Any], manner: Manner, nu
     return ""
 
 
-def _unlike_scalar(
-    tensor: Sequence[Any], number: Sequence[Any], manner: Manner, numbers: bool, first: bool
-) -> str:
+def _unlike_scalar(tensor: Sequence[Any], number: Sequence[Any], manner: Manner, numbers: bool, first: bool) -> str:
     """A tensor of one element may become its number, and the other way round."""
     values, value = tensor[4], number[1]
     if value is not None and not tensor[1] and not numbers:
@@ -328,7 +326,9 @@ def _alike_printed(one: str, other: str, relative: float) -> bool:
         return False
     digits = min(len(each.partition(".")[2].partition("e")[0]) for each in (one, other))
     exponent = max((int(each.lower().partition("e")[2] or 0) for each in (one, other)), default=0)
-    last = 10.0 ** (exponent - digits) * 1.01 if digits or one.lower() != other.lower() and "." in one + other else 0.0
+    last = (
+        10.0 ** (exponent - digits) * 1.01 if digits or (one.lower() != other.lower() and "." in one + other) else 0.0
+    )
     return _close(float(one), float(other), relative, last)
 
 

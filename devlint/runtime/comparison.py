@@ -7,13 +7,13 @@ are left out one at a time until the difference is gone. Free of torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from devlint.runtime.compare import Difference, Manner, differences, in_words, unlike, unsteady
+from devlint.runtime.compare import Difference, Manner, differences, in_words, unsteady
 from devlint.runtime.measures import starts_to_train
-from devlint.runtime.runs import Claim, Outcome, Run
+from devlint.runtime.runs import Claim, Run
 
 REAL_VALUES = 1e-2
 """How far numbers of a real card may be apart: other kernels, in another order."""
@@ -63,7 +63,9 @@ class Compared:
 class Comparison:
     """Compares the original with corrected programs, once for each device."""
 
-    def __init__(self, claims: Sequence[Claim], run: RunProgram, everything: frozenset[int], is_real: Callable[[str], bool]):
+    def __init__(
+        self, claims: Sequence[Claim], run: RunProgram, everything: frozenset[int], is_real: Callable[[str], bool]
+    ):
         self._claims = claims
         self._run = run
         self._everything = everything
@@ -143,7 +145,7 @@ class Comparison:
         """To bring values to a card is what fixes are for; to take them off one, only if they do so where they stand."""
         own = {key for claim in self._claims for key in claim.own | claim.written}
         meant = any(each.place and each.key in own for each in found)
-        return [each for each in found if not each.place or not meant and each.place.startswith("off")]
+        return [each for each in found if not each.place or (not meant and each.place.startswith("off"))]
 
     def _dropped(self, original: Run, corrected: Run) -> Iterator[Difference]:
         """Statements that ran and that a fix takes away without a statement in their place."""

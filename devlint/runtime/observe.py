@@ -24,9 +24,7 @@ _CYCLES, _LASTS, _LEFT, _MOST_TIMES = 12_000_000, 0.004, 0.002, 1000
 
 
 @contextmanager
-def observe(
-    recorder: Recorder, busy: bool = False, draws: list[list[Any]] | None = None
-) -> Iterator[Recorder]:
+def observe(recorder: Recorder, busy: bool = False, draws: list[list[Any]] | None = None) -> Iterator[Recorder]:
     """Record what the body asks of the real accelerator; does nothing where there is none.
 
     The mode also sees operators of the backward pass: torch carries it into its device threads. busy: keep the card

@@ -190,8 +190,6 @@ def _sample(base: Any, flat: Any) -> Any:
 
 def _fill(base: Any, digest: list[Any], kept: Any, total: Any) -> None:
     numbers = base.tolist(kept)
-    digest[4] = [
-        float(each) if not isinstance(each, complex) else float(abs(each)) for each in numbers
-    ]
+    digest[4] = [float(each) if not isinstance(each, complex) else float(abs(each)) for each in numbers]
     if total is not None:
         digest[5], digest[6] = base.tolist(total)
