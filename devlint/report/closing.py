@@ -62,7 +62,8 @@ def _is_program(file: FileReport) -> bool:
         if isinstance(statement, ast.If):
             if any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)):
                 return True
-        elif isinstance(statement, ast.For | ast.While | ast.With) or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+        called = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+        if called or isinstance(statement, ast.For | ast.While | ast.With):
             return True
     return False
 

@@ -227,7 +227,8 @@ class Claim:
     """What a fix says, as far as verdicts need it.
 
     finding: the statement of the finding. own: it and the statements that the fix writes in. written: statements of the
-    corrected program that it wrote part of. watch: statements where its fault may show. beside: for statements that the fix takes away, what stands after and before in their block.
+    corrected program that it wrote part of. watch: statements where its fault may show. beside: for statements that the
+    fix takes away, what stands after and before in their block.
     """
 
     index: int

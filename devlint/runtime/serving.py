@@ -71,9 +71,8 @@ class Served:
             linecache.cache[path] = (len(text), None, lines, path)
         tree = ast.parse(text, path)
         spots = {Spot(*spot): number for spot, number in file.spots}
-        if (
-            count_statements(tree, file.first, frozenset(file.looked), spots) != file.statements
-        ):  # changed on disk since it was looked at
+        number = count_statements(tree, file.first, frozenset(file.looked), spots)
+        if number != file.statements:  # changed on disk since it was looked at
             tree = ast.parse(text, path)
         code: types.CodeType = compile(tree, path, "exec", dont_inherit=True)
         return code

@@ -105,8 +105,9 @@ class _Digests:
             return ["p", str(value)]
         if depth < MOST_DEPTH:
             if isinstance(value, (list, tuple)):
-                items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
-                return ["l", len(value), [self.of(item, depth + 1) for item, _ in zip(items, range(MOST_ITEMS))]]
+                items = list.__getitem__ if isinstance(value, list) else tuple.__getitem__
+                kept = items(value, slice(MOST_ITEMS))  # type: ignore[arg-type]
+                return ["l", len(value), [self.of(item, depth + 1) for item in kept]]
             if isinstance(value, dict):
                 rows = zip(dict.items(value), range(MOST_ITEMS), strict=False)
                 return ["m", len(value), [[str(key)[:80], self.of(item, depth + 1)] for (key, item), _ in rows]]
