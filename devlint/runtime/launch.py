@@ -159,7 +159,7 @@ def main(job_file: str) -> None:
 def serve(number: int) -> None:
     """Wait on a socket for jobs and fork a child for each, with torch already imported.
 
-    A request is one JSON object with `job` and `command`, and the two files for standard output and error. The
+    A request is one JSON object with `job` and `command`, and the three files for standard input, output and error. The
     answer is the child's process number, then its exit status (negative: the signal that ended it). Linux only.
     """
     with contextlib.suppress(ImportError):
@@ -172,16 +172,17 @@ def serve(number: int) -> None:
             return  # something that is imported with torch has touched the card, so that no child could
     line = socket.socket(fileno=number)
     while True:
-        data, files, _, _ = socket.recv_fds(line, 65536, 2)
+        data, files, _, _ = socket.recv_fds(line, 65536, 3)
         if not data:
             return
         pid = os.fork()
         if pid == 0:
             line.close()
             os.setsid()
-            for target, source in zip((1, 2), files, strict=True):
+            for target, source in zip((0, 1, 2), files, strict=True):
                 os.dup2(source, target)
                 os.close(source)
+            sys.stdin = open(0, encoding=sys.stdin.encoding, closefd=False) if sys.stdin is not None else open(0)  # noqa: SIM115
             request = json.loads(data)
             _enter(os.path.join(os.path.dirname(request["job"]), "start"))
             _leave(request["job"], request["command"])

@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -262,7 +263,11 @@ def _request(options: argparse.Namespace) -> Request:
     path = Path(given[0])
     if len(given) == 1 and not path.is_dir() and not path.is_file():
         raise UsageError(f"{path} is not a file")
-    is_script = len(given) == 1 and path.is_file()
+    if path.suffix == ".ipynb":
+        raise UsageError(
+            f"{path}: verify takes no notebooks; save its code as a script, as with: jupyter nbconvert --to script"
+        )
+    is_script = len(given) == 1 and path.is_file() and not _is_command(options.arguments)
     if not is_script and not options.arguments:
         raise UsageError(f"what runs {' '.join(given)}? give a command after --, such as: -- pytest -q")
     return Request(
@@ -275,6 +280,11 @@ def _request(options: argparse.Namespace) -> Request:
         memory=options.memory,
         ordered=bool(options.html or options.trace),
     )
+
+
+def _is_command(arguments: Sequence[str]) -> bool:
+    """Whether what follows `--` is a command of this interpreter, such as `python drive.py`, and no arguments."""
+    return bool(arguments) and shutil.which(arguments[0], path=os.path.dirname(sys.executable)) is not None
 
 
 def _check_writable(file: str | None) -> None:
@@ -305,6 +315,8 @@ def _verify(request: Request, options: argparse.Namespace) -> Report:
         made += 1
         if sys.stderr.isatty():
             print(f"\r\x1b[Kdevlint verify: run {made}: {label} ...", end="", file=sys.stderr, flush=True)
+        else:
+            print(f"devlint verify: run {made}: {label}", file=sys.stderr, flush=True)
 
     select, ignore = _codes(options.select), _codes(options.ignore)
     try:
