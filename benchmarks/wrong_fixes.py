@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -413,6 +413,7 @@ def main() -> int:
     import torch  # noqa: F401, loaded once for all forked processes
 
     loops = programs()
+    asked: Iterable[tuple[str, Program, FixCase]]
     if arguments.right:
         asked = [("right", program, case) for program in loops for case in program.fixes]
     elif arguments.by_hand:
@@ -420,11 +421,8 @@ def main() -> int:
     else:
         drawn = [(program, *mutant) for program in loops for mutant in mutants(program)]
         random.Random(arguments.seed).shuffle(drawn)
-        asked = []
-        for program, name, wrong, asks in drawn:
-            if len(asked) < arguments.count and is_wrong(program, name, asks):
-                asked.append((name, program, wrong))
-        asked.sort(key=lambda row: row[1].name)
+        wrong = ((name, program, case) for program, name, case, asks in drawn if is_wrong(program, name, asks))
+        asked = itertools.islice(wrong, arguments.count)
     rows = []
     began = time.time()
     with Launcher() as launcher:
@@ -433,14 +431,14 @@ def main() -> int:
             row = {"program": program.name, "code": case.code, "line": _row(program, case), "kind": kind}
             rows.append({**row, "writes": changed_lines(program, case), "verdict": verdict, "why": why})
             print(f"{program.name}:{row['line']} {case.code} {kind}: {verdict}: {why[:120]}", flush=True)
+            if arguments.out:
+                arguments.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     bad = _bad(rows, {program.name: program for program in loops}, arguments.right)
     what = "right" if arguments.right else "wrong"
     confirmed = sum(1 for row in rows if row["verdict"] == Verdict.CONFIRMED.value)
     print(f"{len(rows)} {what} fixes: {confirmed} confirmed, {time.time() - began:.0f} s")
     for row in bad:
         print(f"  {row['program']}:{row['line']} {row['code']} {row['kind']} {row['verdict']}: {row['writes']}")
-    if arguments.out:
-        arguments.out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return int(bool(bad))
 
 

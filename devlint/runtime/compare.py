@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,25 +170,33 @@ def _unlike_items(one: Sequence[Any], other: Sequence[Any], manner: Manner, numb
 
 
 def _unlike_tensors(one: Sequence[Any], other: Sequence[Any], manner: Manner, numbers: bool) -> str:
-    _, shape, kind, place, mine, total, size = one
-    _, its_shape, its_kind, its_place, its, its_total, its_size = other
+    _, shape, kind, place, *_ = one
+    _, its_shape, its_kind, its_place, *_ = other
     if shape != its_shape:
         return f"a tensor of shape {_shape(shape)} becomes one of {_shape(its_shape)}"
     if kind != its_kind:
         return f"a tensor of {kind} becomes one of {its_kind}"
-    if manner.places and place != its_place:
+    changed = _unlike_contents(one, other, manner) if numbers else ""
+    if not changed and manner.places and place != its_place:
         return f"a tensor on {place} becomes one on {its_place}"
-    if not numbers or mine is None or its is None:
+    return changed
+
+
+def _unlike_contents(one: Sequence[Any], other: Sequence[Any], manner: Manner) -> str:
+    _, _, kind, _, mine, total, size = one
+    its, its_total, its_size = other[4:]
+    if mine is None or its is None:
         return ""
     relative = max(manner.relative, _HALF.get(kind, 0.0))
     scale = max((abs(x) for x in (*mine, *its) if math.isfinite(x)), default=0.0)
     for x, y in zip(mine, its, strict=False):
         if not _close(x, y, relative, 0.1 * relative * scale):
             return f"a tensor changes: {x:.6g} becomes {y:.6g}"
-    if total is not None and its_total is not None:
-        if not _close(total, its_total, relative, relative * max(size, its_size) + 1e-12):
-            return f"a tensor changes: its sum {total:.6g} becomes {its_total:.6g}"
-    return ""
+    if total is None or its_total is None:
+        return ""
+    if _close(total, its_total, relative, relative * max(size, its_size) + 1e-12):
+        return ""
+    return f"a tensor changes: its sum {total:.6g} becomes {its_total:.6g}"
 
 
 def _unlike_scalar(tensor: Sequence[Any], number: Sequence[Any], manner: Manner, numbers: bool, first: bool) -> str:
@@ -347,8 +355,3 @@ def _files(one: Run, other: Run, manner: Manner) -> Iterator[Difference]:
 def _alike_files(mine: tuple[str, str], its: tuple[str, str], relative: float) -> bool:
     """Texts whose numbers agree; other files differ as soon as a byte does."""
     return bool(mine[1]) and bool(its[1]) and _alike_texts(mine[1], its[1], relative)
-
-
-def reached(names: Mapping[str, Computed], key: str) -> bool:
-    """Whether anything of a statement was looked at."""
-    return any(name.partition("@")[0] == key and computed.rows for name, computed in names.items())

@@ -47,9 +47,10 @@ class Compared:
         return any(name.startswith("value:") and _statement(name) in claim.own for name in self.varying)
 
     def covers(self, claim: Claim) -> bool:
-        """Whether anything of a fix's own statements was seen in both runs."""
-        here = [name for name in self.original.values if name.partition("@")[0] in claim.own]
-        if any(name in self.corrected.values for name in here if self.original.values[name].rows):
+        """Whether the original computed all that was looked at in a fix's own statements, and the corrected program did."""
+        mine, its = self.original.values, self.corrected.values
+        here = [name for name in its if name.partition("@")[0] in claim.own and its[name].rows]
+        if here and all(name in mine and mine[name].rows for name in here):
             return True
         gone = [key for key in claim.own if key not in self.corrected.counts]
         return bool(gone) and all(_completed(self.original, key) for key in gone)

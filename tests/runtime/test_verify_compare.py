@@ -16,7 +16,9 @@ EXACT = Manner()
 ON_CARD = Manner(places=True, outputs=False, counts=False, decisions=False)
 
 
-def tensor(*values: float, shape: tuple[int, ...] | None = None, kind: str = "float32", place: str = "cpu") -> list[Any]:
+def tensor(
+    *values: float, shape: tuple[int, ...] | None = None, kind: str = "float32", place: str = "cpu"
+) -> list[Any]:
     size = list(shape) if shape is not None else [len(values)]
     return ["t", size, kind, place, list(values), sum(values), sum(map(abs, values))]
 
@@ -81,7 +83,10 @@ def test_values_are_compared_as_far_as_both_runs_have_them() -> None:
 
 
 def test_what_two_runs_of_the_original_do_not_share_is_not_compared() -> None:
-    one, again = run(values={"1": value(["n", 0.5])}, out="t 0.5\n"), run(values={"1": value(["n", 0.7])}, out="t 0.7\n")
+    one, again = (
+        run(values={"1": value(["n", 0.5])}, out="t 0.5\n"),
+        run(values={"1": value(["n", 0.7])}, out="t 0.7\n"),
+    )
     skip = unsteady(one, again, EXACT)
     assert skip == {"value:1", "out:1.0"}
     assert names(one, run(values={"1": value(["n", 0.9])}, out="t 0.9\n"), Manner(skip=skip)) == []
@@ -153,7 +158,7 @@ def test_an_expression_is_paired_with_what_stands_in_its_place(old: str, new: st
 
 
 def test_looking_at_values_changes_nothing_but_tells_them() -> None:
-    text = "def f(n):\n    for i in range(n):\n        s = i * 2\n    return [s]\n\nanswer = f(3)[0]\nif answer > 3: answer += 1\n"
+    text = "def f(n):\n    for i in range(n):\n        s = i * 2\n    return [s]\n\nanswer = f(3)[0]\nif answer > 3:\n    answer += 1\n"
     tree = ast.parse(text)
     call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node) == "f(3)")
     seen: list[tuple[int, Any]] = []
