@@ -427,7 +427,8 @@ class Bench:
         corrected = self._with_all(self._device)
         if not falls_short(corrected, ()):
             return ""
-        return falls_short(corrected, [self._original(self._device), self._original("cpu")])
+        original = self._original(self._device)
+        return falls_short(corrected, [original, *([] if self._ends_before else [self._original("cpu")])])
 
     @property
     def changes(self) -> str:

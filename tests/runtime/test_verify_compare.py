@@ -158,7 +158,8 @@ def test_an_expression_is_paired_with_what_stands_in_its_place(old: str, new: st
 
 
 def test_looking_at_values_changes_nothing_but_tells_them() -> None:
-    text = "def f(n):\n    for i in range(n):\n        s = i * 2\n    return [s]\n\nanswer = f(3)[0]\nif answer > 3:\n    answer += 1\n"
+    text = "def f(n):\n    for i in range(n):\n        s = i * 2\n    return [s]\n\nanswer = f(3)[0]\n"
+    text += "if answer > 3:\n    answer += 1\n"
     tree = ast.parse(text)
     call = next(node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node) == "f(3)")
     seen: list[tuple[int, Any]] = []
