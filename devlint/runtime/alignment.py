@@ -27,11 +27,14 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 class Watched:
     """What one edition of a program is asked for.
 
-    looked: numbers of statements, by file. spots: expressions, by file, with their numbers. names: of those numbers.
+    looked: numbers of statements, by file. discarded: those of calls without a use for their result that a finding says
+    do not exist; where faults are let through they are passed over. spots: expressions, by file, with their numbers.
+    names: of those numbers.
     """
 
     looked: dict[str, list[int]] = field(default_factory=dict)
     spots: dict[str, list[tuple[Spot, int]]] = field(default_factory=dict)
+    discarded: dict[str, list[int]] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
 
     def within(self, other: Watched) -> bool:
@@ -54,6 +57,11 @@ class Alignment:
             mine = [case for case in cases if (case.file or main) == path]
             if mine:
                 self._files[path] = _Original(places, mine)
+        whole = Edition(originals, [])
+        self._discarded = {
+            path: [whole.key(path, str(number)) for number in original.discarded]
+            for path, original in self._files.items()
+        }
 
     def of(self, edition: Edition) -> Watched:
         """What is looked at in an edition."""
@@ -69,7 +77,13 @@ class Alignment:
                 spots.append((Spot.of(node), number))
                 number += 1
             found.spots[path] = spots
+            found.discarded[path] = [first + each for each in original.passed_over(variant)]
         return found
+
+    @property
+    def discarded(self) -> frozenset[str]:
+        """The keys of calls without a use for their result that a finding says do not exist."""
+        return frozenset(key for keys in self._discarded.values() for key in keys)
 
 
 class _Original:
@@ -88,6 +102,12 @@ class _Original:
             self._own |= mine
             about |= mine | {at for span in case.related if (at := places.at(span.start)) is not None}
         self._inside = self._of_the_same_scopes(about)
+        named = {places.at(case.span.start) for case in cases if case.code == "DEV301"}
+        self.discarded = {n for n in named if n is not None and isinstance(self._statements[n], ast.Expr)}
+
+    def passed_over(self, variant: Variant) -> list[int]:
+        """The numbers, in a variant, of calls that do not exist and whose results nothing uses."""
+        return [number for number, key in enumerate(variant.keys) if key in map(str, self.discarded)]
 
     def looked(self, variant: Variant) -> list[int]:
         """The numbers, in a variant, of the statements to look at; what a fix put in is among them."""

@@ -174,6 +174,7 @@ class Runner:
                         len(variant.keys),
                         watched.looked.get(each, ()),
                         watched.spots.get(each, ()),
+                        watched.discarded.get(each, ()) if forgiving else (),
                     )
                     for each, variant in edition.files.items()
                 },
@@ -435,8 +436,7 @@ class Bench:
         """How the fixes change together what the program computes; "" when they do not."""
         if self._ends_before:
             return ""
-        devices = dict.fromkeys(["cpu", self._device])
-        seen = [self._comparison.on(device) for device in devices]
+        seen = [compared for _, compared in self._comparisons()]
         return next(
             (each for compared in seen for each in (*compared.guilty.values(), compared.unexplained) if each), ""
         )
@@ -447,16 +447,11 @@ class Bench:
         return self._whole.changed
 
     def _compared(self, index: int, judgement: Judgement) -> Judgement:
-        """The same judgement, unless the fix changes what the program computes on plain CPU or on the device.
-
-        Where plain CPU does not come to the fix, a simulated card does, with mixed devices let through.
-        """
+        """The same judgement, unless the fix changes what the program computes on plain CPU or on the device."""
         claim = self._claims[index]
-        seen: list[tuple[str, Compared]] = [("cpu", self._comparison.on("cpu"))]
-        if self._device != "cpu":
-            seen.append((self._device, self._comparison.on(self._device)))
-            if self._simulated and not any(compared.covers(claim) for _, compared in seen):
-                seen.append((self._device, self._comparison.on(self._device, forgiving=True)))
+        seen = self._comparisons()
+        if not any(compared.covers(claim) for _, compared in seen):
+            seen += self._alone_with(index)
         for device, compared in seen:
             if index in compared.guilty:
                 why = f"the fix changes what the program computes: {compared.guilty[index]}"
@@ -471,6 +466,29 @@ class Bench:
         if judgement.verdict is Verdict.CONFIRMED and any(compared.varies(claim) for _, compared in seen):
             return replace(judgement, evidence=(*judgement.evidence, f"{claim.at} {_NOT_STEADY}"))
         return judgement
+
+    def _comparisons(self) -> list[tuple[str, Compared]]:
+        """Original and corrected program side by side, on plain CPU and on the device.
+
+        Where the original stops at a fault that can be let through, it is, so that it shows what it would compute.
+        """
+        found = [("cpu", self._comparison.on("cpu", self._stops_early("cpu")))]
+        if self._device != "cpu":
+            found.append((self._device, self._comparison.on(self._device, self._stops_early(self._device))))
+        return found
+
+    def _alone_with(self, index: int) -> list[tuple[str, Compared]]:
+        """The program with all fixes beside the one without this fix, on plain CPU, else on the card."""
+        found = [("cpu", self._comparison.alone(index, "cpu", False))]
+        if self._simulated and not found[0][1].covers(self._claims[index]):
+            found.append((self._device, self._comparison.alone(index, self._device, True)))
+        return found
+
+    def _stops_early(self, device: str) -> bool:
+        stop = self._original(device).stop
+        if stop is None or not stop.device:
+            return False
+        return device.startswith("sim") or (device == "cpu" and stop.key in self._alignment.discarded)
 
     def _elsewhere(self, code: str) -> Sequence[str]:
         """Further devices on which a fix of a rule may show its worth."""

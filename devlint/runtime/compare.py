@@ -138,7 +138,7 @@ def unlike(one: Sequence[Any], other: Sequence[Any], manner: Manner, numbers: bo
     if kinds in (("l", "l"), ("m", "m")):
         return _unlike_items(one, other, manner, numbers)
     if kinds == ("o", "o") and len(one) == len(other) == 3:
-        return _unlike_items(["m", 0, one[2]], ["m", 0, other[2]], manner, numbers)
+        return _unlike_modules(one, other, manner, numbers)
     if "t" in kinds and "n" in kinds:
         tensor, number = (one, other) if one[0] == "t" else (other, one)
         return _unlike_scalar(tensor, number, manner, numbers, tensor is one)
@@ -149,6 +149,16 @@ def unlike(one: Sequence[Any], other: Sequence[Any], manner: Manner, numbers: bo
     if kinds in (("t", "l"), ("l", "t")):
         return ""
     return f"{_shown(one)} becomes {_shown(other)}"
+
+
+def _unlike_modules(one: Sequence[Any], other: Sequence[Any], manner: Manner, numbers: bool) -> str:
+    """Parameters and buffers that both have. A module may be brought to a card; one that is taken off it is lost there."""
+    there = dict(map(tuple, other[2]))
+    for name, mine in one[2]:
+        said = unlike(mine, there[name], manner, numbers) if name in there else ""
+        if said and not _place(said).startswith("onto"):
+            return f"{name} of {one[1]}: {said}"
+    return ""
 
 
 def _place(said: str) -> str:

@@ -33,7 +33,7 @@ class Compared:
     """What one comparison of original and corrected program showed.
 
     guilty: the fixes that change what is computed, and how. varying: what was not compared. unexplained: a difference
-    that no single fix makes.
+    that no single fix makes. limited: whether only the first steps could be compared.
     """
 
     original: Run
@@ -41,6 +41,7 @@ class Compared:
     guilty: dict[int, str] = field(default_factory=dict)
     varying: frozenset[str] = frozenset()
     unexplained: str = ""
+    limited: bool = False
 
     def varies(self, claim: Claim) -> bool:
         """Whether the own statements of a fix vary from run to run."""
@@ -48,6 +49,8 @@ class Compared:
 
     def covers(self, claim: Claim) -> bool:
         """Whether the original computed all that was looked at in a fix's own statements, and the corrected program did."""
+        if self.limited:
+            return False
         mine, its = self.original.values, self.corrected.values
         here = [name for name in its if name.partition("@")[0] in claim.own and its[name].rows]
         if here and all(name in mine and mine[name].rows for name in here):
@@ -72,12 +75,33 @@ class Comparison:
         self._everything = everything
         self._is_real = is_real
         self._made: dict[tuple[str, bool], Compared] = {}
+        self._alone: dict[tuple[int, str, bool], Compared] = {}
 
     def on(self, device: str, forgiving: bool = False) -> Compared:
         """What the comparison on a device shows. forgiving: mixed devices are let through in the original."""
         if (device, forgiving) not in self._made:
             self._made[device, forgiving] = self._compare(device, forgiving)
         return self._made[device, forgiving]
+
+    def alone(self, index: int, device: str, forgiving: bool) -> Compared:
+        """What a comparison with the program without one fix shows, where the original does not come to that fix."""
+        if (index, device, forgiving) not in self._alone:
+            without = self._run(frozenset({index}), device, forgiving)
+            corrected = self._run(frozenset(), device)
+            if forgiving and not corrected.complete:
+                corrected = self._run(frozenset(), device, True)
+            found = Compared(without, corrected, limited=starts_to_train(without, corrected))
+            manner = self._manner(device, without, corrected)
+            if self._differences(without, corrected, manner, device):
+                again = self._run(frozenset({index}), device, forgiving, again=True)
+                found.varying = unsteady(without, again, replace(manner, places=False))
+                left = self._differences(without, corrected, replace(manner, skip=found.varying), device)
+                left = [
+                    each for each in left if not each.name.startswith("dropped:") or each.name == f"dropped:{index}"
+                ]
+                found.guilty = {index: left[0].text} if left else {}
+            self._alone[index, device, forgiving] = found
+        return self._alone[index, device, forgiving]
 
     def _compare(self, device: str, forgiving: bool) -> Compared:
         original = self._run(self._everything, device, forgiving)
@@ -86,6 +110,7 @@ class Comparison:
             corrected = self._run(frozenset(), device, True)
         found = Compared(original, corrected)
         manner = self._manner(device, original, corrected)
+        found.limited = starts_to_train(original, corrected)
         if not self._differences(original, corrected, manner, device):
             return found
         again = self._run(self._everything, device, forgiving, again=True)
@@ -100,7 +125,7 @@ class Comparison:
         relative = REAL_VALUES if self._is_real(device) else 1e-5
         if self._is_real(device) and until is None:
             until = 1  # from then on small differences grow
-        return Manner(relative=relative, places=True, outputs=False, counts=False, until_step=until, decisions=False)
+        return Manner(relative=relative, places=True, outputs=False, counts=False, until_step=until)
 
     def _find_guilty(self, found: Compared, device: str, forgiving: bool, manner: Manner) -> None:
         left_out: frozenset[int] = frozenset()

@@ -34,12 +34,17 @@ class Spot(NamedTuple):
 
 
 def count_statements(
-    tree: ast.Module, start: int = 0, looked: Collection[int] = (), spots: Mapping[Spot, int] | None = None
+    tree: ast.Module,
+    start: int = 0,
+    looked: Collection[int] = (),
+    spots: Mapping[Spot, int] | None = None,
+    passed_over: Collection[int] = (),
 ) -> int:
     """Add before each statement one that counts it in `COUNTS`, from number `start` on; returns how many there are.
 
     looked: the numbers of the statements whose values are handed to `VALUE`. spots: expressions in them that are, too,
-    with their numbers. Docstrings and `from __future__` imports keep their place at the top and are not counted.
+    with their numbers. passed_over: statements after whose AttributeError the program goes on. Docstrings and
+    `from __future__` imports keep their place at the top and are not counted.
     """
     number = start
     blocks: list[tuple[list[ast.stmt], int]] = []
@@ -60,6 +65,8 @@ def count_statements(
         for position, statement in enumerate(_own(block)):
             if first + position in looked:
                 looker.look_at(statement, first + position)
+            if first + position in passed_over:
+                block[block.index(statement)] = _passed_over(statement)
     return number - start
 
 
@@ -122,6 +129,14 @@ def _looked_at(number: int, value: ast.expr) -> ast.Call:
         node.lineno, node.col_offset = line, column
         node.end_lineno, node.end_col_offset = getattr(value, "end_lineno", line), getattr(value, "end_col_offset", 0)
     return call
+
+
+def _passed_over(statement: ast.stmt) -> ast.stmt:
+    handler = ast.ExceptHandler(ast.Name("AttributeError", ast.Load()), None, [ast.Pass()])
+    around = ast.Try([statement], [handler], [], [])
+    for node in (around, handler, handler.type, handler.body[0]):
+        ast.copy_location(node, statement) if node is not None else None
+    return around
 
 
 def _own(block: list[ast.stmt]) -> list[ast.stmt]:

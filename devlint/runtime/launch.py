@@ -287,7 +287,7 @@ def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.E
     values = Values(torch, on_host, lambda: steps.made, lambda: len(draws))
     report.fields["values"] = values.rows
     stack.enter_context(_device(device, job, report, torch, draws))
-    if job.forgiving:
+    if job.forgiving and device.startswith("sim"):
         stack.enter_context(_forgiving())
     if job.current:
         getattr(torch, "xpu" if "xpu" in device else "cuda").set_device(job.current)
@@ -345,9 +345,12 @@ def _device(device: str, job: Job, report: Log, torch: Any, draws: list[list[Any
 
 @contextlib.contextmanager
 def _forgiving() -> Iterator[None]:
-    """Let operations on mixed devices go on after they are recorded, on the first card among their operands, and let
-    the host read a card's memory as an array."""
-    from devlint.runtime.simulator import mixing
+    """Let operations on mixed devices go on after they are recorded, on the first card among their operands.
+
+    So does what torch checks by itself before it calls an operator, such as the state of a recurrent network, or that
+    an array is made of host memory; a card that is not there, a fork and an event that was not recorded end the program.
+    """
+    from devlint.runtime.simulator import messages, mixing
     from devlint.runtime.simulator.marks import card_of
     from devlint.runtime.simulator.mode import tensors_in
     from devlint.runtime.simulator.simulation import Simulation
@@ -366,8 +369,10 @@ def _forgiving() -> Iterator[None]:
 
     fails = Simulation.fault
 
+    final = (messages.EVENTS_WITHOUT_TIMING, messages.EVENTS_NOT_RECORDED, messages.EVENTS_NOT_COMPLETED)
+
     def fault(self: Any, error: Any, text: str, operands: Any = ()) -> Any:
-        if "device type tensor to numpy" not in text:
+        if operands or text in final or "CUDA error" in text or "in forked subprocess" in text:
             return fails(self, error, text, operands)
         self.recorder.record("fault", text, at=self.recorder.locate(sys._getframe(1)))
         return None

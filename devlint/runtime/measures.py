@@ -106,6 +106,15 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
     if not gone:
         return None
+    if claim.code.startswith("DEV4"):
+        unread = [
+            c for k, c in early.items() if k in claim.own and with_fix.counts.get(k, 0) and k not in with_fix.clocks
+        ]
+        if unread:
+            return Verdict.REFUTED, f"{_at(unread[0])}: with the fix the clock is read no more"
+        anew = [c for k, c in with_fix.clocks.items() if k in claim.written and k.rpartition("/")[2].startswith("+")]
+        if anew:
+            return Verdict.REFUTED, f"{claim.at}: the fix reads the clock once more, so another time is measured"
     other_work = _other_work(without, with_fix) if claim.code.startswith("DEV4") else ""
     if other_work:
         return Verdict.REFUTED, f"{claim.at}: {other_work}"

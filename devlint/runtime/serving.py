@@ -26,7 +26,7 @@ class File(NamedTuple):
 
     text: what to serve, None for what is on disk. first, statements: the numbers of its first statement and of how many
     there are. looked: the numbers of the statements whose values are looked at; spots: where expressions are that are
-    looked at, each with its number.
+    looked at, each with its number. passed_over: statements after whose AttributeError the program goes on.
     """
 
     text: str | None
@@ -34,6 +34,7 @@ class File(NamedTuple):
     statements: int
     looked: Sequence[int] = ()
     spots: Sequence[tuple[Sequence[int], int]] = ()
+    passed_over: Sequence[int] = ()
 
 
 class Served:
@@ -71,7 +72,7 @@ class Served:
             linecache.cache[path] = (len(text), None, lines, path)
         tree = ast.parse(text, path)
         spots = {Spot(*spot): number for spot, number in file.spots}
-        number = count_statements(tree, file.first, frozenset(file.looked), spots)
+        number = count_statements(tree, file.first, frozenset(file.looked), spots, file.passed_over)
         if number != file.statements:  # changed on disk since it was looked at
             tree = ast.parse(text, path)
         code: types.CodeType = compile(tree, path, "exec", dont_inherit=True)

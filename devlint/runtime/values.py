@@ -121,9 +121,14 @@ class _Digests:
         return ["o", kind.__name__]
 
     def _of_module(self, module: Any) -> list[Any]:
-        """A module by its first parameters and buffers."""
-        state = [*dict.items(module._parameters), *dict.items(module._buffers)]
-        rows = [[name, self._of_tensor(each)] for name, each in state[:MOST_ITEMS] if each is not None]
+        """A module by its first parameters and buffers, those of its parts among them."""
+        rows: list[list[Any]] = []
+        for prefix, part in self._torch.nn.Module.named_modules(module):
+            for name, each in (*dict.items(part._parameters), *dict.items(part._buffers)):
+                if len(rows) < MOST_ITEMS and each is not None:
+                    rows.append([f"{prefix}.{name}".lstrip("."), self._of_tensor(each)])
+            if len(rows) >= MOST_ITEMS:
+                break
         return ["o", type(module).__name__, rows]
 
     def _of_tensor(self, tensor: Any) -> list[Any]:
