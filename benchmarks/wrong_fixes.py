@@ -406,6 +406,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", default="1/1", help="of those drawn: 2/3 takes the second and every third from there on")
     parser.add_argument("--by-hand", type=Path)
     parser.add_argument("--right", action="store_true")
     parser.add_argument("--out", type=Path)
@@ -421,6 +422,8 @@ def main() -> int:
     else:
         drawn = [(program, *mutant) for program in loops for mutant in mutants(program)]
         random.Random(arguments.seed).shuffle(drawn)
+        part, _, parts = arguments.part.partition("/")
+        drawn = drawn[int(part) - 1 :: int(parts)]
         wrong = ((name, program, case) for program, name, case, asks in drawn if is_wrong(program, name, asks))
         asked = itertools.islice(wrong, arguments.count)
     rows = []

@@ -20,6 +20,9 @@ _LOOKED_AT = (
     ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Attribute, ast.Name, ast.IfExp,
 )  # fmt: skip
 _APART = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.JoinedStr)
+_OF_DEVICES = ("device", "set_device", "set_device_index", "cuda", "xpu", "get_device_properties")
+_BY_DEVICE = ("device", "device_ids", "output_device", "map_location", "device_type", "device_id")
+"""Calls and arguments that name a card, by a number or a text (torch.device, torch.cuda.set_device, nn.DataParallel)."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -283,8 +286,20 @@ def _parts(one: ast.expr, other: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]
             )
 
 
+def _called(call: ast.Call) -> str:
+    return (
+        call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else call.func.id
+        if isinstance(call.func, ast.Name)
+        else ""
+    )
+
+
 def _parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What a method is called on, and arguments by position and by name."""
+    if _called(one) in _OF_DEVICES:  # which card is asked for is what fixes change
+        return
     if isinstance(one.func, ast.Attribute) and isinstance(other.func, ast.Attribute):
         if one.func.attr != other.func.attr:
             return
@@ -295,5 +310,5 @@ def _parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[ast.expr, 
         if isinstance(mine, ast.Starred) or isinstance(its, ast.Starred):
             break
         yield mine, its
-    named = {keyword.arg: keyword.value for keyword in other.keywords if keyword.arg}
+    named = {each.arg: each.value for each in other.keywords if each.arg and each.arg not in _BY_DEVICE}
     yield from ((each.value, named[each.arg]) for each in one.keywords if each.arg and each.arg in named)
