@@ -46,6 +46,7 @@ FEWEST_IN_GROUPS = 8
 _VARIES = "losses differ from run to run under one seed, so they were not compared"
 _LEFT = "the program left processes running; they were ended"
 _NOT_STEADY = "varies from run to run, so what it computes was not compared"
+_LEAVES = "the program writes files, and each run finds what the one before it left there"
 _ALSO = "another fix removes the same fault"
 #: A card that is kept busy, and the rules whose faults a fast card may hide.
 BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403", "DEV505")
@@ -201,6 +202,10 @@ class Runner:
             self._note(*report.get("notes", ()))
         if ended.left_behind:
             self._note(_LEFT)
+        written = sorted({name for report in reports for name in report.get("files", ())})
+        if written:
+            some = ", ".join(written[:5]) + (f" and {len(written) - 5} more" if len(written) > 5 else "")
+            self._note(f"{_LEAVES}: {some}")
         limits = Limits(request.command, request.steps, request.timeout, request.memory)
         run = observed(ended, edition, limits, forgiving, watched)
         if current:

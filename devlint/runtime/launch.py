@@ -34,6 +34,7 @@ from devlint.runtime.instrument import COUNTS, VALUE
 from devlint.runtime.serving import File, Served
 from devlint.runtime.tally import Graphs, Warned
 from devlint.runtime.values import Values
+from devlint.runtime.written import Written
 
 if TYPE_CHECKING:
     from devlint.runtime.recorder import Recorder
@@ -291,6 +292,9 @@ def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.E
         stack.enter_context(_forgiving())
     if job.current:
         getattr(torch, "xpu" if "xpu" in device else "cuda").set_device(job.current)
+    written = Written([job.folder], [os.path.dirname(path) for path in job.files])
+    written.install(torch)
+    report.fields["files"] = written.rows
     warned = Warned(lambda frame: standing(frame, served))
     report.fields["warnings"] = warned.rows
     warned.install()

@@ -123,7 +123,7 @@ class _Reader:
             draws=tuple(tuple(map(str, draw)) for draw in first.get("draws", ())),
             out=self._ended.stdout,
             status=self._ended.returncode,
-            files=self._ended.files,
+            files=self._files(),
             timed=self._timed(),
             cut=self._cut(),
         )
@@ -143,6 +143,11 @@ class _Reader:
                 simple = int(number) >= len(self._edition.keys) or self._is_simple(int(number))
                 found[name] = Computed(made, tuple(Row(*row) for row in kept), where, simple)
         return found
+
+    def _files(self) -> dict[str, tuple[str, str]] | None:
+        """What the processes wrote; None where none of them can say."""
+        rows = [report["files"] for report in self._reports if "files" in report]
+        return {name: (each[0], each[1]) for row in rows for name, each in row.items()} if rows else None
 
     def _name(self, number: int) -> str | None:
         keys = self._edition.keys

@@ -60,7 +60,6 @@ class Ended:
     stdout: str = ""
     stderr: str = ""
     left_behind: int = 0  # processes that the program had left running
-    files: dict[str, tuple[str, str]] | None = None  # what was written, see `Run.files`
 
 
 class Launcher:
