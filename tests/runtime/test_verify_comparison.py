@@ -183,3 +183,73 @@ def test_a_program_for_a_card_alone_is_compared_with_mixed_devices_let_through(
     runner = Runner(Request(str(path), (), "sim", None, timeout=60.0), launcher)
     report = verify(runner.request, CARD_ONLY, [case], runner)
     assert report.fixes[0].judgement.verdict is verdict, report.fixes[0].judgement.evidence
+
+
+BY_ITSELF = """\
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer.to(device)
+rows = torch.arange(6.0).reshape(2, 3)
+for step in range(2):
+    optimizer.zero_grad()
+    model(torch.ones(2, 3, device=device)).sum().backward()
+    optimizer.step()
+kept = model.weight.detach() + rows
+with open(__file__ + ".txt", "w") as file:
+    file.write(str(kept.sum().item()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "at", "old", "new", "verdict"),
+    [
+        ("DEV301", "optimizer.to", "optimizer.to(device)\n", "", Verdict.CONFIRMED),
+        (
+            "DEV301",
+            "optimizer.to",
+            "optimizer.to(device)",
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.01)",
+            Verdict.REFUTED,
+        ),
+        ("DEV301", "optimizer.to", "optimizer.to(device)", "model.reset_parameters()", Verdict.REFUTED),
+        ("DEV101", "model.weight.detach() + rows", "+ rows", "+ rows.to(device)", Verdict.CONFIRMED),
+        (
+            "DEV101",
+            "model.weight.detach() + rows",
+            "+ rows",
+            "+ (rows if device == 'cpu' else rows.to(device) * 0)",
+            Verdict.REFUTED,
+        ),
+    ],
+)
+def test_a_call_that_does_not_exist_and_a_turn_on_the_device(
+    code: str, at: str, old: str, new: str, verdict: Verdict, launcher: Launcher, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(BY_ITSELF, encoding="utf-8")
+    drop = {"code": "DEV301", "at": "optimizer.to", "replace": [["optimizer.to(device)\n", ""]]}
+    rows: list[dict[str, Any]] = [{"code": code, "name": "asked", "at": at, "replace": [[old, new]]}]
+    rows += [drop] if code != "DEV301" else []
+    runner = Runner(Request(str(path), (), "sim", None, timeout=60.0), launcher)
+    report = verify(runner.request, BY_ITSELF, [case_from_row(row, BY_ITSELF) for row in rows], runner)
+    judgement = next(fix.judgement for fix in report.fixes if fix.case.name == "asked")
+    assert judgement.verdict is verdict, judgement.evidence
+
+
+@pytest.mark.parametrize("save", ["torch.save(kept.cpu(), {name})", "open({name}, 'w').write(str(kept.cpu()))"])
+def test_what_is_written_to_files_is_compared_and_named(save: str, launcher: Launcher, tmp_path: Path) -> None:
+    text = "import torch\n\ndevice = 'cuda' if torch.cuda.is_available() else 'cpu'\n\n\ndef store(kept):\n    "
+    text += save.replace("{name}", "__file__ + '.out'") + "\n\n\nrows = torch.arange(3.0)\n"
+    text += "store(torch.ones(3, device=device) + rows)\n"
+    path = tmp_path / "train.py"
+    path.write_text(text, encoding="utf-8")
+    runner = Runner(Request(str(path), (), "sim", None, timeout=60.0), launcher)
+    for new, verdict in (("rows.to(device))", Verdict.CONFIRMED), ("rows.to(device) + 1)", Verdict.REFUTED)):
+        case = case_from_row({"code": "DEV101", "at": "+ rows", "replace": [["rows)", new]]}, text)
+        report = verify(runner.request, text, [case], runner)
+        assert report.fixes[0].judgement.verdict is verdict
+    assert any("the program writes files" in note and "train.py.out" in note for note in report.notes)
