@@ -105,8 +105,9 @@ class _Digests:
             return ["p", str(value)]
         if depth < MOST_DEPTH:
             if isinstance(value, (list, tuple)):
-                items = list.__getitem__ if isinstance(value, list) else tuple.__getitem__
-                kept = items(value, slice(MOST_ITEMS))  # type: ignore[arg-type]
+                kept = (
+                    list.__getitem__(value, slice(MOST_ITEMS)) if isinstance(value, list) else tuple(value)[:MOST_ITEMS]
+                )
                 return ["l", len(value), [self.of(item, depth + 1) for item in kept]]
             if isinstance(value, dict):
                 rows = zip(dict.items(value), range(MOST_ITEMS), strict=False)
@@ -135,7 +136,12 @@ class _Digests:
         torch, base = self._torch, self._base
         with torch._C.DisableTorchFunctionSubclass():
             place = str(tensor.device)
-            digest = ["t", list(base.size(tensor)), str(base.dtype.__get__(tensor)).removeprefix("torch."), place]
+            digest: list[Any] = [
+                "t",
+                list(base.size(tensor)),
+                str(base.dtype.__get__(tensor)).removeprefix("torch."),
+                place,
+            ]
         digest += [None, None, None]
         try:
             self._numbers(tensor, digest)
@@ -171,7 +177,7 @@ class _Digests:
 
     def _of_array(self, numpy: Any, array: Any) -> list[Any]:
         array = numpy.asarray(array)
-        digest = ["t", list(array.shape), str(array.dtype), "host", None, None, None]
+        digest: list[Any] = ["t", list(array.shape), str(array.dtype), "host", None, None, None]
         if array.dtype.kind in "biuf" and array.size:
             flat = array.reshape(-1)
             digest[4] = [float(each) for each in flat[:: _step(array.size)]]
