@@ -406,7 +406,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--part", default="1/1", help="of those drawn: 2/3 takes the second and every third from there on")
+    parser.add_argument(
+        "--part", default="1/1", help="of those drawn: 2/3 takes the second and every third from there on"
+    )
     parser.add_argument("--by-hand", type=Path)
     parser.add_argument("--right", action="store_true")
     parser.add_argument("--out", type=Path)

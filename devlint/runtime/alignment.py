@@ -248,8 +248,8 @@ def _offsets(node: ast.expr) -> str:
 def aligned_statements(one: ast.stmt, other: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Expressions of one statement and what stands in their place in another."""
     if isinstance(one, ast.With | ast.AsyncWith) and isinstance(other, ast.With | ast.AsyncWith):
-        for mine, its in zip(one.items, other.items, strict=False):
-            yield from aligned(mine.context_expr, its.context_expr)
+        for item, its_item in zip(one.items, other.items, strict=False):
+            yield from aligned(item.context_expr, its_item.context_expr)
         return
     for name in ("value", "test", "iter"):
         mine, its = getattr(one, name, None), getattr(other, name, None)

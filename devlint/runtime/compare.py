@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,7 @@ def _place(said: str) -> str:
 def _unlike_items(one: Sequence[Any], other: Sequence[Any], manner: Manner, numbers: bool) -> str:
     if one[1] != other[1]:
         return f"{one[1]} items become {other[1]}"
+    pairs: Iterable[tuple[Any, Any]]
     if one[0] == "l":
         pairs = zip(one[2], other[2], strict=False)
     else:

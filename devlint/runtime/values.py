@@ -105,9 +105,8 @@ class _Digests:
             return ["p", str(value)]
         if depth < MOST_DEPTH:
             if isinstance(value, (list, tuple)):
-                kept = (
-                    list.__getitem__(value, slice(MOST_ITEMS)) if isinstance(value, list) else tuple(value)[:MOST_ITEMS]
-                )
+                items: Any = list.__getitem__ if isinstance(value, list) else tuple.__getitem__
+                kept = items(value, slice(MOST_ITEMS))  # past what a subclass defines
                 return ["l", len(value), [self.of(item, depth + 1) for item in kept]]
             if isinstance(value, dict):
                 rows = zip(dict.items(value), range(MOST_ITEMS), strict=False)

@@ -165,7 +165,12 @@ def test_looking_at_values_changes_nothing_but_tells_them() -> None:
     seen: list[tuple[int, Any]] = []
     spots = {Spot.of(call): 100}
     count = count_statements(tree, 0, range(20), spots)
-    scope: dict[str, Any] = {COUNTS: [0] * count, VALUE: lambda n, v: (seen.append((n, v)), v)[1]}
+
+    def look(number: int, value: Any) -> Any:
+        seen.append((number, value))
+        return value
+
+    scope: dict[str, Any] = {COUNTS: [0] * count, VALUE: look}
     exec(compile(tree, "program", "exec"), scope)
     assert scope["answer"] == 5
     assert (100, [4]) in seen
