@@ -90,9 +90,10 @@ def in_words(names: Set[str], where: Callable[[str], str]) -> list[str]:
 
 def _values(one: Run, other: Run, manner: Manner) -> Iterator[Difference]:
     moved = _first_moved_draw(one, other)
+    uneven = any(run.failures or (run.outcome is Outcome.FINISHED and run.cut) for run in (one, other))
     for name, mine in one.values.items():
         its = other.values.get(name)
-        if its is None:
+        if its is None or (uneven and mine.made != its.made):  # an exception that was caught left some out
             continue
         said = _differing(mine, its, manner, moved)
         if said:
@@ -303,7 +304,7 @@ def _status(one: Run, other: Run) -> Iterator[Difference]:
 
 def _output(one: Run, other: Run, relative: float) -> Iterator[Difference]:
     """Lines of standard output; where a run ended early, as many as it wrote."""
-    if one.failures or other.failures:
+    if one.failures or other.failures or one.passed or other.passed:  # what pytest prints is no program's
         return
     mine, its = one.out.splitlines(), other.out.splitlines()
     both = one.outcome is other.outcome is Outcome.FINISHED

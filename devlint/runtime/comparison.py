@@ -56,7 +56,7 @@ class Compared:
         if here and all(name in mine and mine[name].rows for name in here):
             return True
         gone = [key for key in claim.own if key not in self.corrected.counts]
-        return bool(gone) and all(_completed(self.original, key) for key in gone)
+        return bool(gone) and all(_went_past(self.original, key) for key in gone)
 
     def words(self) -> str:
         """What was not compared, in one line."""
@@ -183,6 +183,11 @@ class Comparison:
                     continue
                 where = original.lines.get(key, claim.at)
                 yield Difference(f"dropped:{claim.index}", key, f"{where} ran, and the fix takes it away")
+
+
+def _went_past(run: Run, key: str) -> bool:
+    """Whether a run came to a statement and did not end there."""
+    return run.counts.get(key, 0) > 0 and (run.stop is None or run.stop.key != key)
 
 
 def _completed(run: Run, key: str) -> bool:
