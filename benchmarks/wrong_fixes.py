@@ -104,6 +104,10 @@ def _dropped(statement: ast.stmt, value: ast.expr, site: Site) -> list[ast.stmt]
 def _later(statement: ast.stmt, value: ast.expr, site: Site) -> list[ast.stmt] | None:
     if site.index + 1 >= len(site.block):
         return None
+    stored = {ast.unparse(each) for each in ast.walk(statement) if isinstance(getattr(each, "ctx", None), ast.Store)}
+    read = {ast.unparse(each) for each in ast.walk(site.block[site.index + 1]) if isinstance(each, ast.expr)}
+    if stored and not stored & read:  # nothing there uses it
+        return None
     following = site.block.pop(site.index + 1)
     return [following, statement]
 

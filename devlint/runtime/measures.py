@@ -144,7 +144,7 @@ def _copies(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     """Copies from the host to a card at the fix's statements."""
 
     def total(run: Run) -> Copies:
-        at = [run.copies[k] for k in claim.own if k in run.copies]
+        at = [run.copies[k] for k in claim.own | claim.written if k in run.copies]
         calls = frozenset(call for c in at for call in c.calls)
         return Copies(claim.line, sum(c.count for c in at), sum(c.bytes for c in at), calls)
 

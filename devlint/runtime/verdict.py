@@ -175,6 +175,8 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
             continue
         if _ran_before(fault, without) or (original is not None and _ran_before(fault, original)):
             found.append(f"the fix brings a fault at {fault.where}, which ran before: {fault.text}")
+        elif fault.kind in ("NameError", "UnboundLocalError") and not same and claim.own - with_fix.counts.keys():
+            found.append(f"the fix takes away what {fault.where} needs: {fault.text}")
         elif claim.index in fault.written_by and (_is_misnamed(fault) or (not same and _is_new_code(fault))):
             found.append(f"the fix itself fails at {fault.where}: {fault.text}")
         elif fault.device and not same and fault.key is not None and fault.key in claim.own | claim.watch:
