@@ -100,6 +100,9 @@ class Comparison:
                     each for each in left if not each.name.startswith("dropped:") or each.name == f"dropped:{index}"
                 ]
                 found.guilty = {index: left[0].text} if left else {}
+            stop = corrected.stop
+            if stop is not None and not stop.device and stop.key is not None and _went_past(without, stop.key):
+                found.guilty = {index: f"it stops at {stop.where}, which ran without the fix: {stop.text}"}
             self._alone[index, device, forgiving] = found
         return self._alone[index, device, forgiving]
 
