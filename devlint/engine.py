@@ -310,7 +310,7 @@ class _Check:
         from devlint.inference.analysis import device_mismatches
 
         try:
-            events, read = device_mismatches(module, self.source, self.linter.load_tree)
+            events, read = device_mismatches(module, self.source, self.linter.load_tree, self.linter.settings.targets)
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()
