@@ -228,10 +228,8 @@ class Heap:
                 thing = thing._replace(
                     fields={key: self._perhaps(key, old, value) for key, old in thing.fields.items()}
                 )
-            if entry == ITEM or not strong:
-                old_value = thing.fields.get(entry)
-                value = value if old_value is None else merge(old_value, value)
-            self.put(identity, thing.with_field(entry, value))
+            old_value = thing.fields.get(entry) if entry == ITEM or not strong else None
+            self.put(identity, thing.with_field(entry, value if old_value is None else merge(old_value, value)))
 
     def _perhaps(self, key: str, old: Value, new: Value) -> Value:
         """An item that a store under an unknown key may have replaced: it is nowhere known, unless both are at one place."""

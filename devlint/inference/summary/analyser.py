@@ -402,9 +402,20 @@ class Analyser:
             - {function.positional()[0] if function.owner is not None and function.positional() else ""}
         ):
             found[name] = NOTHING
-        for extra in (function.node.args.vararg, function.node.args.kwarg):
-            if extra is not None:
-                found[extra.arg] = NOTHING
+        self._rest(frame, function, found, arguments, known)
+
+    def _rest(
+        self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
+    ) -> None:
+        """What `*args` and `**kwargs` hold."""
+        rest, names = function.node.args.vararg, function.node.args.kwarg
+        if rest is not None:
+            given_ = arguments.positional
+            taken = len(function.positional()) - (1 if function.owner is not None and "self" in found else 0)
+            found[rest.arg] = Value("tuple", parts=tuple(value for _, value in given_[max(taken, 0) :]))
+        if names is not None:
+            fields = {f"[{name!r}]": value for name, (_, value) in arguments.named.items() if name not in known}
+            found[names.arg] = Value("dict", objects=(frame.new_thing(function.node, Thing("dict", fields=fields)),))
 
     def _default_value(self, function: Function, default: ast.expr) -> Value:
         top = self.module_level(function.file)

@@ -150,7 +150,7 @@ def _call_bound(frame: Frame, node: ast.Call, me: Value, name: str, arguments: A
 
 
 #: Decorators that leave a function what it is [torch, functools, contextlib].
-_HARMLESS = ("torch.", "staticmethod", "classmethod", "functools.wraps", "functools.lru_cache", "functools.cache",
+_HARMLESS = ("torch.", "staticmethod", "classmethod", "functools.wraps",
              "abc.abstractmethod", "typing.", "property", "abstractmethod", "numba.", "override")  # fmt: skip
 
 

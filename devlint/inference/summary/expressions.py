@@ -201,6 +201,8 @@ def combine(
     a, b = left[1], right[1]
     if isinstance(op, ast.Mod) and a.kind == "string":
         return STRING
+    if isinstance(op, ast.Mult) and "list" in (a.kind, b.kind):
+        return a if a.kind == "list" else b
     if a.is_tensor or b.is_tensor:
         exact = isinstance(op, ast.MatMult)
         if not {a.kind, b.kind} & {"list", "dict", "string", "none"}:

@@ -25,7 +25,7 @@ from devlint.inference.terms.places import (
     nowhere,
     single,
 )
-from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, something
+from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, merge, something
 
 #: Calls between a root and an operation.
 CHAIN = 4
@@ -457,6 +457,13 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
     return None
 
 
+def _any_of(parts: tuple[Value, ...]) -> Value:
+    found: Value | None = None
+    for part in parts:
+        found = part if found is None else merge(found, part)
+    return found if found is not None else NOTHING
+
+
 def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
     """One more entry of an access path."""
     if value.objects:
@@ -468,6 +475,8 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
         if found is None and isinstance(frame.heap.get(value.objects[0]).node, ast.ClassDef):
             found = given(path)  # something that a base keeps, of whatever object this is
         return found if found is not None else something()
+    if value.kind == "tuple" and value.parts and entry == "[]":
+        return _any_of(value.parts)
     if value.kind == "tuple" and value.parts is not None:
         index = entry[1:-1]
         if index.lstrip("-").isdigit() and -len(value.parts) <= int(index) < len(value.parts):

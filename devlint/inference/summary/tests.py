@@ -177,6 +177,16 @@ def _asked(frame: Frame, test: ast.Call) -> Outcomes | None:
     name = frame.file.qualified(test.func) or ""
     if name.startswith("torch.") and name.rpartition(".")[2] in ("is_available", "device_count"):
         return frozenset({(ACCELERATOR, True)}), frozenset({(ACCELERATOR, False)})
+    if isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2:
+        value = peek(frame, test.args[0])
+        if (
+            value is not None
+            and value.kind == "module"
+            and value.proved
+            and _kind_of_type(frame, test.args[1]) == "module"
+        ):
+            if (frame.file.qualified(test.args[1]) or "").rpartition(".")[2] == "Module":
+                return ALWAYS, _never()
     if isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr") and len(test.args) == 2:
         literal: Test = ("type", subject(frame, test.args[0]), ast.unparse(test.args[1]))
         return frozenset({(literal, True)}), frozenset({(literal, False)})

@@ -102,6 +102,9 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
             read_by_host(frame, at_, value, node, name)
         return unread(node)
     if effects.only_looks(name):
+        unread_calls.reach(
+            frame, [value for value in arguments.values() if value.kind in ("function", "bound", "partial")]
+        )
         return unread_calls.guess(frame, node, arguments)
     return unread_calls.call(frame, node, arguments)
 

@@ -43,8 +43,10 @@ def _gives_tensors(arguments: Arguments) -> bool:
 def reach(frame: Frame, values: list[Value]) -> None:
     """Forget what such a call may change."""
     for value in values:
-        if value.kind == "bound":
+        if value.kind == "bound" and value.ref is not None:
             reach(frame, [value.ref[0]])
+        if value.kind == "partial" and value.ref is not None:
+            reach(frame, [value.ref[0], *value.ref[1].values()])
         if value.kind == "function" and isinstance(value.ref, tuple):
             reach(frame, _captured(frame, value))
         objects = tuple(frame.heap.reachable(value))
