@@ -1,0 +1,23 @@
+"""Objects that keep a model, a device and data: each fault is found, and its repaired twin is left alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.inference.cases import findings, halves, reported
+from tests.inference.objects import OBJECTS
+
+#: What the inference gets wrong, by case and half.
+FAULTS: Final[dict[str, str]] = {}
+
+
+@pytest.mark.parametrize("text", halves(OBJECTS, "wrong", FAULTS))
+def test_fault_is_found(text: str) -> None:
+    assert reported(text)
+
+
+@pytest.mark.parametrize("text", halves(OBJECTS, "right", FAULTS))
+def test_repaired_twin_is_silent(text: str) -> None:
+    assert findings(text) == []
