@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from devlint.facts.events import NO_GUARDS, Event
 from devlint.inference import devices
-from devlint.inference.summary.model import Operand
+from devlint.inference.summary.model import Operand, Step
 from devlint.inference.terms.conditions import ACCELERATOR, Condition, Test
 from devlint.inference.terms.places import CPU, Alternative, Path, Places, is_accelerator, is_unread, show_path
 from devlint.inference.witness.model import Mismatch
@@ -84,15 +84,17 @@ class DeviceMismatch(Event):
 def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
     """The event of a mismatch in the checked file."""
     code = code_of(mismatch)
+    at, site = mismatch.place
     off, other = _side(mismatch.off, mismatch.off_at, source), _side(mismatch.other, mismatch.other_at, source)
     origin = mismatch.off_at.origin
     node = origin.node if origin is not None and origin.why in ("factory", "option") else None
     in_file = origin is not None and origin.file == path and isinstance(node, ast.Call)
     factory = source.span(node) if in_file and node is not None else None
-    place = factory if code == "DEV102" and factory is not None else source.span(mismatch.node)
-    function = mismatch.site.function
+    place = factory if code == "DEV102" and factory is not None else source.span(at)
+    function = site.function
+    off = _handed_side(mismatch, off, source) if at is not mismatch.node else off
     return DeviceMismatch(
-        place, mismatch.node, _because(mismatch, source, path), NO_GUARDS, {}, function.name if function is not None else "",
+        place, at, _because(mismatch, source, path), NO_GUARDS, {}, function.name if function is not None else "",
         code, mismatch.how, mismatch.operation, off, other, mismatch.evidence, mismatch.soft, _when(mismatch.condition),
         _clause(mismatch, other, source), factory, origin.name if origin is not None else "",
         _takes_device(node), mismatch.how in ("paths", "size", "copy"), _remedy(mismatch),
@@ -113,14 +115,43 @@ def code_of(mismatch: Mismatch) -> str:
         return "DEV109"
     if origin is not None and origin.why in ("factory", "option") and mismatch.off_at.atom == CPU:
         return "DEV102"
-    if mismatch.how == "module":
+    if mismatch.how == "module" or (mismatch.place[0] is not mismatch.node and _calls_module(mismatch.handed)):
         return "DEV103"
     return "DEV104" if mismatch.how == "index" or mismatch.mixing == "index" else "DEV101"
 
 
+def _calls_module(step: Step | None) -> bool:
+    return step is not None and step.function is not None and step.function.name == "forward"
+
+
+def _handed_side(mismatch: Mismatch, off: Side, source: Source) -> Side:
+    """The argument that a call hands over."""
+    step = mismatch.handed
+    assert step is not None
+    node = _argument(step, mismatch.handed_path)
+    return Side(ast.unparse(node), source.span(node), node, off.where) if node is not None else off
+
+
+def _argument(step: Step, path: Path | None) -> ast.expr | None:
+    """The expression of an argument of a call; the only one, where its name is not known."""
+    call = step.node
+    if not isinstance(call, ast.Call):
+        return None
+    if path is None or len(path) > 1 or step.function is None:
+        return call.args[0] if len(call.args) == 1 and not call.keywords else None
+    for keyword in call.keywords:
+        if keyword.arg == path[0]:
+            return keyword.value
+    names = step.function.positional()
+    if step.function.owner is not None and names and names[0] != path[0]:
+        names = names[1:]
+    index = names.index(path[0]) if path[0] in names else len(call.args)
+    return call.args[index] if index < len(call.args) else None
+
+
 def _side(operand: Operand, at: Alternative, source: Source) -> Side:
-    text = ast.unparse(operand.node)
-    return Side(text, source.span(operand.node), operand.node, where(at))
+    span = source.span(operand.node) if getattr(operand.node, "lineno", 1) <= source.rows else Span(0, 0)
+    return Side(ast.unparse(operand.node), span, operand.node, where(at))
 
 
 def where(at: Alternative) -> str:

@@ -330,7 +330,7 @@ class Instance:
     def constraints(self) -> list[Constraint]:
         """The constraints that this call leaves open, or breaks."""
         name = self.summary.function.name if self.summary.function is not None else ""
-        step_ = Step(self.node, self.frame.path, name)
+        step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
         found: list[Constraint] = []
         for each in self.summary.constraints:
             if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
@@ -339,7 +339,11 @@ class Instance:
             is_open = mapped is not None and (_is_open(mapped.first.places) or _is_open(mapped.second.places))
             self.handed.append((id(each.node), "open" if is_open or mapped is not None else "host"))
             if mapped is not None:
-                found.append(mapped._replace(chain=(step_, *each.chain)))
+                closed = tuple(
+                    len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
+                    for before, after, known in ((each.first, mapped.first, each.closed[0]), (each.second, mapped.second, each.closed[1]))
+                )
+                found.append(mapped._replace(chain=(step_, *each.chain), closed=closed))
         return found
 
     def _constraint(self, each: Constraint) -> Constraint | None:

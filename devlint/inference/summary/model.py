@@ -33,14 +33,6 @@ class Operand(NamedTuple):
     path: Path | None = None
 
 
-class Step(NamedTuple):
-    """A call on the way from a root to the operation."""
-
-    node: ast.AST
-    file: str
-    name: str
-
-
 @dataclass(eq=False, slots=True)
 class Site:
     """The function in which an operation stands, and what it says of its arguments' devices.
@@ -56,6 +48,16 @@ class Site:
     asks: set[str] = field(default_factory=set)
     moved: dict[Path, list[ast.AST]] = field(default_factory=dict)
     tensors: set[Path] = field(default_factory=set)  # access paths that are used as only a tensor is used
+
+
+class Step(NamedTuple):
+    """A call on the way from a root to the operation. `site`: where the call stands; `function`: what it calls."""
+
+    node: ast.AST
+    file: str
+    name: str
+    site: Site
+    function: Function | None
 
 
 class LeftBehind(NamedTuple):
@@ -84,6 +86,7 @@ class Constraint(NamedTuple):
     chain: tuple[Step, ...] = ()
     left_behind: LeftBehind | None = None
     local: tuple[Operand, Operand] | None = None  # the operands as the function itself sees them
+    closed: tuple[int, int] = (0, 0)  # how many calls out each operand is known; 0: in the function itself
 
 
 @dataclass(eq=False, slots=True)

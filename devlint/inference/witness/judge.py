@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from devlint.inference.library import protocols
 from devlint.inference.program.definitions import Class, Function
-from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site
+from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site, Step
 from devlint.inference.terms.conditions import SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator
@@ -83,6 +83,7 @@ class Judge:
             each.how, each.mixing, each.operation, off, off_at, other, other_at, first_is_off, each.node, each.site, evidence,
             soft, condition, each.chain, sibling.move if sibling is not None else None,
             each.local[1 if first_is_off else 0] if each.local is not None else None,
+            *_handed(each, first_is_off),
         )  # fmt: skip
 
     def _together(self, each: Constraint, x: Alternative, y: Alternative) -> Condition | None:
@@ -138,6 +139,18 @@ def _is_fallback(operand: Operand, at: Alternative) -> bool:
         for other in operand.places
         if is_accelerator(other.atom)
     )
+
+
+def _handed(each: Constraint, first_is_off: bool) -> tuple[Step | None, Path | None]:
+    """The call that hands the value to move to the function of the operation: it is moved there, and not inside."""
+    depth = each.closed[0 if first_is_off else 1]
+    if depth == 0 or each.how == "host" or each.local is None:
+        return None, None
+    off = each.local[0 if first_is_off else 1]
+    path = off.places[0].atom.key if len(off.places) == 1 and off.places[0].atom.tag == "place" else None
+    if off.kind == "module" or path is None or path[0].startswith(("self", "@", "%")):
+        return None, None
+    return each.chain[len(each.chain) - depth], path if depth == 1 else None
 
 
 def _is_on_host(condition: Condition, at: Alternative) -> bool:

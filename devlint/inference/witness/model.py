@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from devlint.inference.summary.model import How, Operand, Site, Step
 from devlint.inference.terms.conditions import Condition
-from devlint.inference.terms.places import Alternative
+from devlint.inference.terms.places import Alternative, Path
 from devlint.model import Evidence
 
 #: From the strongest to the weakest.
@@ -20,6 +20,7 @@ class Mismatch:
 
     `off` is the operand to move with its place, `other` the one that it meets. `off_first`: `off` is the first operand of the
     constraint. `node`: the operation. `chain`: the calls from the root to it. `local`: `other` as the function sees it.
+    `handed`: the call that hands `off` over, where the operation gets it from its callers; `handed_path`: as what.
     """
 
     how: How
@@ -38,6 +39,16 @@ class Mismatch:
     chain: tuple[Step, ...]
     left_behind: ast.AST | None = None
     local: Operand | None = None
+    handed: Step | None = None
+    handed_path: Path | None = None
+
+    @property
+    def place(self) -> tuple[ast.AST, Site]:
+        """Where the finding stands: where its fix is."""
+        origin = self.off_at.origin
+        if self.handed is not None and (origin is None or origin.why not in ("factory", "option")):
+            return self.handed.node, self.handed.site
+        return self.node, self.site
 
     @property
     def strength(self) -> tuple[int, bool]:

@@ -27,11 +27,11 @@ def mismatches(analyser: Analyser, file: File) -> list[Mismatch]:
     best: dict[tuple[int, int, str], Mismatch] = {}
     for constraints, root in [(top.constraints, top.site), *roots]:
         for each in judge.judge(constraints, root):
-            key = (id(each.node), id(each.off.node), each.how)
+            key = (id(each.place[0]), id(each.off.node) if each.handed is None else 0, each.how)
             known = best.get(key)
             if known is None or each.strength < known.strength:
                 best[key] = each
-    return [each for each in best.values() if each.site.file == file.path]
+    return [each for each in best.values() if each.place[1].file == file.path]
 
 
 def _sites(analyser: Analyser) -> Iterator[Site]:
