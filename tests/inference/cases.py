@@ -70,6 +70,14 @@ def reported(text: str) -> list[Finding]:
     return [each for each in findings(text) if each.severity is not Severity.INFO]
 
 
+def sources(text: str) -> dict[str, str]:
+    """The programs of a text that has one version of each, by name."""
+    parts = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)[1:]
+    found = {name: PRELUDE + body.rstrip() + "\n" for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    assert len(found) == len(parts) // 2, "two programs have one name"
+    return found
+
+
 def cases(text: str) -> tuple[Case, ...]:
     """The cases of a text."""
     parts = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)[1:]
@@ -81,12 +89,12 @@ def halves(found: tuple[Case, ...], half: str, faults: Mapping[str, str]) -> lis
     unknown = {name.partition(":")[0] for name in faults} - {each.name for each in found}
     assert not unknown, f"no such case: {sorted(unknown)}"
     return [
-        pytest.param(getattr(each, half), id=each.name, marks=_marks(faults.get(f"{each.name}:{half}")))
+        pytest.param(getattr(each, half), id=each.name, marks=marks(faults.get(f"{each.name}:{half}")))
         for each in found
     ]  # fmt: skip
 
 
-def _marks(reason: str | None) -> tuple[pytest.MarkDecorator, ...]:
+def marks(reason: str | None) -> tuple[pytest.MarkDecorator, ...]:
     return () if reason is None else (pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError),)
 
 

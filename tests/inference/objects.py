@@ -48,6 +48,18 @@ class Agent:
         return self.net(state).argmax().item()
 Agent().act([0.1, 0.2, 0.3, 0.4])  # run
 
+## agent_makes_the_state_of_a_list
+class Agent:
+    def __init__(self, device):
+        self.device = device
+        self.net = nn.Linear(4, 2).to(self.device)
+
+    def act(self, state: list[float]):
+        state = torch.tensor(state)  # wrong
+        state = torch.tensor(state, device=self.device)  # right
+        return self.net(state).argmax().item()
+Agent("cuda").act([0.1, 0.2, 0.3, 0.4])  # run
+
 ## agent_samples_its_memory
 import random
 from collections import deque
@@ -145,7 +157,8 @@ class Runner:
 
     def run(self, x: torch.Tensor):
         return self.model(x.to(self.device))
-Runner(torch.device("cuda")).run(torch.rand(1, 3))  # run
+
+Runner(torch.device("cuda")).run(torch.rand(1, 3))
 
 ## dataclass_with_a_default_tensor
 from dataclasses import dataclass, field
@@ -158,7 +171,8 @@ class Scaler:
 
     def apply(self, x: torch.Tensor):
         return x.to("cuda") * self.scale
-Scaler().apply(torch.rand(3))  # run
+
+Scaler().apply(torch.rand(3))
 
 ## dataclass_made_of_two_places
 from dataclasses import dataclass
@@ -295,11 +309,10 @@ Runner("cuda").run(torch.rand(1, 3))  # run
 from functools import partial
 
 class Runner:
-    layer = partial(nn.Linear, 3)  # wrong
-    layer = partial(nn.Linear, 3, device="cuda")  # right
-
     def __init__(self):
-        self.model = type(self).layer(2)
+        build = partial(nn.Linear, 3)  # wrong
+        build = partial(nn.Linear, 3, device="cuda")  # right
+        self.model = build(2)
 
     def run(self, x):
         return self.model(x.cuda())

@@ -1,4 +1,4 @@
-"""The programs of the other tests, run on one simulated card: each fails for its devices, and its repaired twin runs."""
+"""The programs of the other tests, run on one simulated card: what they are said to be is true."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from devlint.runtime.simulator import DeviceSpec, simulate
 from tests.inference.cases import Case
 from tests.inference.conditions import CONDITIONS
+from tests.inference.effects import EFFECTS, SOMEWHERE
 from tests.inference.objects import OBJECTS
 
 pytestmark = pytest.mark.runtime
@@ -36,3 +37,11 @@ def test_program_fails_for_its_devices_and_its_twin_runs(case: Case, monkeypatch
     run(case.right + case.drive_right, monkeypatch)
     with pytest.raises(RuntimeError, match="device"):
         run(case.wrong + case.drive_wrong, monkeypatch)
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in EFFECTS.items()])
+def test_correct_program_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    somewhere = ModuleType("somewhere")
+    exec(SOMEWHERE, vars(somewhere))
+    monkeypatch.setitem(sys.modules, "somewhere", somewhere)
+    run(text, monkeypatch)
