@@ -87,7 +87,7 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
     at, site = mismatch.place
     off, other = _side(mismatch.off, mismatch.off_at, source), _side(mismatch.other, mismatch.other_at, source)
     origin = mismatch.off_at.origin
-    node = origin.node if origin is not None and origin.why in ("factory", "option") else None
+    node = origin.node if origin is not None and _is_to_blame(mismatch) else None
     in_file = origin is not None and origin.file == path and isinstance(node, ast.Call)
     factory = source.span(node) if in_file and node is not None else None
     place = factory if code == "DEV102" and factory is not None else source.span(at)
@@ -113,11 +113,20 @@ def code_of(mismatch: Mismatch) -> str:
     origin = mismatch.off_at.origin
     if mismatch.how == "host":
         return "DEV109"
-    if origin is not None and origin.why in ("factory", "option") and mismatch.off_at.atom == CPU:
+    if origin is not None and _is_to_blame(mismatch):
         return "DEV102"
     if mismatch.how == "module" or (mismatch.place[0] is not mismatch.node and _calls_module(mismatch.handed)):
         return "DEV103"
     return "DEV104" if mismatch.how == "index" or mismatch.mixing == "index" else "DEV101"
+
+
+def _is_to_blame(mismatch: Mismatch) -> bool:
+    """Whether the factory that made a value is where the fix is: in the function of the operation, in its class, or in a
+    function that is given a tensor or a device."""
+    origin = mismatch.off_at.origin
+    if origin is None or origin.why not in ("factory", "option") or mismatch.off_at.atom != CPU or origin.node is None:
+        return False
+    return origin.why == "option" or origin.maker is None or mismatch.site in (origin.maker, None) or origin.maker.handles(mismatch.site)
 
 
 def _calls_module(step: Step | None) -> bool:

@@ -27,6 +27,8 @@ ITERATES_FIRST: Final = frozenset(
         "fastprogress.master_bar", "alive_progress.alive_it", "progressbar.progressbar", "tqdm.asyncio.tqdm",
     }
 )  # fmt: skip
+#: Functions of numpy that ask a tensor itself, and make an array of a sequence of tensors [numpy/_core/fromnumeric.py].
+REDUCES_SEQUENCES: Final = frozenset(f"numpy.{name}" for name in ("mean", "sum", "std", "var", "max", "min", "prod", "amax", "amin"))
 #: Libraries whose functions do not change what torch objects they get [each library's documentation].
 _LOOK_ONLY: Final = (
     "numpy.", "math.", "os.", "sys.", "time.", "json.", "logging.", "warnings.", "random.", "matplotlib.", "PIL.", "cv2.", "scipy.",

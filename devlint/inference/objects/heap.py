@@ -161,6 +161,8 @@ class Heap:
                 return value
             places = single(place_of(path), zero_dim=zero_dim_of(value.places))
             return Value(value.kind, places, path=path, proved=value.proved, parts=None)
+        if value.kind in ("bool", "number", "string") and value.constant is None:
+            return value._replace(path=path, test=None)
         return value
 
     def home(self, identity: Identity) -> Places:

@@ -125,7 +125,7 @@ def _index(file: File) -> Indexed:
     imports: list[ast.Import | ast.ImportFrom] = []
     defaults: list[ast.Call] = []
     names: list[ast.Global] = []
-    pending: list[tuple[ast.AST, list[ast.AST]]] = [(file.tree, [])]
+    pending: list[tuple[ast.AST, list[ast.AST]]] = [(file.tree, file.nodes.setdefault(id(file.tree), []))]
     while pending:
         node, bucket = pending.pop()
         kind = type(node)

@@ -169,6 +169,8 @@ class Analyser:
         for each in function.all_parameters()[start:]:
             value = self._argument(frame, function, each, defaults.get(each.arg), documented)
             frame.state.names[each.arg] = value
+            site = frame.site
+            site.devices = site.devices or value.kind in ("tensor", "device")
         for extra in (function.node.args.vararg, function.node.args.kwarg):
             if extra is not None:
                 frame.state.names[extra.arg] = given((extra.arg,))

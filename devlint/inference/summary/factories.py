@@ -21,7 +21,7 @@ def new(
                 p._replace(origin=Origin("named", node, frame.path, name), zero_dim=zero_dim) for p in frame.default
             )
             return Value("tensor", places)
-        origin = Origin("factory", node, frame.path, name, extent_of(frame, arguments.values()))
+        origin = Origin("factory", node, frame.path, name, extent_of(frame, arguments.values()), maker=frame.site)
         return Value("tensor", single(CPU, origin, zero_dim=zero_dim))
     return Value("tensor", tuple(_named(frame, node, name, each, zero_dim) for each in device) or nowhere())
 

@@ -48,6 +48,13 @@ class Site:
     asks: set[str] = field(default_factory=set)
     moved: dict[Path, list[ast.AST]] = field(default_factory=dict)
     tensors: set[Path] = field(default_factory=set)  # access paths that are used as only a tensor is used
+    devices: bool = False  # whether an argument is a tensor or a device
+
+    def handles(self, other: Site) -> bool:
+        """Whether the function can say where to make something: it is given a tensor or a device, or is of the same class."""
+        owner = self.function.owner if self.function is not None else None
+        same = owner is not None and other.function is not None and other.function.owner is owner
+        return self.devices or same or bool(self.asks)
 
 
 class Step(NamedTuple):

@@ -25,9 +25,11 @@ from devlint.inference.terms.places import (
     Alternative,
     Origin,
     at,
+    is_unread,
     named_by,
     nowhere,
     single,
+    unknown,
     with_zero_dim,
 )
 from devlint.inference.terms.values import ARRAY, BOOL, NONE, NOTHING, NUMBER, STRING, Value
@@ -94,6 +96,11 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
         return unread(node)
+    if name in effects.REDUCES_SEQUENCES:
+        for at_, value in arguments.positional[:1]:
+            if value.kind in ("list", "tuple"):
+                read_by_host(frame, at_, value, node, name)
+        return NUMBER if len(arguments.positional) == 1 and not arguments.named else NOTHING
     if effects.only_looks(name):
         return unread_calls.guess(frame, node, arguments)
     return unread_calls.call(frame, node, arguments)
@@ -263,6 +270,9 @@ def read_by_host(frame: Frame, node: ast.AST, value: Value, call: ast.AST, name:
     from devlint.inference.summary.model import Operand
 
     if value.is_tensor and value.places:
+        host = Operand(call, "tensor", single(CPU, Origin("host", call, frame.path, name)), True)
+        frame.need("host", "host", name, host, frame.operand(node, value), call)
+    elif value.kind == "unknown" and value.path is not None and not is_unread(value.places[0].atom if value.places else unknown()):
         host = Operand(call, "tensor", single(CPU, Origin("host", call, frame.path, name)), True)
         frame.need("host", "host", name, host, frame.operand(node, value), call)
     elif value.kind in ("list", "tuple"):

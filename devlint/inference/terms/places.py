@@ -79,7 +79,7 @@ class Origin(NamedTuple):
 
     `node` is the call, `file` the path of its file, `name` the qualified name of what was called. `extent` holds the
     places of the tensor in whose size it was made. `field` is the attribute that keeps it. `registered` tells whether a
-    module registers that attribute.
+    module registers that attribute. `maker`: the site of the function that made it.
     """
 
     why: Why
@@ -89,6 +89,7 @@ class Origin(NamedTuple):
     extent: tuple[Any, ...] = ()
     field: str = ""
     registered: bool = True
+    maker: Any = None
 
 
 class Alternative(NamedTuple):
@@ -130,36 +131,64 @@ def under(places: Places, condition: Condition) -> Places:
     return tuple(found)
 
 
-def _same_place(each: Alternative) -> tuple[Atom, Origin | None]:
-    return each.atom, each.origin
-
-
 def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Places:
-    """Where a value is after two paths, of which each holds under its condition. More than LIMIT is unknown."""
+    """Where a value is after two paths, of which each holds under its condition. More than LIMIT is unknown.
+
+    A place that both paths have under one condition needs neither path's. One that its path's condition rules out is none.
+    """
     if a == b:
         return a
-    merged: dict[tuple[Atom, Origin | None], Alternative] = {}
-    in_both = {_same_place(each) for each in a} & {_same_place(each) for each in b}
-    for places, condition in ((a, if_a), (b, if_b)):
-        for each in places:
-            key = _same_place(each)
-            known = merged.get(key)
-            if known is None:
-                merged[key] = (
-                    each if key in in_both else under((each,), condition)[0] if _fits(each, condition) else each
-                )
-            else:
-                zero_dim = known.zero_dim if known.zero_dim == each.zero_dim else None
-                merged[key] = Alternative(
-                    each.atom, each.origin, known.condition & each.condition, known.soft or each.soft, zero_dim
-                )
-    if len(merged) > LIMIT:
+    found: list[Alternative] = []
+    others = {(each.atom, each.origin, each.condition): each for each in b}
+    seen: set[tuple[Atom, Origin | None, Condition]] = set()
+    for each in a:
+        other = others.get((each.atom, each.origin, each.condition))
+        if other is not None:
+            seen.add((each.atom, each.origin, each.condition))
+            found.append(_either(each, other))
+        else:
+            found += under((each,), if_a)
+    found += [new for each in b if (each.atom, each.origin, each.condition) not in seen for new in under((each,), if_b)]
+    found = _weakened(found)
+    if len(found) > LIMIT:
         return nowhere()
-    return tuple(merged.values())
+    return tuple(found) or a or b
 
 
-def _fits(each: Alternative, condition: Condition) -> bool:
-    return compatible(each.condition, condition)
+def _either(x: Alternative, y: Alternative) -> Alternative:
+    """One place on two paths."""
+    zero_dim = x.zero_dim if x.zero_dim == y.zero_dim else None
+    return x._replace(soft=x.soft or y.soft, zero_dim=zero_dim, also=x.also if x.also == y.also else None)
+
+
+def _weakened(places: list[Alternative]) -> list[Alternative]:
+    """Alternatives for one place become one, where one condition follows from the other or both make up a weaker one."""
+    found: list[Alternative] = []
+    for each in places:
+        for i, known in enumerate(found):
+            if (known.atom, known.origin) != (each.atom, each.origin):
+                continue
+            condition = _disjunction(known.condition, each.condition)
+            if condition is not None:
+                found[i] = _either(known, each)._replace(condition=condition)
+                break
+        else:
+            found.append(each)
+    return found
+
+
+def _disjunction(a: Condition, b: Condition) -> Condition | None:
+    """The condition `a or b`, where it is a conjunction again."""
+    if a <= b:
+        return a
+    if b <= a:
+        return b
+    only_a, only_b = a - b, b - a
+    if len(only_a) == len(only_b) == 1:
+        (x,), (y,) = only_a, only_b
+        if x[0] == y[0] and x[1] != y[1]:
+            return a & b
+    return None
 
 
 def softened(places: Places) -> Places:

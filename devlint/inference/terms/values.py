@@ -113,7 +113,7 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
         a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
         a.path if a.path == b.path else None,
         a.proved and b.proved,
-        a.test if a.test == b.test else _flag(a, b, if_a, if_b),
+        a.test if a.test is not None and a.test == b.test else _flag(a, b, if_a, if_b),
         a.missing if a.missing == b.missing else None,
     )
 

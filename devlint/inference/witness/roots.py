@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from devlint.inference.objects.heap import Heap
 from devlint.inference.program.definitions import Class, File, Function, binding_of
-from devlint.inference.summary import stories
+from devlint.inference.summary import moves, stories
 from devlint.inference.summary.analyser import Analyser
 from devlint.inference.summary.frame import Frame, State
 from devlint.inference.summary.instantiate import Instance, can_clash
-from devlint.inference.summary.model import Constraint, Site, Summary
+from devlint.inference.summary.model import Constraint, Operand, Site, Summary
 from devlint.inference.terms.values import Value, given
 from devlint.inference.witness.judge import Judge
 from devlint.inference.witness.model import Mismatch
@@ -72,9 +72,44 @@ def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list
     found = []
     for each in summary.constraints:
         mapped = instance._constraint(each)
-        if mapped is not None:
+        if mapped is not None and not _is_own(frame, summary, mapped.first) and not _is_own(frame, summary, mapped.second):
             found.append(mapped)
     return found
+
+
+def moved_from_outside(file: File) -> frozenset[str]:
+    """The fields of which some code moves what they hold, on an object that is not its own: `layer.router.gate.to(device)`."""
+    found = set()
+    for nodes in file.nodes.values():
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and moves.is_move(node.func.attr):
+                target = node.func.value
+                if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id == "self"):
+                    found.add("." + target.attr)
+    return frozenset(found)
+
+
+def _is_moved(constraint: Constraint, fields: frozenset[str]) -> bool:
+    """Whether an operand is a module in such a field."""
+    for operand in constraint.local or ():
+        for each in operand.places if operand.kind == "module" else ():
+            if each.atom.tag == "place" and each.atom.key[-1] in fields:
+                return True
+    return False
+
+
+def _is_own(frame: Frame, summary: Summary, operand: Operand) -> bool:
+    """Whether a value is a field that an object of the project keeps where its class puts it: its user does not say where."""
+    for each in operand.places:
+        if each.atom.tag != "place" or len(each.atom.key) < 2:
+            continue
+        identity = ("path", each.atom.key[:-1])
+        for heap in (frame.heap, summary.heap):
+            template = heap.get(identity).template
+            value = template.thing.fields.get(each.atom.key[-1]) if template is not None else None
+            if value is not None and value.places and all(other.atom.tag == "at" for other in value.places):
+                return True
+    return False
 
 
 def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iterator[tuple[list[Constraint], Site]]:
@@ -83,6 +118,7 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
     if settled is None:
         return
     story = settled.story
+    fields = moved_from_outside(file)
     for method in _methods(class_):
         summary = analyser.summary(method, class_)
         if summary is None:
@@ -94,7 +130,8 @@ def _of_class(analyser: Analyser, file: File, top: Frame, class_: Class) -> Iter
         if method.name == "__init__" and method.owner is class_:
             yield summary.constraints, summary.site
         elif method.name != "__init__":
-            yield _as_root(frame, summary, bindings), summary.site
+            found = _as_root(frame, summary, bindings)
+            yield [each for each in found if not _is_moved(each, fields)], summary.site
 
 
 def _methods(class_: Class) -> Iterator[Function]:
