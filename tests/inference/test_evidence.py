@@ -201,7 +201,7 @@ def test_no_contract_where_all_calls_hand_over_host_data() -> None:
 def test_a_gpu_call_beside_a_host_call_is_reported() -> None:
     body = "def run(x: torch.Tensor):\n    return x + torch.rand(3)\n\nrun(torch.rand(3))\nrun(torch.rand(3).cuda())\n"
     (found,) = findings(PRELUDE + body)
-    assert (found.evidence, found.clause) == ("called", "`run` gets such values from line 7")
+    assert (found.evidence, found.clause) == ("called", "`run` gets such values from line 8")
 
 
 def test_condition_stands_in_the_message() -> None:
