@@ -306,6 +306,12 @@ class Heap:
         return found
 
 
+def is_touched(thing: Thing) -> bool:
+    """Whether a function did something to a thing that it was given."""
+    moved = thing.home is not None and not all(each.atom.tag == "home" for each in thing.home)
+    return bool(thing.fields) or moved or thing.unread
+
+
 def merge_heaps(a: Heap, b: Heap, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Heap:
     """The heap after two paths."""
     if a is b or a.things is b.things:

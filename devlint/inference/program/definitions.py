@@ -75,6 +75,7 @@ class File:
     stars: list[str] = field(default_factory=list)
     sets_default_device: bool = False  # somewhere, for all that it runs later
     nodes: dict[int, list[ast.AST]] = field(default_factory=dict)  # see `nodes_of`
+    moved_outside: frozenset[str] | None = None  # the fields that code moves on other objects, once that was asked
 
     def nodes_of(self, function: ast.AST) -> list[ast.AST]:
         """The names, attributes, items and calls in a function, those in functions inside it left out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from devlint.inference.objects.heap import Heap, Thing
+from devlint.inference.objects.heap import Heap, Thing, is_touched
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, Operand, Step, Summary
@@ -309,7 +309,7 @@ class Instance:
     def apply(self) -> None:
         """Do to the caller's objects what the function does to what it is given."""
         for identity, thing in list(self.summary.heap.things.items()):
-            if identity[0] == "path" and _is_touched(thing):
+            if identity[0] == "path" and is_touched(thing):
                 self._apply(identity, thing)
 
     def _apply(self, identity: Identity, thing: Thing) -> None:
@@ -392,11 +392,6 @@ def is_open_atom(atom: Atom) -> bool:
 
 def _is_open(places: Places) -> bool:
     return any(each.atom.tag in ("place", "names") and not each.atom.key[0].startswith("%") for each in places)
-
-
-def _is_touched(thing: Thing) -> bool:
-    moved = thing.home is not None and not all(each.atom.tag == "home" for each in thing.home)
-    return bool(thing.fields) or moved or thing.unread
 
 
 def _is_path(subject: Any) -> bool:

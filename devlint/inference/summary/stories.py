@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from devlint.inference.objects.heap import Heap, Thing
+from devlint.inference.objects.heap import Heap, Thing, is_touched
 from devlint.inference.program.definitions import Class, Function, binding_of
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, State, merge_states
-from devlint.inference.summary.model import Site
+from devlint.inference.summary.model import Site, Summary
 from devlint.inference.terms.places import Alternative, Places, named_by, nowhere, place_of, single
 from devlint.inference.terms.values import Identity, Value, given
 
@@ -248,6 +248,14 @@ def _run(analyser: Analyser, story: Story, method: Function) -> None:
 # -- what a judgement may take for granted
 
 
+def changes_itself(summary: Summary) -> bool:
+    """Whether a method binds fields of its object, or moves what it holds."""
+    return any(
+        identity[0] == "path" and identity[1][0] == "self" and is_touched(thing)
+        for identity, thing in summary.heap.things.items()
+    )
+
+
 class Settled(NamedTuple):
     """An object when its methods may have run. `after`: by method, the state after a call of it."""
 
@@ -276,6 +284,9 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
             continue
         for name, method in each.methods.items():
             if name == "__init__" or class_.method(name) is not method or binding_of(method) not in ("instance", "setter"):
+                continue
+            summary = analyser.summary(method, class_)
+            if summary is None or not changes_itself(summary):
                 continue
             frame.state = State({}, story.heap.copy())
             frame.condition = frozenset()

@@ -13,7 +13,7 @@ from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site, Step
 from devlint.inference.terms.conditions import SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
-from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator
+from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
 from devlint.inference.witness.model import ORDER, Evidence, Mismatch
 
 #: Ways in which a tensor leaves on the wrong device: nothing fails where it happens.
@@ -192,7 +192,9 @@ def _sibling(each: Constraint, x: Alternative, y: Alternative) -> LeftBehind | N
     if left is None:
         return None
     part, there = (x, y) if left.first else (y, x)
-    if part.atom.tag not in ("place", "unknown") or part.atom == there.atom or there.atom == CPU:
+    if part.atom.tag not in ("place", "unknown") or part.atom == there.atom or there.atom == CPU or is_unread(there.atom):
+        return None
+    if each.mixing == "index" and not left.first:
         return None
     return left
 

@@ -79,6 +79,8 @@ def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list
 
 def moved_from_outside(file: File) -> frozenset[str]:
     """The fields of which some code moves what they hold, on an object that is not its own: `layer.router.gate.to(device)`."""
+    if file.moved_outside is not None:
+        return file.moved_outside
     found = set()
     for nodes in file.nodes.values():
         for node in nodes:
@@ -86,7 +88,8 @@ def moved_from_outside(file: File) -> frozenset[str]:
                 target = node.func.value
                 if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id == "self"):
                     found.add("." + target.attr)
-    return frozenset(found)
+    file.moved_outside = frozenset(found)
+    return file.moved_outside
 
 
 def _is_moved(constraint: Constraint, fields: frozenset[str]) -> bool:
