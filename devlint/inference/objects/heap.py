@@ -170,7 +170,18 @@ class Heap:
         home = self.get(identity).home
         if home is None:
             return single(place_of(identity[1])) if identity[0] == "path" else nowhere()
+        if identity[0] == "path" and self._is_unmoved_part(home):
+            return single(place_of(identity[1]))
         return self.resolve(home)
+
+    def _is_unmoved_part(self, home: Places) -> bool:
+        """Whether a part of something given is where it was: nothing that registers it was moved."""
+        while home is not None and len(home) == 1 and home[0].atom.tag == "home":
+            owner = self.get(home[0].atom.key).home
+            if owner is None:
+                return bool(home[0].atom.key[0] == "path")
+            home = owner
+        return False
 
     def resolve(self, places: Places) -> Places:
         """Places without the homes of modules: each is where the module is now."""

@@ -10,6 +10,7 @@ from devlint.inference.terms.places import (
     Places,
     at,
     named_by,
+    named_device,
     place_of,
     single,
 )
@@ -22,7 +23,7 @@ def device_of(value: Value | None) -> Places | None:
         return None
     if value.kind == "string":
         if isinstance(value.constant, str):
-            return _named(value.constant)
+            return named_device(value.constant)
         return single(named_by(value.path)) if value.path is not None else ()
     if value.kind == "number":
         return single(at("cuda", str(value.constant) if isinstance(value.constant, int) else None))
@@ -31,15 +32,6 @@ def device_of(value: Value | None) -> Places | None:
     if value.kind == "unknown":
         return tuple(_by_name(each) for each in value.places)
     return ()
-
-
-def _named(text: str) -> Places:
-    type, _, index = text.partition(":")
-    if type == "cpu":
-        return single(CPU)
-    if type == "meta":
-        return single(META)
-    return single(at(type, index or None)) if type in ACCELERATORS else ()
 
 
 def _blamed(each: Alternative) -> Alternative:

@@ -9,7 +9,7 @@ from devlint.inference.objects.heap import Heap, Thing, is_touched
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.model import Constraint, Operand, Step, Summary
-from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, SAME, Condition, Literal, both, compatible
+from devlint.inference.terms.conditions import ACCELERATOR, ALWAYS, DATA, SAME, Condition, Literal, both, compatible
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import (
     CPU,
@@ -43,6 +43,7 @@ class Instance:
         self.node = node
         self._values: dict[Path, Value] = {}
         self._copies: dict[Identity, Identity] = {}
+        self._as_module = False  # whether what is resolved is called
         self.handed: list[tuple[int, str]] = []  # operations, with "host" or "open" for what this call hands to them
         self._place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
 
@@ -197,7 +198,7 @@ class Instance:
             return self.frame.home(value) if any(self._is_module(o) for o in value.objects) else nowhere()
         if value.kind in ("number", "string", "none", "bool", "array"):
             return ()
-        if value.kind == "unknown" and value.path is not None:
+        if self._as_module and value.kind == "unknown" and value.path is not None:
             moved = self.frame.heap.things.get(("path", value.path))
             if moved is not None and moved.home is not None:
                 return self.frame.heap.home(("path", value.path))  # a module that was moved in place
@@ -336,8 +337,9 @@ class Instance:
             if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
                 continue
             mapped = self._constraint(each)
-            is_open = mapped is not None and (_is_open(mapped.first.places) or _is_open(mapped.second.places))
-            self.handed.append((id(each.node), "open" if is_open or mapped is not None else "host"))
+            status = self._status(each, mapped)
+            if status is not None:
+                self.handed.append((id(each.node), status))
             if mapped is not None:
                 closed = tuple(
                     len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
@@ -345,6 +347,17 @@ class Instance:
                 )
                 found.append(mapped._replace(chain=(step_, *each.chain), closed=closed))
         return found
+
+    def _status(self, each: Constraint, mapped: Constraint | None) -> str | None:
+        """What this call hands to an operation: "host" for host data, "open" for what its own callers hand over."""
+        if mapped is not None:
+            return "open" if _is_open(mapped.first.places) or _is_open(mapped.second.places) else "known"
+        for operand in (each.first, each.second):
+            if _is_open(operand.places):
+                places = self.places(operand.places)
+                if not places or not all(other.atom == CPU for other in places):
+                    return None
+        return "host"
 
     def _constraint(self, each: Constraint) -> Constraint | None:
         condition = self.condition(each.condition)
@@ -361,7 +374,9 @@ class Instance:
         return each._replace(first=first, second=second, condition=joined, soft=each.soft or not whole)
 
     def operand(self, operand: Operand, constraint: Constraint) -> Operand | None:
+        self._as_module = constraint.how == "module" and operand is constraint.first
         places = self.places(operand.places)
+        self._as_module = False
         kind, proved, path = operand.kind, operand.proved, operand.path
         if path is not None:
             actual = self.resolve(path)
@@ -428,6 +443,10 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
         if value.kind in ("bool", "number", "string") and value.constant is not None:
             return bool(value.constant)
         return True if value.kind in ("module", "instance", "function") and value.path is None else None
+    if test[0] == "type" and test[2] == DATA:
+        if value.kind in ("list", "tuple", "number", "string", "bool", "array", "none", "size"):
+            return True
+        return False if value.is_tensor else None
     if test[0] == "equal" and value.constant is not None:
         return repr(value.constant) == test[2]
     return None

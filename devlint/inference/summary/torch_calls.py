@@ -18,7 +18,7 @@ from devlint.inference.summary.frame import Frame, unread
 from devlint.inference.summary.items import item_of
 from devlint.inference.summary.library_modules import new_module
 from devlint.inference.summary.zero_dim import zero_dim
-from devlint.inference.terms.conditions import ACCELERATOR
+from devlint.inference.terms.conditions import ACCELERATOR, DATA
 from devlint.inference.terms.places import (
     CPU,
     DEFAULT,
@@ -53,6 +53,11 @@ _COLLECTIVES: Final = frozenset(
 
 def call(frame: Frame, node: ast.Call, name: str, arguments: Arguments, call_value: CallValue) -> Value:
     """A call of something of a library by its qualified name."""
+    if name in effects.REDUCES_SEQUENCES:
+        for at_, value in arguments.positional[:1]:
+            if value.kind in ("list", "tuple"):
+                read_by_host(frame, at_, value, node, name)
+        return NUMBER if len(arguments.positional) == 1 and not arguments.named else NOTHING
     special = _SPECIAL.get(name)
     if special is not None:
         return special(frame, node, arguments)
@@ -96,11 +101,6 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
         for at_, value in arguments.positional:
             read_by_host(frame, at_, value, node, name)
         return unread(node)
-    if name in effects.REDUCES_SEQUENCES:
-        for at_, value in arguments.positional[:1]:
-            if value.kind in ("list", "tuple"):
-                read_by_host(frame, at_, value, node, name)
-        return NUMBER if len(arguments.positional) == 1 and not arguments.named else NOTHING
     if effects.only_looks(name):
         return unread_calls.guess(frame, node, arguments)
     return unread_calls.call(frame, node, arguments)
@@ -253,9 +253,20 @@ def _of_data(
     frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments, dims: bool | str | None
 ) -> Value:
     """`torch.tensor(data)`, `torch.as_tensor(data)`: a tensor of host data is on the default device, one of a tensor stays."""
+    if first.kind == "unknown" and first.path is not None and not is_unread(first.places[0].atom if first.places else unknown()):
+        return _of_given(frame, node, name, first, arguments)
     if first.kind == "unknown":
         return Value("tensor", nowhere())
     return factories.new(frame, node, name, None, arguments, dims)
+
+
+def _of_given(frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments) -> Value:
+    """A tensor of something given: on the default device where that is host data, where it is if it is a tensor."""
+    test = ("type", first.path, DATA)
+    made = factories.new(frame, node, name, None, arguments, None)
+    is_data, is_tensor = frozenset({(test, True)}), frozenset({(test, False)})
+    here = tuple(each._replace(condition=is_data) for each in made.places)
+    return Value("tensor", (*here, *(each._replace(condition=is_tensor) for each in first.places)))
 
 
 def _generator(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> None:
@@ -386,10 +397,22 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return NONE
 
 
+def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is [torch/autograd/__init__.py]."""
+    outputs, given = arguments.get(0, "outputs"), arguments.get(2, "grad_outputs")
+    if outputs is not None and given is not None:
+        for at_, value in ((given[0], part) for part in frame.heap.parts_of(given[1]) or [given[1]]):
+            if outputs[1].may_be_tensor and value.is_tensor:
+                frame.need("function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node)
+    inputs = arguments.value(1, "inputs")
+    return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
+
+
 _SPECIAL: Final[dict[str, Callable[[Frame, ast.Call, Arguments], Value]]] = {
     "torch.device": _device,
     "torch.accelerator.current_accelerator": _current_accelerator,
     "torch.load": _load,
+    "torch.autograd.grad": _gradient,
     "torch.nn.Parameter": _parameter,
     "torch.nn.parameter.Parameter": _parameter,
     "copy.deepcopy": _copy,

@@ -9,7 +9,7 @@ from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
-from devlint.inference.terms.places import CPU, Places, is_accelerator, may_be_accelerator, softened, with_zero_dim
+from devlint.inference.terms.places import CPU, Origin, Places, is_accelerator, may_be_accelerator, single, softened, with_zero_dim
 from devlint.inference.terms.values import Value
 
 #: Builtins and library functions that only look at what they get [Python's library reference].
@@ -19,7 +19,16 @@ PLAIN_FAMILIES = frozenset({"number", "string", "bool", "none"})
 def call(frame: Frame, node: ast.AST, arguments: Arguments, receiver: Value | None = None) -> Value:
     """A call of something that cannot be read, which gets these arguments."""
     reach(frame, [*arguments.values(), *([receiver] if receiver is not None else [])])
+    if _gives_tensors(arguments):
+        origin = Origin("loader", node, frame.path, "return_tensors")
+        return Value("batch", single(CPU, origin), proved=False)
     return guess(frame, node, arguments)
+
+
+def _gives_tensors(arguments: Arguments) -> bool:
+    """`tokenizer(..., return_tensors="pt")` gives tensors of host memory [transformers documentation, "Tokenizer"]."""
+    asked = arguments.named.get("return_tensors")
+    return asked is not None and asked[1].constant == "pt"
 
 
 def reach(frame: Frame, values: list[Value]) -> None:

@@ -27,6 +27,8 @@ Condition: TypeAlias = frozenset[Literal]
 ALWAYS: Final[Condition] = frozenset()
 ACCELERATOR: Final[Test] = ("accelerator",)
 SAME: Final[Test] = ("same",)
+#: In place of a class: whether something is data of the host, such as a list, a number or an array.
+DATA: Final = "host data"
 #: Literals that one condition may have. More are dropped, and what held under them is only likely.
 WIDTH: Final = 6
 

@@ -49,6 +49,14 @@ def place_of(path: Path) -> Atom:
     return Atom("place", path)
 
 
+def named_device(text: str) -> Places:
+    """The place that a text names, as `torch.device` reads it; () for a text that names none."""
+    type, _, index = text.partition(":")
+    if type in ("cpu", "meta"):
+        return single(at(type))
+    return single(at(type, index or None)) if type in ACCELERATORS else ()
+
+
 def named_by(path: Path) -> Atom:
     return Atom("names", path)
 

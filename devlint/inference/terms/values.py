@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition
-from devlint.inference.terms.places import DEPTH, Path, Places, join, named_by, nowhere, place_of, single, under
+from devlint.inference.terms.places import DEPTH, Path, Places, join, named_by, named_device, nowhere, place_of, single, under
 
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",
@@ -102,6 +102,10 @@ def merge(a: Value | None, b: Value | None, if_a: Condition = ALWAYS, if_b: Cond
         return known._replace(places=under(known.places, condition), parts=parts, missing=missing)
     if a.kind != b.kind:
         return _merge_kinds(a, b, if_a, if_b)
+    if a.kind == "string" and isinstance(a.constant, str) and isinstance(b.constant, str):
+        first, second = named_device(a.constant), named_device(b.constant)
+        if first and second:
+            return Value("device", join(first, second, if_a, if_b))
     parts = _merge_parts(a, b, if_a, if_b)
     objects = a.objects if a.objects == b.objects else tuple(dict.fromkeys((*a.objects, *b.objects)))[:3]
     return Value(

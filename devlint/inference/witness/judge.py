@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from devlint.inference.library import protocols
 from devlint.inference.program.definitions import Class, Function
 from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Site, Step
-from devlint.inference.terms.conditions import SAME, Condition, both, compatible, needs_no_accelerator
+from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
 from devlint.inference.witness.model import ORDER, Evidence, Mismatch
@@ -73,7 +73,7 @@ class Judge:
             return None
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
             return None
-        if kind == "given" and _is_fallback(off, off_at):
+        if kind == "given" and (_is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
         if evidence is None:
@@ -172,6 +172,8 @@ def _is_allowed(each: Constraint, off: Alternative, off_is_first: bool) -> bool:
         return False
     if each.mixing == "host":
         return off_is_first
+    if each.how == "inplace" and off_is_first:
+        return True  # the result stays where the target is, whatever its dimensions
     return not (each.mixing in ("scalar", "expanded") and off.zero_dim is not False)
 
 
