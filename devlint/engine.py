@@ -240,6 +240,7 @@ class _Check:
         self.crashed: set[str] = set()
         self.others: dict[str, Source | None] = {}
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
+        self.read: dict[str, FileState] = {}  # the other files that the findings follow from
         self.asked: Counter[str] = Counter()  # suspects, by function
 
     def run(self, freezes: bool) -> None:
@@ -280,9 +281,10 @@ class _Check:
                     tree.forget()
                     self.ask(rule, event, facts, tree)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
-        if facts.read:
+        self.read.update(facts.read)
+        if self.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
-            self.result.others = lines_of(facts.read, folder)
+            self.result.others = lines_of(self.read, folder)
         self.result.searched = facts.searched()
         self.finish(tree)
         self.add_contexts(tree)
@@ -314,7 +316,7 @@ class _Check:
         except Exception as error:  # a fault of the inference must not end the run
             self.crash("the inference", _row_in(error, 1), error)
             return ()
-        facts.read.update(read)
+        self.read.update(read)
         return events
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:

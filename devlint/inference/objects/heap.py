@@ -154,8 +154,8 @@ class Heap:
         if value.kind == "device":
             return Value("device", single(named_by(path)), path=path)
         if value.kind in ("tensor", "tensors", "batch", "unknown", "loader", "iterator", "distribution", "generator"):
-            home = any(each.atom.tag == "home" for each in value.places)
-            if home and registered_in is not None:
+            is_registered = any(each.atom.tag == "home" for each in value.places)
+            if is_registered and registered_in is not None:
                 return value._replace(places=single(home_of(registered_in), zero_dim=zero_dim_of(value.places)))
             if value.kind in ("loader", "iterator"):
                 return value

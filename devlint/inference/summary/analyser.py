@@ -21,7 +21,7 @@ from devlint.inference.summary.parameters import declared, documented_tensors, u
 from devlint.inference.summary.statements import run_block
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
-from devlint.inference.terms.values import NONE, NOTHING, Value, given, merge
+from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, merge
 
 #: Methods that run before an object is complete.
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
@@ -46,7 +46,9 @@ class Analyser:
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
         self.nested: dict[int, Function] = {}  # functions inside functions, by the identity of their nodes
-        self.constructed: dict[int, dict[str, list[Any]]] = {}  # by a class: the classes of what constructors were given
+        self.constructed: dict[
+            int, dict[str, list[Any]]
+        ] = {}  # by a class: the classes of what constructors were given
         self.depth = 0
 
     # -- the module level
@@ -197,7 +199,7 @@ class Analyser:
         if function.name not in _CONSTRUCTORS:
             story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
-        kind = "module" if class_.is_module else "instance"
+        kind: Kind = "module" if class_.is_module else "instance"
         is_new = function.name in ("__init__", "__post_init__")
         frame.heap.put(
             identity,
@@ -210,9 +212,9 @@ class Analyser:
                 whole=is_new and class_.is_read,
                 registers=class_.is_module,
                 stateless=story.thing.stateless if story else False,
-            ),  # type: ignore[arg-type]
+            ),
         )
-        frame.state.names[name] = Value(kind, objects=(identity,))  # type: ignore[arg-type]
+        frame.state.names[name] = Value(kind, objects=(identity,))
 
     def _argument(
         self, frame: Frame, function: Function, node: ast.arg, default: ast.expr | None, documented: frozenset[str]
@@ -242,9 +244,11 @@ class Analyser:
             frame.heap.put(identity, Thing("module", None, None, {}, None, registers=True))
             return Value("module", objects=(identity,), path=path)
         if says.kind is None and constant is not ... and constant is not None:
-            kind = "bool" if isinstance(constant, bool) else "number" if isinstance(constant, (int, float)) else None
-            if kind is not None:
-                return Value(kind, path=path)  # type: ignore[arg-type]
+            plain: Kind | None = (
+                "bool" if isinstance(constant, bool) else "number" if isinstance(constant, (int, float)) else None
+            )
+            if plain is not None:
+                return Value(plain, path=path)
         return given(path)
 
     def _container_argument(self, frame: Frame, path: tuple[str, ...], says: Any) -> Value:
@@ -262,7 +266,7 @@ class Analyser:
         identity = ("path", path)
         story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
-        kind = "module" if class_.is_module else "instance"
+        kind: Kind = "module" if class_.is_module else "instance"
         frame.heap.put(
             identity,
             Thing(
@@ -274,8 +278,8 @@ class Analyser:
                 registers=class_.is_module,
                 stateless=story.thing.stateless if story else False,
             ),
-        )  # type: ignore[arg-type]
-        return Value(kind, objects=(identity,), path=path)  # type: ignore[arg-type]
+        )
+        return Value(kind, objects=(identity,), path=path)
 
     # -- calls
 
@@ -409,13 +413,13 @@ class Analyser:
 
     def construct(self, frame: Frame, class_: Class, arguments: Arguments, node: ast.AST) -> Value:
         """A new object of a class of the project."""
-        kind = "module" if class_.is_module else "instance"
+        kind: Kind = "module" if class_.is_module else "instance"
         home = birthplace(frame, node, class_.name) if class_.is_module else None
         if class_.family == "unread":
             home = nowhere()
-        thing = Thing(kind, class_, home, {}, None, whole=class_.is_read, node=node, registers=class_.is_module)  # type: ignore[arg-type]
+        thing = Thing(kind, class_, home, {}, None, whole=class_.is_read, node=node, registers=class_.is_module)
         identity = frame.new_thing(node, thing)
-        me = Value(kind, objects=(identity,))  # type: ignore[arg-type]
+        me = Value(kind, objects=(identity,))
         init = class_.method("__init__")
         if init is not None:
             self.call(frame, init, me, arguments, node)

@@ -341,7 +341,11 @@ def _choice(frame: Frame, node: ast.IfExp) -> Value:
     frame.state, frame.condition = before, outer
     a, b = values
     kinds = {a.kind, b.kind}
-    if kinds <= {"string", "device", "unknown"} and kinds != {"unknown"} and (a.places or b.places or kinds == {"string"}):
+    if (
+        kinds <= {"string", "device", "unknown"}
+        and kinds != {"unknown"}
+        and (a.places or b.places or kinds == {"string"})
+    ):
         first, second = device_of(a), device_of(b)
         if first and second:
             return Value("device", join(first, second, yes, no))

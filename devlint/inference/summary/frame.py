@@ -6,6 +6,7 @@ The modules of this folder are functions on a `Frame`: statements, expressions, 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -228,7 +229,7 @@ class Frame:
         how: How,
         mixing: Mixing,
         operation: str,
-        operands: list[tuple[ast.AST, Value]],
+        operands: Sequence[tuple[ast.AST, Value]],
         node: ast.AST,
         soft: bool = False,
     ) -> None:

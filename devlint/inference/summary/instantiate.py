@@ -296,7 +296,7 @@ class Instance:
             return found[0] if found else None
         known = self._copies.get(identity)
         if known is None:
-            known = ("new", *self._place, identity)[:3] + (_flat(identity),)
+            known = ("new", *self._place, _flat(identity))
             self._copies[identity] = known
             thing = self.summary.heap.get(identity)
             self.frame.heap.put(known, thing._replace(fields={}, home=None))
@@ -341,11 +341,14 @@ class Instance:
             if status is not None:
                 self.handed.append((id(each.node), status))
             if mapped is not None:
-                closed = tuple(
+                first, second = (
                     len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
-                    for before, after, known in ((each.first, mapped.first, each.closed[0]), (each.second, mapped.second, each.closed[1]))
+                    for before, after, known in (
+                        (each.first, mapped.first, each.closed[0]),
+                        (each.second, mapped.second, each.closed[1]),
+                    )
                 )
-                found.append(mapped._replace(chain=(step_, *each.chain), closed=closed))
+                found.append(mapped._replace(chain=(step_, *each.chain), closed=(first, second)))
         return found
 
     def _status(self, each: Constraint, mapped: Constraint | None) -> str | None:
@@ -448,7 +451,7 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
             return True
         return False if value.is_tensor else None
     if test[0] == "equal" and value.constant is not None:
-        return repr(value.constant) == test[2]
+        return bool(repr(value.constant) == test[2])
     return None
 
 

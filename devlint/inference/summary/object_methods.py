@@ -53,7 +53,9 @@ _MODULE_ONLY: Final = frozenset(
 
 
 #: Methods that make one number of an array [numpy.ndarray].
-_REDUCES: Final = frozenset({"mean", "sum", "max", "min", "std", "var", "item", "prod", "any", "all", "argmax", "argmin", "ptp", "trace"})
+_REDUCES: Final = frozenset(
+    {"mean", "sum", "max", "min", "std", "var", "item", "prod", "any", "all", "argmax", "argmin", "ptp", "trace"}
+)
 
 
 def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:

@@ -111,7 +111,11 @@ def _only_class(analyser: Analyser, frame: Frame, init: Function, name: str) -> 
         return None
     found = analyser.constructed.get(id(frame.receiver), {}).get(name, [])
     first = found[0] if found else None
-    return first if isinstance(first, Class) and first is not frame.receiver and all(each is first for each in found) else None
+    return (
+        first
+        if isinstance(first, Class) and first is not frame.receiver and all(each is first for each in found)
+        else None
+    )
 
 
 def _renamed(frame: Frame, value: Value | None, path: tuple[str, ...], source: Heap) -> Value:
@@ -283,7 +287,11 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
         if not isinstance(each, Class):
             continue
         for name, method in each.methods.items():
-            if name == "__init__" or class_.method(name) is not method or binding_of(method) not in ("instance", "setter"):
+            if (
+                name == "__init__"
+                or class_.method(name) is not method
+                or binding_of(method) not in ("instance", "setter")
+            ):
                 continue
             summary = analyser.summary(method, class_)
             if summary is None or not changes_itself(summary):

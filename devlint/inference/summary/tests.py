@@ -45,10 +45,10 @@ def outcomes(frame: Frame, test: ast.expr) -> Outcomes:
     if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
         return _device_is(frame, test.value, "cuda")
     named = subject(frame, test)
-    yes = {(("truth", named), True)}
+    is_there: Condition = frozenset({(("truth", named), True)})
     if path_of(test) is not None:
-        yes.add((("none", named), False))
-    return frozenset(yes), frozenset({(("truth", named), False)})
+        is_there |= {(("none", named), False)}
+    return is_there, frozenset({(("truth", named), False)})
 
 
 def _negated(members: Condition) -> Condition:
@@ -148,9 +148,10 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
     test: Test = (
         ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
     )
-    yes, no = {(test, True)}, {(test, False)}
+    yes: Condition = frozenset({(test, True)})
+    no: Condition = frozenset({(test, False)})
     if on:
-        yes.add((ACCELERATOR, True))
+        yes |= {(ACCELERATOR, True)}
     if (
         value is not None
         and value.kind in ("device", "tensor")
@@ -161,7 +162,7 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
         rest = [p for p in value.places if p.atom.key[0] != type]
         yes = yes | fit[0].condition if len(fit) == 1 else yes if fit else _never()
         no = no | rest[0].condition if len(rest) == 1 else no if rest else _never()
-    return frozenset(yes), frozenset(no)
+    return yes, no
 
 
 def _placed(value: Value | None) -> Any:

@@ -231,15 +231,17 @@ def _like(
         first = arguments.positional[0][1] if arguments.positional else NOTHING
         if of_data:
             return _of_data(frame, node, name, first, arguments, dims)
-        unknown = next((v for _, v in arguments.positional if v.kind == "unknown" and v.places), None)
-        if unknown is not None:
-            return Value("tensor", unknown.places, proved=False)
+        unknown_ = next((v for _, v in arguments.positional if v.kind == "unknown" and v.places), None)
+        if unknown_ is not None and record.device_from == "like" and unknown_.path is not None:
+            return _of_given(frame, node, name, unknown_, arguments)
+        if unknown_ is not None:
+            return Value("tensor", unknown_.places, proved=False)
         if record.device_from == "like" and not record.tensor_params:
             return factories.new(frame, node, name, None, arguments, dims)
         return Value("tensor", nowhere())
     first = operands[0][1]
     if of_data and arguments.positional and arguments.positional[0][1].kind in ("list", "tuple"):
-        if name.endswith("as_tensor") or name.endswith("asarray"):
+        if name.endswith(("as_tensor", "asarray")):
             return Value("tensor", nowhere())
         return factories.new(frame, node, name, None, arguments, False)
     found = first if first.kind in ("tensor", "batch") else first._replace(kind="tensor")
@@ -253,7 +255,11 @@ def _of_data(
     frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments, dims: bool | str | None
 ) -> Value:
     """`torch.tensor(data)`, `torch.as_tensor(data)`: a tensor of host data is on the default device, one of a tensor stays."""
-    if first.kind == "unknown" and first.path is not None and not is_unread(first.places[0].atom if first.places else unknown()):
+    if (
+        first.kind == "unknown"
+        and first.path is not None
+        and not is_unread(first.places[0].atom if first.places else unknown())
+    ):
         return _of_given(frame, node, name, first, arguments)
     if first.kind == "unknown":
         return Value("tensor", nowhere())
@@ -280,10 +286,11 @@ def read_by_host(frame: Frame, node: ast.AST, value: Value, call: ast.AST, name:
     """A value is handed to code that reads host memory."""
     from devlint.inference.summary.model import Operand
 
-    if value.is_tensor and value.places:
-        host = Operand(call, "tensor", single(CPU, Origin("host", call, frame.path, name)), True)
-        frame.need("host", "host", name, host, frame.operand(node, value), call)
-    elif value.kind == "unknown" and value.path is not None and not is_unread(value.places[0].atom if value.places else unknown()):
+    if (value.is_tensor and value.places) or (
+        value.kind == "unknown"
+        and value.path is not None
+        and not is_unread(value.places[0].atom if value.places else unknown())
+    ):
         host = Operand(call, "tensor", single(CPU, Origin("host", call, frame.path, name)), True)
         frame.need("host", "host", name, host, frame.operand(node, value), call)
     elif value.kind in ("list", "tuple"):
@@ -398,12 +405,17 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
-    """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is [torch/autograd/__init__.py]."""
+    """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is.
+
+    Source: torch/autograd/__init__.py.
+    """
     outputs, given = arguments.get(0, "outputs"), arguments.get(2, "grad_outputs")
     if outputs is not None and given is not None:
         for at_, value in ((given[0], part) for part in frame.heap.parts_of(given[1]) or [given[1]]):
             if outputs[1].may_be_tensor and value.is_tensor:
-                frame.need("function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node)
+                frame.need(
+                    "function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node
+                )
     inputs = arguments.value(1, "inputs")
     return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
 

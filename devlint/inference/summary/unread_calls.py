@@ -9,7 +9,16 @@ from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
-from devlint.inference.terms.places import CPU, Origin, Places, is_accelerator, may_be_accelerator, single, softened, with_zero_dim
+from devlint.inference.terms.places import (
+    CPU,
+    Origin,
+    Places,
+    is_accelerator,
+    may_be_accelerator,
+    single,
+    softened,
+    with_zero_dim,
+)
 from devlint.inference.terms.values import Value
 
 #: Builtins and library functions that only look at what they get [Python's library reference].
@@ -49,7 +58,7 @@ def reach(frame: Frame, values: list[Value]) -> None:
 
 
 def guess(frame: Frame, node: ast.AST, arguments: Arguments, callee: Places = ()) -> Value:
-    """The result of such a call: probably on the device of its tensors, else of the module that is called, where they say one."""
+    """The result of such a call: probably on the device of its tensors, else where the module that is called is."""
     tensors = [value for value in arguments.values() if value.places and (value.is_tensor or _is_moved(value.places))]
     far = [value for value in tensors if may_be_accelerator(value.places)]
     if far:

@@ -8,7 +8,18 @@ from __future__ import annotations
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition
-from devlint.inference.terms.places import DEPTH, Path, Places, join, named_by, named_device, nowhere, place_of, single, under
+from devlint.inference.terms.places import (
+    DEPTH,
+    Path,
+    Places,
+    join,
+    named_by,
+    named_device,
+    nowhere,
+    place_of,
+    single,
+    under,
+)
 
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",

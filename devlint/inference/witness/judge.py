@@ -14,7 +14,8 @@ from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Sit
 from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
-from devlint.inference.witness.model import ORDER, Evidence, Mismatch
+from devlint.inference.witness.model import ORDER, Mismatch
+from devlint.model import Evidence
 
 #: Ways in which a tensor leaves on the wrong device: nothing fails where it happens.
 LEAVING = frozenset({"paths", "size", "copy"})
@@ -36,7 +37,11 @@ class Judge:
 
     def _handles_devices(self, site: Site) -> bool:
         """Whether a function reads where something is, or its class does, or it runs beside a module."""
-        return bool(site.asks) or _is_beside_module(site) or (site.receiver is not None and id(site.receiver) in self.asking)
+        return (
+            bool(site.asks)
+            or _is_beside_module(site)
+            or (site.receiver is not None and id(site.receiver) in self.asking)
+        )
 
     def judge(self, constraints: list[Constraint], root: Site | None) -> Iterator[Mismatch]:
         """`root`: the function whose arguments are not known; None where nothing is given."""
@@ -73,7 +78,9 @@ class Judge:
             return None
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
             return None
-        if kind == "given" and (_is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)):
+        if kind == "given" and (
+            _is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)
+        ):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
         if evidence is None:
@@ -194,7 +201,12 @@ def _sibling(each: Constraint, x: Alternative, y: Alternative) -> LeftBehind | N
     if left is None:
         return None
     part, there = (x, y) if left.first else (y, x)
-    if part.atom.tag not in ("place", "unknown") or part.atom == there.atom or there.atom == CPU or is_unread(there.atom):
+    if (
+        part.atom.tag not in ("place", "unknown")
+        or part.atom == there.atom
+        or there.atom == CPU
+        or is_unread(there.atom)
+    ):
         return None
     if each.mixing == "index" and not left.first:
         return None

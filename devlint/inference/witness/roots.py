@@ -72,7 +72,11 @@ def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list
     found = []
     for each in summary.constraints:
         mapped = instance._constraint(each)
-        if mapped is not None and not _is_own(frame, summary, mapped.first) and not _is_own(frame, summary, mapped.second):
+        if (
+            mapped is not None
+            and not _is_own(frame, summary, mapped.first)
+            and not _is_own(frame, summary, mapped.second)
+        ):
             found.append(mapped)
     return found
 
@@ -86,7 +90,9 @@ def moved_from_outside(file: File) -> frozenset[str]:
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and moves.is_move(node.func.attr):
                 target = node.func.value
-                if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id == "self"):
+                if isinstance(target, ast.Attribute) and not (
+                    isinstance(target.value, ast.Name) and target.value.id == "self"
+                ):
                     found.add("." + target.attr)
     file.moved_outside = frozenset(found)
     return file.moved_outside
