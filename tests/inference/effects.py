@@ -421,4 +421,160 @@ try:
 finally:
     model.cuda()
 print(model(torch.rand(1, 3).cuda()))
+
+## helper_gets_modules_by_star
+def place(*modules):
+    for module in modules:
+        module.cuda()
+
+first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+place(first, second)
+print(second(first(torch.rand(1, 3).cuda())))
+
+## helper_gets_a_module_by_two_stars
+def place(**modules):
+    for module in modules.values():
+        module.cuda()
+
+model = nn.Linear(3, 2)
+place(model=model)
+print(model(torch.rand(1, 3).cuda()))
+
+## helper_gets_the_values_of_a_dict
+def place(modules):
+    for module in modules:
+        module.cuda()
+
+model = nn.Linear(3, 2)
+place({"model": model}.values())
+print(model(torch.rand(1, 3).cuda()))
+
+## modules_of_a_tuple_moved_in_a_loop
+first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+for module in (first, second):
+    module.cuda()
+print(second(first(torch.rand(1, 3).cuda())))
+
+## modules_rebound_by_a_comprehension
+first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+first, second = [module.cuda() for module in (first, second)]
+print(second(first(torch.rand(1, 3).cuda())))
+
+## thread_moves
+import threading
+
+model = nn.Linear(3, 2)
+thread = threading.Thread(target=model.cuda)
+thread.start()
+thread.join()
+print(model(torch.rand(1, 3).cuda()))
+
+## partial_of_a_move
+from functools import partial
+
+model = nn.Linear(3, 2)
+move = partial(model.to, "cuda")
+move()
+print(model(torch.rand(1, 3).cuda()))
+
+## move_kept_in_a_name
+model = nn.Linear(3, 2)
+move = model.cuda
+move()
+print(model(torch.rand(1, 3).cuda()))
+
+## cached_function_gives_the_same_model
+import functools
+
+@functools.lru_cache
+def model():
+    return nn.Linear(3, 2)
+
+model().cuda()
+print(model()(torch.rand(1, 3).cuda()))
+
+## input_follows_the_module_in_a_loop
+model = nn.Linear(3, 3).cuda()
+x = torch.rand(1, 3)
+for _ in range(2):
+    there = next(model.parameters()).device
+    x = model(x.to(there))
+    model.cpu()
+
+## flag_ends_the_loop_with_the_move
+model = nn.Linear(3, 3).cuda()
+running = True
+while running:
+    print(model(torch.rand(1, 3).cuda()))
+    model.cpu()
+    running = False
+""")
+
+#: Programs that fail though a call that cannot be read stands in them: it does not reach what fails.
+OUT_OF_REACH: Final[dict[str, str]] = sources("""
+## unreadable_call_gets_another_module
+from somewhere import place
+
+model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+place(other)
+print(model(torch.rand(1, 3).cuda()))
+
+## unreadable_call_gets_a_number
+from somewhere import call
+
+model = nn.Linear(3, 2)
+call(lambda: 3)
+print(model(torch.rand(1, 3).cuda()))
+
+## module_is_printed
+model = nn.Linear(3, 2)
+print(model)
+print(model(torch.rand(1, 3).cuda()))
+
+## length_of_a_list_is_asked
+layers = [nn.Linear(3, 3), nn.Linear(3, 3)]
+print(len(layers), list(enumerate(layers)))
+print(layers[0](torch.rand(1, 3).cuda()))
+
+## unreadable_call_before_the_module_is_made
+from somewhere import place
+
+place([])
+model = nn.Linear(3, 2)
+print(model(torch.rand(1, 3).cuda()))
+
+## helper_moves_another_argument
+def prepare(first, second):
+    second.cuda()
+    return first
+
+first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+prepare(first, second)
+print(first(torch.rand(1, 3).cuda()))
+
+## helper_rebinds_its_own_name_alone
+def prepare(weight):
+    weight = weight.cuda()
+
+weight = torch.rand(3)
+prepare(weight)
+print(weight + torch.ones(3).cuda())
+
+## local_of_the_same_name_as_a_global
+weight = torch.rand(3)
+
+def setup():
+    weight = torch.rand(3).cuda()
+    return weight
+
+setup()
+print(weight + torch.ones(3).cuda())
+
+## first_of_two_entries_is_replaced
+def prepare(batch):
+    batch["x"] = batch["x"].cuda()
+
+batch = {"x": torch.rand(3), "y": torch.rand(3)}
+prepare(batch)
+print(batch["y"] + torch.ones(3).cuda())
 """)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.inference.cases import PRELUDE, findings, marks
 from tests.inference.conditions import CONDITIONS
-from tests.inference.effects import EFFECTS
+from tests.inference.effects import EFFECTS, OUT_OF_REACH
 from tests.inference.objects import OBJECTS
 from tests.inference.renaming import old_names, renamed
 
@@ -38,6 +38,7 @@ def programs() -> Iterator[tuple[str, str]]:
         yield case.name, case.wrong
         yield case.name + "_repaired", case.right
     yield from EFFECTS.items()
+    yield from OUT_OF_REACH.items()
     yield "condition_that_is_too_wide", WIDE
 
 

@@ -13,7 +13,7 @@ import pytest
 from devlint.runtime.simulator import DeviceSpec, simulate
 from tests.inference.cases import Case
 from tests.inference.conditions import CONDITIONS
-from tests.inference.effects import EFFECTS, SOMEWHERE
+from tests.inference.effects import EFFECTS, OUT_OF_REACH, SOMEWHERE
 from tests.inference.objects import OBJECTS
 
 pytestmark = pytest.mark.runtime
@@ -41,7 +41,19 @@ def test_program_fails_for_its_devices_and_its_twin_runs(case: Case, monkeypatch
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in EFFECTS.items()])
 def test_correct_program_runs(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_somewhere(monkeypatch)
+    run(text, monkeypatch)
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in OUT_OF_REACH.items()])
+def test_program_that_no_call_mends_fails(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_somewhere(monkeypatch)
+    with pytest.raises(RuntimeError, match="device"):
+        run(text, monkeypatch)
+
+
+def with_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the module that the inference cannot read."""
     somewhere = ModuleType("somewhere")
     exec(SOMEWHERE, vars(somewhere))
     monkeypatch.setitem(sys.modules, "somewhere", somewhere)
-    run(text, monkeypatch)
