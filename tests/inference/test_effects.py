@@ -24,7 +24,7 @@ FAULTS: Final[dict[str, str]] = {
     "unreadable_call_gets_a_bound_method": "a method of torch that is read as a value forgets its object",
     "unreadable_call_gets_a_function_that_moves": "what a function reaches by its free names is not forgotten",
     "unreadable_call_gets_a_function_that_rebinds_a_global": "the globals that a handed function binds are not forgotten",
-    "unreadable_engine_gets_the_module_later": "a method `add` of something that cannot be read is taken for that of a container",
+    "unreadable_engine_gets_the_module_later": "a method `add` of something unread is taken for that of a container",
     "unreadable_base_moves_what_the_child_builds": "a base that cannot be read may call and move, and does not",
     "hook_moves_the_inputs": "hooks of a module are not read",
     "exit_stack_moves_later": "`contextlib` is taken to look only, and a handed method forgets its object",
@@ -34,7 +34,7 @@ FAULTS: Final[dict[str, str]] = {
     "partial_of_a_move": "a method of torch that is read as a value forgets its object",
     "move_kept_in_a_name": "a method of torch that is read as a value forgets its object",
     "cached_function_gives_the_same_model": "a cached function makes a new object at each call",
-    "input_follows_the_module_in_a_loop": "a device that was read of a module is paired with another round"s place of it",
+    "input_follows_the_module_in_a_loop": "a device that was read of a module is paired with its place in another round",
     "flag_ends_the_loop_with_the_move": "a flag that ends the loop does not end it",
 }
 
