@@ -29,6 +29,7 @@ GIVES_FIRST: Final = frozenset(
         "torch.nn.parallel.DistributedDataParallel",
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
         "typing.cast",
+        "torch.optim.swa_utils.AveragedModel",
     }
 )
 #: Goes through its first argument and gives its items unchanged [tqdm, rich, itertools, fastprogress documentation].

@@ -39,6 +39,7 @@ class Analyser:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
+        self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.variants: dict[
             int, int
         ] = {}  # of a function: how many times it was read for other classes of its arguments
@@ -303,6 +304,7 @@ class Analyser:
         summary = self.summary(function, receiver)
         if summary is None:
             return unread_calls.call(frame, node, arguments, me)
+        self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
         if function.name == "__init__" and receiver is not None:

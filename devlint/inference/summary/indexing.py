@@ -25,7 +25,7 @@ def write(frame: Frame, node: ast.Subscript, base: Value, index: Value, value: V
 
     Source: aten/src/ATen/native/TensorAdvancedIndexing.cpp.
     """
-    by_tensor = _need(frame, node, base, index)
+    by_tensor = _is_by_tensor(node, index)
     if not value.may_be_tensor or not value.places:
         return
     if by_tensor and zero_dim_of(value.places) is not True:
@@ -39,6 +39,12 @@ def write(frame: Frame, node: ast.Subscript, base: Value, index: Value, value: V
         for each in base.places:
             if each.atom == CPU and each.origin is not None and each.origin.why == "factory":
                 frame.fills.setdefault(each.origin, value)
+
+
+def _is_by_tensor(node: ast.Subscript, index: Value) -> bool:
+    """Whether a part of an index is a tensor. For a store torch brings indices to the tensor itself."""
+    parts = index.parts if index.kind == "tuple" and index.parts is not None else (index,)
+    return any(part.is_tensor for part in parts)
 
 
 def _need(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> bool:

@@ -334,6 +334,8 @@ class Instance:
         step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
         found: list[Constraint] = []
         for each in self.summary.constraints:
+            if each.how in ("paths", "size", "copy"):
+                continue  # judged where it leaves
             if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
                 continue
             mapped = self._constraint(each)

@@ -31,7 +31,8 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
         return arguments.positional[0][1]
     if last in _CONTAINERS:
         return _container(frame, node, name, arguments)
-    device = device_of(arguments.named["device"][1]) if "device" in arguments.named else None
+    given = arguments.get(record.params.index("device") if "device" in record.params else None, "device")
+    device = device_of(given[1]) if given is not None else None
     if device is not None and any(each.atom == DEFAULT for each in device):
         device = tuple(
             each if each.atom != DEFAULT else each._replace(atom=CPU, origin=Origin("module", node, frame.path, name))

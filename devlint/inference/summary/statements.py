@@ -43,6 +43,10 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
         if new.may_be_tensor:
             frame.together("inplace", "scalar", _operator(node.op), [(node.target, old), (node.value, new)], node)
         return
+    if old.kind == "unknown" and new.is_tensor and old.places:
+        combine(frame, node, node.op, (node.target, old), (node.value, new))
+        binding.bind(frame, node.target, old._replace(proved=False), node.value)  # it stays where it was
+        return
     binding.bind(frame, node.target, combine(frame, node, node.op, (node.target, old), (node.value, new)), node.value)
 
 

@@ -165,7 +165,9 @@ def _data_arguments(analyser: Analyser, frame: Frame, class_: Class) -> Argument
 def _with_later_writes(analyser: Analyser, class_: Class, first: Story) -> Story:
     """The object with the fields that only other methods bind."""
     missing = _bound_later(class_, first)
-    if not missing:
+    if (
+        not missing or class_.family == "unread"
+    ):  # a base that cannot be read may call these methods, and more after them
         return first
     state = first.frame.state
     for method, names in missing.items():

@@ -245,7 +245,7 @@ def _like(
             return Value("tensor", nowhere())
         return factories.new(frame, node, name, None, arguments, False)
     found = first if first.kind in ("tensor", "batch") else first._replace(kind="tensor")
-    for _, value in operands[1:]:
+    for _, value in operands[1:] if record.device_from != "like" else ():
         found = mixed(found, value)
     places = with_zero_dim(found.places, dims) if not isinstance(dims, str) else factories.with_dims(found.places, dims)
     return Value("tensor", places, proved=found.proved)

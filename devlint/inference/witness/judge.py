@@ -108,6 +108,8 @@ class Judge:
         if kind == "named":
             return "called" if each.chain else "named"
         if kind == "device":
+            if not each.chain and self.handed.get(id(each.node)) == {"host"}:
+                return None
             if off.origin is not None and off.origin.why == "loader" and (each.soft or other_at.soft):
                 return None
             return "called" if each.chain else "device"
@@ -121,7 +123,7 @@ class Judge:
             return None
         if not _is_proved(each, other, other_at):
             return None
-        if self.handed.get(id(each.node)) == {"host"}:
+        if self.handed.get(id(each.node)) == {"host"} or other_at.atom.key[0].startswith("@"):
             return None
         path: Path = other_at.atom.key
         root = path[0]

@@ -62,7 +62,10 @@ def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Co
 
 
 def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -> list[Constraint]:
-    frame = Frame(analyser, file, None, None, None, top.site, State(top.state.names, top.state.heap.copy()))
+    state = State(top.state.names, top.state.heap.copy())
+    if summary.function is not None and id(summary.function.node) in analyser.called:
+        state = State()  # its calls say what the names of the module level hold then
+    frame = Frame(analyser, file, None, None, None, top.site, state)
     return _as_root(frame, summary, {})
 
 
