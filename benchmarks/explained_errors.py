@@ -1,6 +1,7 @@
-"""How often `devlint explain` names the cause of device errors that users reported: they are in explained_errors.json.
+"""How often `devlint explain` names the cause of device errors that users reported: they are in explained_errors.json, and
+reports of 2025 and 2026 in explained_errors_newer.json.
 
-Usage: python benchmarks/explained_errors.py CLONES [--misses]
+Usage: python benchmarks/explained_errors.py CLONES [--cases FILE] [--misses]
 
 CLONES holds a clone with its history for each repository, in a folder `owner+name` (or below it). Each case is an issue with
 a device error in code of its own repository, at a commit that has the failing line. `frames` are the user's frames of the
@@ -78,11 +79,12 @@ def explained(clones: Path, case: dict[str, Any]) -> tuple[int | None, bool] | N
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("clones", type=Path)
+    parser.add_argument("--cases", type=Path, default=CASES, help="the labelled reports")
     parser.add_argument("--misses", action="store_true", help="name what is not found")
     options = parser.parse_args()
     every, first, third = Counter[str](), Counter[str](), Counter[str]()
     missing = 0
-    for case in json.loads(CASES.read_text(encoding="utf-8")):
+    for case in json.loads(options.cases.read_text(encoding="utf-8")):
         answer = explained(options.clones, case)
         if answer is None:
             missing += 1

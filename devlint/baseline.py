@@ -15,6 +15,7 @@ from typing import Any
 from devlint.errors import UsageError
 from devlint.identity import Key
 from devlint.model import ENGINE_RULES, Diagnostic
+from devlint.reading import LARGEST_NOTEBOOK, read_regular
 
 _VERSION = 1
 _NEVER = frozenset(meta.code for meta in ENGINE_RULES)
@@ -114,9 +115,11 @@ def _counts(found: Iterable[Diagnostic]) -> Counts:
 def load(path: Path) -> Baseline:
     """Read a baseline. Raises UsageError naming the file when it cannot be read or is none."""
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8"))
+        data: Any = json.loads(read_regular(path, LARGEST_NOTEBOOK))
     except OSError as error:
         raise UsageError(f"{path}: cannot read the baseline: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: not a baseline: nested too deeply") from error
     except ValueError as error:
         raise UsageError(f"{path}: not a baseline: {error}") from error
     if not isinstance(data, dict) or data.get("version") != _VERSION or not _is_table(data.get("findings")):

@@ -2,14 +2,18 @@
 
 An entry stands for a file's content, the settings and the code that checked it. The size, time of change and inode of a
 file stand for its content when it had not changed for two seconds at the time it was read: a file system's clock may
-not tell two changes within one tick apart. What the database says is used only where its checksum holds; one that is
-damaged or not ours is made anew, and one that cannot be opened, locked or written is done without.
+not tell two changes within one tick apart.
+
+The database of a repository may come from anybody. Its name, and the checksum of each entry, follow from a secret of the
+user's (`devlint.user_key`): one that a repository brings along is not opened. One with other tables than ours, a view
+or a trigger is not read. What is damaged is made anew, and what cannot be opened, locked or written is done without.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,14 +30,18 @@ from devlint.file_state import FileState, content_digest
 from devlint.fingerprint import code_stamp, settings_stamp
 from devlint.model import FileResult, RuleMeta
 from devlint.project_files import ProjectFiles, Search
+from devlint.reading import LARGEST_NOTEBOOK, is_regular, read_regular
 from devlint.report import FileReport
 from devlint.settings import Settings
+from devlint.user_key import user_key
 from devlint.worker import Outcome, Task
 
 DIRECTORY = ".devlint_cache"
-FILE = "devlint-results.sqlite3"
+FILE = "devlint-results-{}.sqlite3"
+ALL_FILES = "devlint-results*.sqlite3*"  # of all users, and what SQLite writes beside them
 MARKERS = {
-    ".gitignore": "# Made by devlint.\n*\n",
+    # Only what is ours: the directory may hold sources one day, which are to be checked.
+    ".gitignore": "# Made by devlint.\n/.gitignore\n/CACHEDIR.TAG\n/devlint-results*\n",
     "CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# A cache of devlint, which can be deleted at any time. See https://bford.info/cachedir/\n",
 }
@@ -43,14 +51,21 @@ KEEP_UNUSED = 14 * 86_400_000_000_000  # results for settings and versions that 
 ONE_BY_ONE = 200  # up to this number of files each is asked for by itself
 
 _OURS = 0x6465766C  # the application id of the database, "devl"
-_LAYOUT = 5
+_LAYOUT = 6
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
+    "CREATE TABLE files (path TEXT, settings BLOB, size INTEGER, mtime INTEGER, inode INTEGER,"
     " content TEXT, stored INTEGER, result BLOB, checksum BLOB, PRIMARY KEY (path, settings)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS used (settings BLOB PRIMARY KEY, time INTEGER) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS rules (code BLOB PRIMARY KEY, metas BLOB, checksum BLOB) WITHOUT ROWID",
+    "CREATE TABLE used (settings BLOB PRIMARY KEY, time INTEGER) WITHOUT ROWID",
+    "CREATE TABLE rules (code BLOB PRIMARY KEY, metas BLOB, checksum BLOB) WITHOUT ROWID",
 )
 _SELECT = "SELECT path, size, mtime, inode, content, stored, result, checksum FROM files WHERE settings = ?"
+
+#: How often SQLite may stop to ask in one statement, and after how many of its steps each. A table with a circle in it
+#: would be read for ever.
+_ASKED, _STEPS = 1_000, 100_000
+#: What says that a database cannot be had now. All other errors say that it is damaged.
+_UNUSABLE = re.compile(r"locked|busy|readonly|read-only|full|unable to open|disk I/O|not permitted|denied")
+_DAMAGE = (sqlite3.Error, TypeError, ValueError, OverflowError, MemoryError)
 
 Run = Callable[[Sequence[Task]], Iterable[Outcome]]
 Row = tuple[Any, ...]
@@ -63,7 +78,11 @@ class Cache:
         self._directory = directory
         self._root = str(root)
         self._database: sqlite3.Connection | None = None
-        self._usable = True
+        key = user_key(self._root)
+        self._key_of_user = key or b""
+        self._usable = key is not None
+        self._name = FILE.format(_digest(self._key_of_user, "name").hex())
+        self._asked = 0
         self._codes: dict[tuple[str, ...], bytes] = {}
         self._stamps: dict[int, tuple[Settings, bytes]] = {}  # by identity: many tasks share their settings
         self._new: list[Row] = []
@@ -76,14 +95,14 @@ class Cache:
         """The metadata of the rules as an earlier run saw it; None when the code has changed since."""
         code = self._code(plugins)
         for data, checksum in self._rows("SELECT metas, checksum FROM rules WHERE code = ?", (code,)):
-            if checksum == _checksum(code, data):
+            if checksum == self._checksum(code, data):
                 with suppress(ValueError):
                     return tuple(load(list[RuleMeta], data, ""))
         return None
 
     def keep_metas(self, plugins: tuple[str, ...], metas: tuple[RuleMeta, ...]) -> None:
         code, data = self._code(plugins), dump(metas, "")
-        row = (code, data, _checksum(code, data))
+        row = (code, data, self._checksum(code, data))
         self._write(lambda database: database.execute("INSERT OR REPLACE INTO rules VALUES (?, ?, ?)", row))
 
     def outcomes(self, tasks: Sequence[Task], run: Run) -> Iterator[Outcome]:
@@ -157,7 +176,7 @@ class Cache:
         """What the row says about the file as it is now; None when it says nothing or fixes are to be applied."""
         path, size, mtime, inode, content, stored, data, checksum = row
         stamp = self._stamp(task)
-        if checksum != _checksum(path, stamp, size, mtime, inode, content, stored, data):
+        if checksum != self._checksum(path, stamp, size, mtime, inode, content, stored, data):
             return None
         before, now = FileState(size, mtime, inode, stored, content), FileState.of(task.path)
         if now.size != size:
@@ -256,7 +275,10 @@ class Cache:
             seen.when,
             data,
         )
-        self._new.append((*row, _checksum(*row)))
+        self._new.append((*row, self._checksum(*row)))
+
+    def _checksum(self, *parts: object) -> bytes:
+        return _digest(self._key_of_user, repr(parts))
 
     def _key(self, path: str) -> str:
         prefix = self._root.rstrip(os.sep) + os.sep
@@ -282,10 +304,9 @@ class Cache:
             return []
         try:
             return database.execute(query, values).fetchall()
-        except sqlite3.OperationalError:
-            return []
-        except sqlite3.Error:  # damaged
-            self._make_anew()
+        except _DAMAGE as error:
+            if not _is_unusable(error):
+                self._make_anew()
             return []
 
     def _write(self, change: Callable[[sqlite3.Connection], object]) -> None:
@@ -297,13 +318,14 @@ class Cache:
             database.execute("BEGIN IMMEDIATE")
             change(database)
             database.execute("COMMIT")
-        except sqlite3.OperationalError:  # locked for long, no space
+        except _DAMAGE as error:
             with suppress(sqlite3.Error):
                 database.execute("ROLLBACK")
-        except sqlite3.Error:  # damaged
-            self._make_anew()
+            if not _is_unusable(error):
+                self._make_anew()
 
     def _open(self) -> sqlite3.Connection | None:
+        self._asked = 0
         if self._database is None and self._usable:
             self._database = self._connect(may_replace=True)
             self._usable = self._database is not None
@@ -317,8 +339,13 @@ class Cache:
         database = None
         try:
             make_directory(self._directory)
-            database = sqlite3.connect(self._directory / FILE, timeout=10, isolation_level=None)
-            database.execute("PRAGMA synchronous = OFF")
+            path = self._directory / self._name
+            if any(os.path.lexists(each) and not is_regular(each) for each in self._paths()):
+                return None
+            database = sqlite3.connect(path, timeout=10, isolation_level=None)
+            database.set_progress_handler(self._is_too_long, _STEPS)
+            for pragma in ("synchronous = OFF", "trusted_schema = OFF", "cell_size_check = ON"):
+                database.execute(f"PRAGMA {pragma}")
             if database.execute("PRAGMA application_id").fetchone() != (_OURS,):
                 if database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone() != (0,):
                     raise sqlite3.DatabaseError("not a cache of devlint")
@@ -329,19 +356,39 @@ class Cache:
                 database.execute("COMMIT")
             elif database.execute("PRAGMA user_version").fetchone() != (_LAYOUT,):
                 raise sqlite3.DatabaseError("another layout")
+            if sorted(database.execute("SELECT type, sql FROM sqlite_master")) != [
+                ("table", each) for each in sorted(_TABLES)
+            ]:
+                raise sqlite3.DatabaseError("other tables, a view or a trigger")
             return database
-        except (OSError, sqlite3.OperationalError):  # read-only, locked for long, no space
+        except (OSError, *_DAMAGE) as error:
             _close(database)
-            return None
-        except sqlite3.Error:
-            _close(database)
-            return self._connect(may_replace=False) if may_replace and remove_database(self._directory) else None
+            if isinstance(error, OSError) or _is_unusable(error) or not may_replace:
+                return None
+            return self._connect(may_replace=False) if self._remove() else None
+
+    def _is_too_long(self) -> bool:
+        self._asked += 1
+        return self._asked > _ASKED
 
     def _make_anew(self) -> None:
         self._shut()
-        if remove_database(self._directory):
+        if self._remove():
             self._database = self._connect(may_replace=False)
         self._usable = self._database is not None
+
+    def _paths(self) -> list[Path]:
+        """The database, after what SQLite writes beside it."""
+        return [self._directory / (self._name + ending) for ending in ("-wal", "-shm", "-journal", "")]
+
+    def _remove(self) -> bool:
+        """Delete the database; whether it is gone."""
+        try:
+            for path in self._paths():
+                path.unlink(missing_ok=True)
+        except (OSError, ValueError):  # ValueError: a NUL in the path
+            return False
+        return True
 
 
 def place(given: str | None, config: Config) -> Path:
@@ -349,26 +396,21 @@ def place(given: str | None, config: Config) -> Path:
     if given is not None:
         return Path(os.path.abspath(given))
     root = config.root if config.path is not None else Path.cwd()
-    return root / Path(config.cache_dir).expanduser()
+    return root / os.path.expanduser(config.cache_dir)
 
 
 def make_directory(directory: Path) -> None:
-    """Make the directory of a cache with the files that keep it out of git and of backups. Raises OSError."""
-    if not (directory / "CACHEDIR.TAG").exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in MARKERS.items():
-            if not (directory / name).exists():
-                (directory / name).write_text(text, encoding="utf-8")
+    """Make the directory of a cache with the files that keep it out of git and of backups. Raises OSError.
 
-
-def remove_database(directory: Path) -> bool:
-    """Delete the database; whether it is gone."""
-    try:
-        for ending in ("-wal", "-shm", ""):
-            (directory / (FILE + ending)).unlink(missing_ok=True)
-    except OSError:
-        return False
-    return True
+    A directory that holds something already is somebody's, of sources perhaps: nothing is said of it.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with os.scandir(directory) as entries:
+        if next(entries, None) is not None:
+            return
+    for name, text in MARKERS.items():
+        with suppress(FileExistsError), open(directory / name, "x", encoding="utf-8") as file:
+            file.write(text)
 
 
 def remove(directory: Path) -> bool:
@@ -376,21 +418,29 @@ def remove(directory: Path) -> bool:
 
     Whether there was one.
     """
-    if not (directory / FILE).exists() and not (directory / "CACHEDIR.TAG").exists():
-        return False
-    for ending in ("-wal", "-shm", ""):
-        (directory / (FILE + ending)).unlink(missing_ok=True)
-    for name, text in MARKERS.items():
-        marker = directory / name
-        if marker.exists() and marker.read_text(encoding="utf-8", errors="replace") == text:
-            marker.unlink()
+    found = [path for path in directory.glob(ALL_FILES) if not path.is_dir()]
+    found += [directory / name for name, text in MARKERS.items() if _holds(directory / name, text)]
+    for path in found:
+        path.unlink(missing_ok=True)
     with suppress(OSError):
         directory.rmdir()
-    return True
+    return bool(found)
 
 
-def _checksum(*parts: object) -> bytes:
-    return hashlib.blake2b(repr(parts).encode("utf-8", "backslashreplace"), digest_size=8).digest()
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return read_regular(path, len(text.encode())) == text.encode()
+    except OSError:
+        return False
+
+
+def _is_unusable(error: BaseException) -> bool:
+    """Whether a database cannot be had now: locked for long, read-only, no space. Else it is damaged."""
+    return isinstance(error, sqlite3.OperationalError) and _UNUSABLE.search(str(error)) is not None
+
+
+def _digest(key: bytes, text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "backslashreplace"), key=key, digest_size=16).digest()
 
 
 def _close(database: sqlite3.Connection | None) -> None:
@@ -402,8 +452,7 @@ def _close(database: sqlite3.Connection | None) -> None:
 def _read(path: str, content: str) -> bytes | None:
     """The bytes of a file whose content has this digest; None when it has another one."""
     try:
-        with open(path, "rb") as file:
-            raw = file.read()
+        raw = read_regular(path, LARGEST_NOTEBOOK)
     except OSError:
         return None
     return raw if content_digest(raw) == content else None

@@ -6,8 +6,10 @@ import enum
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from devlint.errors import DevlintError
+from devlint.safe_path import RUNNING, keep_out
 
 COMMANDS = {
     "check": "check files for device problems (the default: `devlint src/`)",
@@ -34,20 +36,26 @@ class ExitCode(enum.IntEnum):
     PROBLEMS = 1
     ERROR = 2
     NOT_JUDGED = 3
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # the program, not a caller within another one
+        keep_out(arguments)
     try:
         return _dispatch(arguments)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return ExitCode.INTERRUPTED
+    except KeyboardInterrupt as end:
+        if sys.stderr is not None:
+            with suppress(OSError):  # the terminal may be gone
+                sys.stderr.write("interrupted\n")
+        return getattr(end, "code", ExitCode.INTERRUPTED)
     except DevlintError as error:
         if sys.stderr is not None:
-            sys.stderr.write(f"error: {error}\n")
+            from devlint.terminal import printable
+
+            sys.stderr.write(f"error: {printable(str(error))}\n")
         return ExitCode.ERROR
     except SystemExit as end:  # argparse
         return end.code if isinstance(end.code, int) else ExitCode.ERROR
@@ -63,15 +71,17 @@ def _dispatch(arguments: list[str]) -> int:
         first, arguments = arguments[1], [arguments[1], "--help"]
     if first in ("-h", "--help", "help"):
         return _show(overview())
-    if first in ("verify", "run", "doctor"):
+    if first in RUNNING:
         module = importlib.import_module(f"devlint.runtime.{first}")
         return int(module.main(arguments[1:]))
     if first in ("check", "rule", "reveal", "explain", "config", "init", "clean", "completion", "server"):
-        module = importlib.import_module(f"devlint.commands.{first}")
-        return int(module.main(arguments[1:]))
-    from devlint.commands import check
+        module, arguments = importlib.import_module(f"devlint.commands.{first}"), arguments[1:]
+    else:
+        module = importlib.import_module("devlint.commands.check")
+    from devlint.interrupts import as_interrupts
 
-    return check.main(arguments)
+    with as_interrupts():
+        return int(module.main(arguments))
 
 
 def overview() -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
+from devlint.reading import LARGEST_SETTINGS, is_regular, read_regular
 from devlint.settings import MovingFunction
 
 if TYPE_CHECKING:
@@ -49,11 +50,22 @@ class Kind:
 
 
 def _quote(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """A basic string of TOML, in which control characters are escaped [TOML 1.0, "String"], and all that is not seen."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    if not escaped.isprintable():
+        escaped = "".join(char if char.isprintable() else _as_number(char) for char in escaped)
+    return f'"{escaped}"'
+
+
+def _as_number(char: str) -> str:
+    return f"\\u{ord(char):04x}" if char <= "\uffff" else f"\\U{ord(char):08x}"
 
 
 def _show(value: object) -> str:
-    text = _quote(value) if isinstance(value, str) else repr(value)
+    try:
+        text = _quote(value) if isinstance(value, str) else repr(value)
+    except RecursionError:  # keys with thousands of dots
+        text = "tables in tables in tables"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -159,6 +171,7 @@ SEVERITIES = Kind("table of rule = severity", _severities, {"type": "object", "a
 
 
 ASSUMED_TORCH = (2, 7)
+EXTENDED = 20  # files that extend one another; each is read within the one before it
 
 
 def _setting(default: Any, kind: Kind, doc: str) -> Any:
@@ -191,7 +204,11 @@ class Config:
     ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")
     extend_ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use beside the ignored ones")
     severity: tuple[tuple[str, str], ...] = _setting((), SEVERITIES, "severities of rules that differ from their own")
-    min_severity: str = _setting("info", SEVERITY, "the lowest severity that is reported")
+    min_severity: str | None = _setting(
+        None,
+        SEVERITY,
+        "the lowest severity that is reported; when not set, a report shows little of what is info, and that fails no run",
+    )
     functions: tuple[tuple[str, MovingFunction], ...] = _setting(
         (), FUNCTIONS, "functions of the project that move an argument to a device: the positions of both"
     )
@@ -221,7 +238,9 @@ class Config:
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
     )
     inference: str = _setting(
-        "old", _one_of(("old", "new")), "which inference finds mixed devices; `new` is a preview and says how sure it is"
+        "old",
+        _one_of(("old", "new")),
+        "which inference finds mixed devices; `new` is a preview and says how sure it is",
     )
     plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
     cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
@@ -310,10 +329,12 @@ _IN_TURN = ("extend", "select", "extend_select", "ignore", "extend_ignore")
 
 def _extended(path: Path, root: Path, values: dict[str, Any], above: tuple[Path, ...], where: str) -> Config:
     """The configuration with what the file that it extends says about the other settings."""
-    target = Path(os.path.normpath(path.parent / Path(values["extend"]).expanduser()))
+    target = Path(os.path.normpath(path.parent / os.path.expanduser(values["extend"])))
     if target in (*above, path):
         raise UsageError(f"{where}: {target} extends this file in turn")
-    if not target.is_file():
+    if len(above) >= EXTENDED:
+        raise UsageError(f"{where}: more than {EXTENDED} files extend one another")
+    if not is_regular(target):
         raise UsageError(f"{where}: no such file: {target}")
     table, text = _table(target)
     if table is None:
@@ -331,18 +352,17 @@ def _extended(path: Path, root: Path, values: dict[str, Any], above: tuple[Path,
 def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
     """The table of settings in a file (None when a pyproject.toml has none) and the text of the file."""
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path, LARGEST_SETTINGS)
     except OSError as error:
         raise UsageError(f"{path}: cannot read configuration: {error.strerror or error}") from None
     is_pyproject = path.name == "pyproject.toml"
     if is_pyproject and b"devlint" not in raw:
         return None, ""
-    tomllib = toml_reader()
     try:
         text = raw.decode("utf-8")
-        document: Any = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
+    document = parse_toml(text, f"{path}: not valid TOML")
     if not is_pyproject:
         return document, text
     tool = document.get("tool", {})
@@ -350,6 +370,23 @@ def _table(path: Path) -> tuple[Mapping[str, object] | None, str]:
     if table is not None and not isinstance(table, dict):
         raise UsageError(f"{_place(path, text, 'devlint')}: `tool.devlint` is not a table")
     return table, text
+
+
+#: A key with so many parts that `tomllib` would take the square of their number.
+_LONG_KEY = re.compile(r"(?:\.[ \t]*[\w\"'-]+[ \t]*){100}")
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """A TOML document. Raises UsageError that begins with `where`."""
+    if _LONG_KEY.search(text):
+        raise UsageError(f"{where}: a key has more than 100 parts")
+    try:
+        document: dict[str, Any] = toml_reader().loads(text)
+    except ValueError as error:  # of TOML, or of a number with thousands of digits
+        raise UsageError(f"{where}: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{where}: nested too deeply") from None
+    return document
 
 
 def toml_reader() -> ModuleType:
@@ -418,20 +455,25 @@ class Resolver:
         return self._with_required[key]
 
     def _nearest(self, directory: str) -> Config:
-        known = self._by_directory.get(directory)
-        if known is None:
-            known = self._by_directory[directory] = self._look(directory)
-        return known
+        below: list[str] = []  # directories that have no file of their own; there may be thousands, one in the other
+        found = self._by_directory.get(directory)
+        while found is None:
+            below.append(directory)
+            parent = os.path.dirname(directory)
+            found = self._own(directory) or (self._default if parent == directory else self._by_directory.get(parent))
+            directory = parent
+        self._by_directory.update(dict.fromkeys(below, found))
+        return found
 
-    def _look(self, directory: str) -> Config:
+    def _own(self, directory: str) -> Config | None:
+        """What the configuration file of a directory says, if there is one."""
         for name in FILE_NAMES:
             path = os.path.join(directory, name)
-            if os.path.isfile(path):
+            if is_regular(path):
                 table, text = _table(Path(path))
                 if table is not None:
                     return self._overridden(_config(Path(path), Path(directory), table, text))
-        parent = os.path.dirname(directory)
-        return self._default if parent == directory else self._nearest(parent)
+        return None
 
 
 def to_toml(setting: Setting, value: object) -> str:

@@ -1,4 +1,8 @@
-"""Which rows changed since a git revision, for `--diff-base`: of files that git does not track, all."""
+"""Which rows changed since a git revision, for `--diff-base`: of files that git does not track, all.
+
+The repository's own configuration may name programs: a monitor of its files, filters that a file goes through before it is
+compared. None of them is started.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ _ESCAPED = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f
 # What a user's configuration might set otherwise.
 _DIFF = (
     "diff", "-U0", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--src-prefix=a/",
-    "--dst-prefix=b/", "--inter-hunk-context=0", "--submodule=short", "--diff-filter=d", "--text",
+    "--dst-prefix=b/", "--inter-hunk-context=0", "--ignore-submodules=all", "--diff-filter=d", "--text",
 )  # fmt: skip
 
 
@@ -28,6 +32,8 @@ class Changes:
 
     def __init__(self, revision: str, directory: str) -> None:
         self._directory = directory
+        self._options = ["-c", "core.fsmonitor=false"]
+        self._options += self._without_filters()
         self._root = os.path.realpath(os.fsdecode(self._git("rev-parse", "--show-toplevel").rstrip(b"\r\n")))
         self._directory = self._root
         commit = self._commit(revision)
@@ -58,9 +64,24 @@ class Changes:
                 raise UsageError(f"--diff-base: `{name}` and HEAD have no commit in common") from None
         return os.fsdecode(commit.strip())
 
-    def _git(self, *arguments: str) -> bytes:
+    def _without_filters(self) -> list[str]:
+        """The options that switch off the filters which some configuration names."""
         try:
-            done = subprocess.run(["git", "-C", self._directory, *arguments], capture_output=True, check=False)
+            named = self._git(
+                "config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"
+            )
+        except UsageError:  # there are none
+            return []
+        found = []
+        for name in map(os.fsdecode, filter(None, named.split(b"\0"))):
+            found += ["-c", f"{name}=", "-c", f"{name.rpartition('.')[0]}.required=false"]
+        return found
+
+    def _git(self, *arguments: str) -> bytes:
+        command = ["git", "-C", self._directory, *self._options, *arguments]
+        environment = {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+        try:
+            done = subprocess.run(command, capture_output=True, check=False, env=environment)
         except OSError as error:
             raise UsageError(f"--diff-base: cannot run git: {error.strerror or error}") from error
         if done.returncode != 0:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from devlint.config import DEFAULT_INCLUDE, Config, Resolver
 from devlint.ignore import (
@@ -16,6 +17,7 @@ from devlint.ignore import (
     read_ignore_file,
     repository_excludes,
 )
+from devlint.reading import is_regular
 
 SUFFIXES = tuple(pattern[1:] for pattern in DEFAULT_INCLUDE)
 _ENDING = re.compile(r"\*\.[\w.]+\Z")
@@ -23,11 +25,26 @@ _ENDING = re.compile(r"\*\.[\w.]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One file to check. `name` is how reports call it: relative to the current directory when it lies below it."""
+    """One file to check. `name` is how reports call it: relative to the current directory when it lies below it.
+
+    `left`: the tree that a link leaves to get to the file, which nothing is written to.
+    """
 
     path: str
     name: str
     config: Config
+    left: str | None = None
+
+
+Kind = Literal["directory", "file", "link"]
+
+
+class _Entry(NamedTuple):
+    """What a walk goes on to, with the ignore files in force there."""
+
+    path: str
+    kind: Kind
+    files: list[IgnoreFile] | None
 
 
 @dataclass(slots=True)
@@ -73,9 +90,11 @@ class Finder:
             elif self._is_forced_out(path):
                 self._found.excluded.append(given)
             elif os.path.isdir(path):
-                self._walk(path, ignore_files_above(path))
+                self._walk(path)
+            elif is_regular(path):
+                self._add(path, _left_by(path, [_tree(os.path.dirname(path))]))
             else:
-                self._add(path)
+                self._found.problems.append(f"{given}: no regular file; `-` reads standard input")
         return self._found
 
     def config_for(self, path: str) -> Config:
@@ -98,13 +117,26 @@ class Finder:
         force = config.force_exclude if self._force_exclude is None else self._force_exclude
         return force and any(patterns.has(path, os.path.isdir(path)) for patterns in self._patterns_of(config))
 
-    def _walk(self, directory: str, files: list[IgnoreFile] | None) -> None:
+    def _walk(self, top: str) -> None:
+        trees = [top, _tree(top)]
+        pending = [_Entry(top, "directory", ignore_files_above(top))]
+        while pending:  # directories may lie thousands deep
+            path, kind, files = pending.pop()
+            if kind == "directory":
+                pending.extend(reversed(self._entries(path, files)))
+            elif kind == "link":
+                self._add(os.path.realpath(path), _left_by(path, trees))
+            else:
+                self._add(path)
+
+    def _entries(self, directory: str, files: list[IgnoreFile] | None) -> list[_Entry]:
+        """What to check in a directory, in order: files, and directories with the ignore files in force in them."""
         try:
             with os.scandir(directory) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
             self._found.problems.append(f"{self._name(directory)}: cannot read directory: {error.strerror or error}")
-            return
+            return []
         names = {entry.name for entry in entries}
         if ".git" in names:
             files = repository_excludes(directory)
@@ -112,24 +144,24 @@ class Finder:
             files = [*files, *read_ignore_file(os.path.join(directory, ".gitignore"), directory)]
         config = self._resolver.for_directory(directory)
         patterns, includes = self._patterns_of(config), self._includes_of(config)
+        found = []
         for entry in entries:
             is_directory = entry.is_dir(follow_symlinks=False)
-            if not is_directory and not (includes.has(entry.path) and entry.is_file()):
+            if not is_directory and not (includes.has(entry.path) and _is_file(entry)):
                 continue
             if any(each.has_entry(entry.path, is_directory) for each in patterns):
                 continue
             if files and ignored(files, entry.path, is_directory):
                 continue
-            if is_directory:
-                self._walk(entry.path, files)
-            else:
-                self._add(os.path.realpath(entry.path) if entry.is_symlink() else entry.path)
+            kind: Kind = "directory" if is_directory else "link" if entry.is_symlink() else "file"
+            found.append(_Entry(entry.path, kind, files))
+        return found
 
-    def _add(self, path: str) -> None:
+    def _add(self, path: str, left: str | None = None) -> None:
         if path not in self._seen:
             self._seen.add(path)
             config = self._resolver.for_directory(os.path.dirname(path))
-            self._found.targets.append(Target(path, self._name(path), config))
+            self._found.targets.append(Target(path, self._name(path), config, left))
 
     def _name(self, path: str) -> str:
         if path == self._here:
@@ -174,6 +206,30 @@ class Includes:
             return False
         decision = self._patterns.decide(path)
         return path.endswith(SUFFIXES) and self._patterns.has(path) if decision is None else decision
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and is_regular(entry.path))
+
+
+def _tree(directory: str) -> str:
+    """The work tree that holds a directory, else the directory itself."""
+    top = directory
+    while not os.path.lexists(os.path.join(top, ".git")):
+        parent = os.path.dirname(top)
+        if parent == top:
+            return directory
+        top = parent
+    return top
+
+
+def _left_by(path: str, trees: Sequence[str]) -> str | None:
+    """The tree that a link leaves; None for what is no link, and for one to a file in one of the trees."""
+    if not os.path.islink(path):
+        return None
+    real = os.path.realpath(path)
+    inside = any(real.startswith(os.path.realpath(tree).rstrip(os.sep) + os.sep) for tree in trees)
+    return None if inside else trees[-1]
 
 
 def _why_missing(path: str) -> str:

@@ -280,6 +280,8 @@ class _Check:
                 ):
                     tree.forget()
                     self.ask(rule, event, facts, tree)
+        if self.linter.explains:
+            self.leave_beside(facts)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
         self.read.update(facts.read)
         if self.read:
@@ -373,18 +375,32 @@ class _Check:
         note = self.diagnostic(rule, event.span, left.reason + line)
         self.left_alone.setdefault((rule.meta.code, event.span), note)
 
+    def leave_beside(self, facts: Facts) -> None:
+        """Note what rules are silent about on purpose although nothing stands for it among the events."""
+        known = {place for _, place in (*self.left_alone, *self.found)}
+        for rule in self.linter.rules:
+            for place, left in rule.left_alone_beside(facts):
+                if place not in known:
+                    self.left_alone[(rule.meta.code, place)] = self.diagnostic(rule, place, left.reason)
+
     def add(self, rule: Rule[Any], finding: Finding, fix: TextFix | None, event: Event) -> None:
         certainty = event.certainty
         related = tuple(related for origin in finding.because for related in self.related(origin))
         diagnostic = self.diagnostic(rule, finding.span, finding.message)
-        severity = diagnostic.severity
+        severity = finding.severity or diagnostic.severity
         if certainty == "assume" and severity is Severity.ERROR:
             severity = Severity.WARNING
         severity = getattr(event, "severity", severity)
         diagnostic = replace(
-            diagnostic, severity=severity, fix=fix, related=related, certainty=certainty,
-            evidence=getattr(event, "evidence", None), proof=_proof(event),
-        )  # fmt: skip
+            diagnostic,
+            severity=severity,
+            fix=fix,
+            related=related,
+            certainty=certainty,
+            evidence=getattr(event, "evidence", None),
+            proof=_proof(event),
+            portability=finding.portability or rule.meta.portability,
+        )
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":
             self.found[(rule.meta.code, finding.span)] = diagnostic  # what needs no assumption says more
@@ -415,7 +431,7 @@ class _Check:
     def finish(self, tree: Tree) -> None:
         """Sort the findings and set apart those that a comment silences."""
         suppressions = Suppressions(self.source)
-        for diagnostic in sorted(self.found.values(), key=lambda d: (d.span, d.code)):
+        for diagnostic in sorted(self.on_their_ways(tree), key=lambda d: (d.span, d.code)):
             if diagnostic.code != UNREADABLE_FILE.code and suppressions.covers(
                 diagnostic.code, diagnostic.name, self.rows(diagnostic, tree)
             ):
@@ -423,6 +439,26 @@ class _Check:
             else:
                 self.result.diagnostics.append(diagnostic)
         self.comments(suppressions)
+
+    def on_their_ways(self, tree: Tree) -> Iterator[Diagnostic]:
+        """The findings, those about other machines with the way to their statement."""
+        known: dict[int, tuple[int, ...]] = {}
+        for diagnostic in self.found.values():
+            portability = diagnostic.portability
+            if portability is None:
+                yield diagnostic
+                continue
+            from devlint.folding import may_be_skipped, ways
+
+            known = known or ways(tree.ast)
+            try:
+                statement = tree.head(diagnostic.span).owner
+            except LookupError:
+                yield diagnostic
+                continue
+            if portability.stops and may_be_skipped(statement, diagnostic.span, self.source.span):
+                portability = portability._replace(stops=False)
+            yield replace(diagnostic, portability=portability, way=known.get(id(statement), ()))
 
     def comments(self, suppressions: Suppressions) -> None:
         """Judge the comments themselves, after all that they silence was found."""

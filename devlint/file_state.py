@@ -7,6 +7,8 @@ import os
 import time
 from typing import NamedTuple
 
+from devlint.reading import LARGEST_NOTEBOOK, read_regular
+
 SETTLED = 2_000_000_000  # nanoseconds: how long a file must have been unchanged for its metadata to stand for it
 
 
@@ -66,8 +68,7 @@ class FileState(NamedTuple):
         if not self.exists or (self.same_metadata(now) and self.settled):
             return True
         try:
-            with open(path, "rb") as file:
-                return content_digest(file.read()) == self.content
+            return content_digest(read_regular(path, LARGEST_NOTEBOOK)) == self.content
         except OSError:
             return False
 

@@ -10,7 +10,7 @@ it refuses lines that git passes over (`!`, a backslash at the end). `tests/test
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 _CLASSES = {
@@ -19,6 +19,15 @@ _CLASSES = {
     "upper": "A-Z", "xdigit": "0-9a-fA-F",
 }  # fmt: skip
 _WILD = re.compile(r"[*?\[\\]")
+#: A line that is longer matches nothing: no path is that long.
+LONGEST = 4096
+
+Segment = Callable[[str], object]
+
+
+def ANY(name: str) -> object:
+    """Stands for `**` between slashes: any names, or none."""
+    return True
 
 
 class Pattern(NamedTuple):
@@ -83,29 +92,61 @@ def _matcher(body: str, whole: bool) -> Callable[[str], object]:
     if body.startswith("*") and not whole and not _WILD.search(body[1:]):
         end = body[1:]
         return lambda text: text.endswith(end)
-    expression = _translate(body)
-    if expression is None:
+    segments = _segments(body) if len(body) <= LONGEST else None
+    if segments is None:
         return lambda text: False
-    return re.compile(expression, re.DOTALL).fullmatch
+    if not whole:
+        return segments[0]
+    return lambda text: _match_path(segments, text.split("/"))
 
 
-def _translate(body: str) -> str | None:
-    """The pattern as a regular expression for a text; None for an open `[` or a last `\\`, which match nothing."""
-    parts: list[str] = []
+def _match_path(segments: Sequence[Segment], names: Sequence[str]) -> bool:
+    """Whether the segments of a pattern match the names of a path, each `**` as many of them as it must.
+
+    What is between two `**` takes a fixed number of names, so that its first place is as good as any later one.
+    """
+    at = name = 0
+    again: tuple[int, int] | None = None  # where the last `**` stands, and the name after those that it takes
+    while name < len(names):
+        if at < len(segments) and segments[at] is ANY:
+            again = at, name
+            at += 1
+        elif at < len(segments) and segments[at](names[name]):
+            at, name = at + 1, name + 1
+        elif again is not None:
+            again = again[0], again[1] + 1
+            at, name = again[0] + 1, again[1]
+        else:
+            return False
+    return all(segment is ANY for segment in segments[at:])
+
+
+def _segments(body: str) -> list[Segment] | None:
+    """The parts of a pattern between its slashes; None for an open `[` or a last `\\`, which match nothing."""
+    segments: list[Segment] = []
+    parts: list[str] = []  # of one segment, a regular expression for each character, "" for a star
     at = 0
     while at < len(body):
         char = body[at]
-        if char == "*":
+        if char == "/" or body[at : at + 2] == "\\/":
+            segments.append(_segment(parts))
+            parts = []
+            at += 1 if char == "/" else 2
+        elif char == "*":
             stars = len(body) - at - len(body[at:].lstrip("*"))
             after = body[at + stars : at + stars + 1]
-            if stars == 2 and (at == 0 or body[at - 1] == "/") and after in ("", "/"):
-                parts.append("(?:.*/)?" if after else ".*" if at == 0 else ".+")
+            if stars == 2 and not parts and (at == 0 or body[at - 1] == "/") and after in ("", "/"):
+                segments.append(ANY)
+                if not after and at:  # `a/**` is what is in `a`, not `a` itself
+                    segments.append(_segment([""]))
                 at += 2 + len(after)
+                if not after:
+                    return segments
             else:
-                parts.append("[^/]*")
+                parts.append("")
                 at += stars
         elif char == "?":
-            parts.append("[^/]")
+            parts.append(".")
             at += 1
         elif char == "[":
             bracket = _bracket(body, at)
@@ -121,7 +162,33 @@ def _translate(body: str) -> str | None:
         else:
             parts.append(re.escape(char))
             at += 1
-    return "".join(parts)
+    segments.append(_segment(parts))
+    return segments
+
+
+def _segment(parts: Sequence[str]) -> Segment:
+    """What tells whether a name matches, in a time that grows with its length times that of the parts.
+
+    What is between two stars has a fixed length, so that its first place is as good as any later one: each is looked for
+    in a group of its own that is not entered again [as `fnmatch.translate` does it].
+    """
+    first, *rest = _chunks(parts)
+    if not rest:
+        return re.compile(first, re.DOTALL).fullmatch
+    *middle, last = rest
+    groups = "".join(f"(?=(?P<g{n}>.*?{chunk}))(?P=g{n})" for n, chunk in enumerate(middle))
+    return re.compile(f"{first}{groups}.*{last}", re.DOTALL).fullmatch
+
+
+def _chunks(parts: Sequence[str]) -> list[str]:
+    """The parts between the stars, joined."""
+    chunks = [""]
+    for part in parts:
+        if part:
+            chunks[-1] += part
+        elif len(chunks) == 1 or chunks[-1]:
+            chunks.append("")
+    return chunks
 
 
 def _bracket(body: str, at: int) -> tuple[str, int] | None:
@@ -155,8 +222,8 @@ def _bracket(body: str, at: int) -> tuple[str, int] | None:
         return None
     inside = "".join(items)
     if not inside:  # only empty ranges
-        return ("[^/]" if negated else "(?!)"), at + 1
-    return (f"(?!/)[^{inside}]" if negated else f"(?!/)[{inside}]"), at + 1
+        return ("." if negated else "(?!)"), at + 1
+    return (f"[^{inside}]" if negated else f"[{inside}]"), at + 1
 
 
 def _char(body: str, at: int) -> tuple[str | None, int]:

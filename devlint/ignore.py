@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from devlint.gitignore import PatternList
+from devlint.reading import LARGEST_SETTINGS, read_regular
 
 
 class Patterns:
@@ -89,20 +90,20 @@ def repository_excludes(top: str) -> list[IgnoreFile]:
 def read_ignore_file(path: str, directory: str) -> list[IgnoreFile]:
     """The file at `path` as a list of one, or an empty list when it is missing, unreadable or says nothing."""
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            patterns = PatternList(file)
+        raw = read_regular(path, LARGEST_SETTINGS)
     except OSError:
         return []
+    patterns = PatternList(raw.decode("utf-8-sig", "surrogateescape").split("\n"))
     return [IgnoreFile(directory, patterns)] if patterns else []
 
 
 def _pointer(path: str, opening: str, base: str) -> str | None:
     """The path that the first line of a file gives after `opening`, from `base`."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.readline().strip()
+        raw = read_regular(path, LARGEST_SETTINGS)
     except OSError:
         return None
+    text = raw.partition(b"\n")[0].decode("utf-8", "surrogateescape").strip()
     return os.path.normpath(os.path.join(base, text[len(opening) :].strip())) if text.startswith(opening) else None
 
 

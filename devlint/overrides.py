@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from devlint.config import BOOLEAN, SCHEMA, STRINGS, Setting, toml_reader
+from devlint.config import BOOLEAN, SCHEMA, STRINGS, Setting, parse_toml
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
 
@@ -37,13 +37,7 @@ def read_config_options(given: Sequence[str]) -> tuple[Path | None, dict[str, An
 
 
 def _from_text(text: str) -> dict[str, Any]:
-    tomllib = toml_reader()
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(
-            f"--config: `{text}` is neither a file nor a TOML setting such as `key = true`: {error}"
-        ) from None
+    table = parse_toml(text, f"--config: `{text}` is neither a file nor a TOML setting such as `key = true`")
     by_key = {setting.key: setting for setting in SCHEMA}
     values = {}
     for key, value in table.items():
@@ -117,11 +111,7 @@ def _toml_value(setting: Setting, text: str, name: str) -> object:
     if setting.kind is STRINGS:
         return [part.strip() for part in text.split(",") if part.strip()]
     if setting.kind.schema.get("type") == "object":
-        tomllib = toml_reader()
-        try:
-            return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"{name}: not a TOML table: {error}") from None
+        return parse_toml(f"value = {text}", f"{name}: not a TOML table")["value"]
     return text
 
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from devlint.reading import LARGEST_SOURCE, read_regular
+
 FILES = 2_500  # files of one project that are searched
 SIZE = 16_000_000  # bytes of all of them
 ENTRIES = 20_000  # directory entries that are looked at for one project
@@ -206,7 +208,6 @@ def _list(root: str) -> dict[str, tuple[int, int, int]] | None:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_regular(path, LARGEST_SOURCE)
     except OSError:
         return b""

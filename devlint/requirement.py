@@ -15,6 +15,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from devlint.errors import UsageError
+from devlint.reading import LARGEST_SETTINGS, read_regular
+
 Version = tuple[int, int]
 LAST = 99  # stands for the last minor of a major version
 
@@ -36,7 +39,6 @@ _FILES = (
     "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", os.path.join("requirements", "base.txt"), "reqs.txt",
     "environment.yml", "environment.yaml", "conda.yml", "conda.yaml",
 )  # fmt: skip
-_LARGEST = 1_000_000  # bytes
 #: Folders beside an installed package, and the extras and groups that are for what stands there.
 _BESIDE = re.compile(
     r"(examples?|bench(mark)?s?|benchmarking|tests?|fixtures|test_?data|docs?|tutorials?|notebooks|demos?|dev)\Z",
@@ -51,22 +53,27 @@ _LIST = re.compile(
     r"requirements?([-_.](?!(?:dev|lint|format|style|type|ci|docs?|tests?)\b)[\w.-]+)?\.txt\Z", re.IGNORECASE
 )
 _OF_PACKAGE = re.compile(r"(tests?|docs?|ci)\Z", re.IGNORECASE)
+#: Blanks within a row. None of the patterns goes over a row, and none repeats what may be empty or long: a text of a
+#: million characters is read in one pass.
+_GAP = r"[ \t]{0,80}"
 #: A row that installs the project itself, or what another list says: `-e .`, `..[all]`, `-r ../requirements.txt`.
-_INSTALLS_PROJECT = re.compile(r"^\s*(?:-e\b|--editable\b|-r\b|--requirement\b|\.{1,2}(?:[\[/\s]|$))", re.MULTILINE)
+_INSTALLS_PROJECT = re.compile(r"^[ \t]*(?:-e\b|--editable\b|-r\b|--requirement\b|\.{1,2}(?:[\[/\s]|$))", re.MULTILINE)
 #: A requirement as PEP 508 writes it, from the name on: extras, then the versions up to a marker or the end.
-_REQUIREMENT = re.compile(r"torch\s*(?:\[[^\]]*\])?\s*\(?\s*((?:[<>=!~^]=?=?\s*[\w.*+-]+\s*,?\s*)+)")
+_REQUIREMENT = re.compile(
+    rf"torch{_GAP}(?:\[[^\]\n]{{0,200}}\])?{_GAP}\(?{_GAP}((?:[<>=!~^]=?=?{_GAP}[\w.*+-]{{1,80}}{_GAP},?{_GAP})+)"
+)
 #: Where one may start: a row of a list of requirements, or a string.
-_ROW = re.compile(rf"^\s*(?:-\s*)?{_REQUIREMENT.pattern}", re.MULTILINE)
+_ROW = re.compile(rf"^[ \t]*(?:-{_GAP})?{_REQUIREMENT.pattern}", re.MULTILINE)
 _STRING = re.compile(rf"[\"']{_REQUIREMENT.pattern}")
 #: A row that pins a torchvision. Its wheels require one torch each since 0.5: 1.4 for 0.5, up to 1.13 for 0.14, and 2.0 for
 #: 0.15 [the table in torchvision's README].
-_VISION = re.compile(r"^\s*(?:-\s*)?torchvision\s*={2,3}\s*0\.(\d+)(?![\d*])", re.MULTILINE)
+_VISION = re.compile(rf"^[ \t]*(?:-{_GAP})?torchvision{_GAP}={{2,3}}{_GAP}0\.(\d{{1,6}})(?![\d*])", re.MULTILINE)
 _FIRST_VISION, _VISION_OF_2 = 5, 15
 #: A row that includes another list, or names one of constraints [pip's documentation, "Requirements File Format"].
-_INCLUDED = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)", re.MULTILINE)
+_INCLUDED = re.compile(r"^[ \t]*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)", re.MULTILINE)
 _INCLUDES = 3  # lists that include one another
 #: A row of an environment of conda, where the package has two names and one `=` means equal.
-_CONDA = re.compile(r"^\s*-\s*(?:[\w.-]+::)?(?:py)?torch\s*(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
+_CONDA = re.compile(rf"^[ \t]*-{_GAP}(?:[\w.-]{{1,80}}::)?(?:py)?torch{_GAP}(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
 #: A torch before 1.0, 0.1 to 0.4, that a text for readers names: `PyTorch 0.4.1`, `pytorch=0.3`, `PyTorch (0.3 or 0.4)`.
 _OLD = re.compile(
     r"(?i)(?<![\w.])(?:py)?torch(?: version)?[ :=`*_()\[\]v]{1,6}0\.(?P<first>[1-4])(?![\d%])(?:\.\d)?"
@@ -80,8 +87,8 @@ _OTHERS = re.compile(
 _STABLE = re.compile(
     r"(?i)torch(?: version)?[ :=`*_()\[\]v-]{0,6}(?:0\.\d[.\d]*(?:[ ,/&-]|and|or|to){1,6}){0,3}(?<![\d.])[1-9]\d?(?:\.\d|\b)"
 )
-_BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d+)(?:\.(\d+))?")
-_UPPER = re.compile(r"(?<![<>=!~^\w.])(<=|<|~=|={1,3}|\^|~)\s*(\d+)(?:\.(\d+))?((?:\.\d+)*)")
+_BOUND = re.compile(r"(?<![<>=!~^\w.])(>=|~=|={1,3}|>|\^|~)\s*(\d{1,6})(?:\.(\d{1,6}))?(?!\d)")
+_UPPER = re.compile(r"(?<![<>=!~^\w.])(<=|<|~=|={1,3}|\^|~)\s*(\d{1,6})(?:\.(\d{1,6}))?(?!\d)((?:\.\d+)*)")
 
 
 def lowest_in(specifiers: str) -> Version | None:
@@ -114,19 +121,33 @@ class Requirements:
 
     def of(self, directory: str) -> Required | None:
         """The versions for the project that holds a directory (absolute path); None when it does not say."""
-        if directory not in self._known:
+        below: list[str] = []  # directories that say nothing themselves; there may be thousands, one in the other
+        while directory not in self._known:
             found = required_in(directory)
             parent = os.path.dirname(directory)
             if found is None and parent != directory and not os.path.exists(os.path.join(directory, ".git")):
-                found = self.of(parent)
-                if found is not None and found.beside is not None and _BESIDE.match(os.path.basename(directory)):
-                    found = Required(max(found.lowest or found.beside, found.beside), found.newest, stated=found.stated)
-                if found is not None and is_program(directory):
-                    found = found._replace(stated=False)
-            if found is None and (newest := named_in_readme(directory)) is not None:
-                found = Required(None, newest)
-            self._known[directory] = found
-        return self._known[directory]
+                below.append(directory)
+                directory = parent
+                continue
+            self._known[directory] = found or _of_readme(directory)
+        found = self._known[directory]
+        for directory in reversed(below):
+            found = self._known[directory] = _from_above(found, directory) or _of_readme(directory)
+        return found
+
+
+def _from_above(found: Required | None, directory: str) -> Required | None:
+    """What the project around a directory that says nothing itself asks for there."""
+    if found is not None and found.beside is not None and _BESIDE.match(os.path.basename(directory)):
+        found = Required(max(found.lowest or found.beside, found.beside), found.newest, stated=found.stated)
+    if found is not None and is_program(directory):
+        found = found._replace(stated=False)
+    return found
+
+
+def _of_readme(directory: str) -> Required | None:
+    newest = named_in_readme(directory)
+    return Required(None, newest) if newest is not None else None
 
 
 def is_program(directory: str) -> bool:
@@ -212,11 +233,8 @@ def _read(path: str) -> str:
 def _text(path: str) -> str:
     """The text of a packaging file; nothing of one that is too large or cannot be read."""
     try:
-        if os.path.getsize(path) > _LARGEST:
-            return ""
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError):
+        return read_regular(path, LARGEST_SETTINGS).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except (OSError, UnicodeDecodeError, ValueError):  # a name that a list includes may hold a NUL
         return ""
 
 
@@ -241,12 +259,11 @@ def _specifiers(path: str, depth: int = 0) -> Iterator[str]:
 
 
 def _document(text: str) -> Any:
-    from devlint.config import toml_reader
+    from devlint.config import parse_toml
 
-    reader = toml_reader()
     try:
-        return reader.loads(text)
-    except reader.TOMLDecodeError:
+        return parse_toml(text, "")
+    except UsageError:
         return {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from devlint.errors import RuleLoadError
@@ -96,3 +97,7 @@ class Rule(ABC, Generic[E]):
         Asked under `--verbose` alone, about events that came to no finding. None: there was nothing to find.
         """
         return None
+
+    def left_alone_beside(self, facts: Facts) -> Iterator[tuple[Span, LeftAlone]]:
+        """What a reader may expect a finding of although no event stands for it, with the reason. Asked as `left_alone` is."""
+        return iter(())

@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Protocol
 
 from devlint.errors import SourceError
 from devlint.model import Position, Span
+from devlint.reading import LARGEST_SOURCE, read_regular
 
 _ROW_END = re.compile(r"\r\n|\r|\n")
 _WIDE = re.compile(r"[^\x00-\x7f]+")
@@ -42,6 +43,7 @@ class Source:
     """One file. `text` has no byte order mark and keeps its line endings; `path` is the name that reports show.
 
     `naming`: how messages call the row of an offset in a text that stands for parts of a file, such as a notebook's.
+    `parting`: where those parts start in a text, each of which runs whatever became of the one before it.
     """
 
     path: str
@@ -50,6 +52,7 @@ class Source:
     encoding: str = "utf-8"
     bom: bool = False
     naming: Callable[[str, int], str] | None = None
+    parting: Callable[[str], Sequence[int]] | None = None
     _starts: list[int] | None = field(default=None, repr=False)
     _wide: dict[int, bytes] | None = field(default=None, repr=False)
 
@@ -105,6 +108,10 @@ class Source:
         row = bisect_right(self.starts, offset)
         return Position(row, offset - self.starts[row - 1] + 1)
 
+    def parts(self) -> Sequence[int]:
+        """Where the parts start that run one after the other whatever becomes of each; none for a plain file."""
+        return () if self.parting is None else self.parting(self.text)
+
     def line(self, offset: int) -> str:
         """How messages call the row that holds `offset`: `line 12`, in a notebook `line 3 of cell 2`."""
         return f"line {self.row(offset)}" if self.naming is None else self.naming(self.text, offset)
@@ -124,12 +131,12 @@ class Source:
 
     def with_text(self, text: str) -> Source:
         """The same file with other text. Raises SourceError where the encoding cannot hold it."""
-        return Source(self.path, self.encode(text), text, self.encoding, self.bom, self.naming)
+        return Source(self.path, self.encode(text), text, self.encoding, self.bom, self.naming, self.parting)
 
     def rewritten(self, text: str) -> Source:
         """What a reader of the file finds once `text` is written to it. Raises SourceError."""
         fresh = decode(self.with_text(text).raw, self.path)
-        fresh.naming = self.naming
+        fresh.naming, fresh.parting = self.naming, self.parting
         return fresh
 
 
@@ -137,7 +144,7 @@ def read_source(path: Path, name: str | None = None) -> Source:
     """Read and decode a file; `name` is what reports call it. Raises SourceError with the reason when that fails."""
     shown = str(path) if name is None else name
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path, LARGEST_SOURCE)
     except OSError as error:
         raise SourceError(f"cannot be read: {error.strerror or error}") from error
     return decode(raw, shown)
@@ -260,6 +267,7 @@ _NEWER = (
     _Newer((3, 11), "`except*`", re.compile(r"\s*except\s*\*")),
     _Newer((3, 11), "unpacking in an index", re.compile(r".*\w\[[^\]]*\*\w|.*\*\w+\s*:\s*\*\w")),
 )
+LOOKED_AT = 1_000  # characters of a row that a parser stopped in; the patterns may take the square of that
 _F_STRING = re.compile(r"""(?i)(?<!\w)(?:f|fr|rf)(?:'|")""")
 _PYTHON_2 = re.compile(
     r"""\s*print\s+[^\s=(.\[,]|\s*print\s*>>|\s*exec\s+["'\w]|\s*raise\s+[\w.]+\s*,"""
@@ -268,7 +276,7 @@ _PYTHON_2 = re.compile(
 
 
 def _explain(source: Source, message: str, row: int) -> str:
-    line = source.line_text(row)
+    line = source.line_text(row)[:LOOKED_AT]
     running = sys.version_info[:2]
     for newer in _NEWER:
         if newer.since > running and newer.sign.match(line) and not (newer.since == (3, 15) and "f-string" in message):

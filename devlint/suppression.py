@@ -17,13 +17,23 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from devlint.model import Span
+from devlint.names import nearest
 from devlint.source import Source
 
 _WORDS = re.compile(r"devlint:\s*(?:ignore|file-ignore|disable|enable)|noqa", re.IGNORECASE)
-_IGNORE = re.compile(r"#\s*devlint:\s*(ignore|file-ignore|disable|enable)\s*\[([^\]]*)\]", re.IGNORECASE)
+_IGNORE = re.compile(r"#\s*devlint:\s*(ignore|file-ignore|disable|enable)\s*\[([^\]#]*)\]", re.IGNORECASE)
 _CODE = r"[A-Z]{1,3}[0-9]+"
 _NOQA = re.compile(rf"#\s*noqa\b(?P<colon>\s*:\s*(?P<codes>{_CODE}(?:[,\s]+{_CODE})*)?)?", re.IGNORECASE)
-_OURS = re.compile(r"devlint:\s*(?:ignore|file-ignore|disable|enable)|noqa\s*:[^\n\r]*DEV[0-9]", re.IGNORECASE)
+_OURS = re.compile(r"devlint|noqa\s*:[^\n\r]*DEV[0-9]", re.IGNORECASE)
+#: What reads like a comment for us, if the name in it is misspelt: `# devlnt: ignore[DEV101]`.
+_LIKE_OURS = re.compile(r"#\s*[\w-]+\s*:\s*[\w-]+\s*[\[(]\s*DEV[0-9]")
+_ADDRESSED = re.compile(
+    r"(?:^|(?<=\s))#+\s*(?P<tool>dev[-_ ]lint|[a-z]{5,9})(?P<between>[\s:=_-]*)(?P<word>[a-z]+(?:[-_][a-z]+)*)?(?P<rest>[^#]*)",
+    re.IGNORECASE,
+)
+_ALIKE = 0.8  # of the letters, in a name that is ours with a slip of the finger
+_FORMS = ("ignore", "file-ignore", "disable", "enable")
+_LISTED = re.compile(r"\s*[\[(]|[^#]*\bDEV[0-9]|\s*[0-9]{3}\b")
 _NOWHERE = Span(0, 0)
 _ROW_END = re.compile(r"\r\n|\r|\n")
 
@@ -119,24 +129,67 @@ def directives(source: Source) -> dict[int, list[Directive]]:
     found: dict[int, list[Directive]] = {}
     if not _mentions(source.text, _WORDS):
         return found
+    for row, start, comment in _comments(source):
+        for directive in parse_comment(comment):
+            span, listed = (Span(s.start + start, s.end + start) for s in (directive.span, directive.listed))
+            found.setdefault(row, []).append(replace(directive, span=span, listed=listed))
+    return found
+
+
+def _comments(source: Source) -> Iterator[tuple[int, int, str]]:
+    """Row, offset and text of each comment, up to where the file cannot be read any more."""
     # Rows end as `ast` counts them; `tokenize` knows no lone CR.
     text = _ROW_END.sub("\n", source.text)
     try:
         for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
             if token.type == tokenize.COMMENT:
                 row, column = token.start
-                start = source.starts[row - 1] + column
-                for directive in parse_comment(token.string):
-                    span, listed = (Span(s.start + start, s.end + start) for s in (directive.span, directive.listed))
-                    found.setdefault(row, []).append(replace(directive, span=span, listed=listed))
+                yield row, source.starts[row - 1] + column, token.string
     except (tokenize.TokenError, SyntaxError):
-        return found  # what was read up to there counts
-    return found
+        return
+
+
+def misspelt(source: Source) -> Iterator[tuple[Span, str]]:
+    """The comments that are meant for devlint and silence nothing, each with what is wrong with it."""
+    for _, start, comment in _comments(source):
+        for match in _ADDRESSED.finditer(comment):
+            wrong = _wrong(match, comment)
+            if wrong is not None:
+                end = match.start() + len(match.group().rstrip())
+                yield Span(start + match.start(), start + end), wrong
+
+
+def _wrong(match: re.Match[str], comment: str) -> str | None:
+    """What is wrong with a comment that starts with a name like ours; None for one that is right, or only words."""
+    from difflib import SequenceMatcher
+
+    tool, word, rest = match["tool"].lower(), (match["word"] or "").lower(), match["rest"]
+    form = nearest(word.replace("_", "-"), _FORMS) if word else None
+    right = _IGNORE.match(comment, match.start())
+    if right is not None:
+        return None if right[2].strip(" ,") else f"`{right[1]}[]` names no rule"
+    has_list, has_colon = _LISTED.match(rest) is not None, match["between"].strip() == ":"
+    if tool != "devlint":
+        meant = form is not None and has_list and SequenceMatcher(None, tool, "devlint").ratio() >= _ALIKE
+        return f"`{match['tool']}` is not `devlint`: the comment silences nothing" if meant else None
+    if word == "device" and rest.lstrip().startswith("="):
+        return None
+    if form is not None and (has_colon or has_list or (word in _FORMS and not rest.strip())):
+        if word == form and has_colon:
+            return f"`{form}` silences nothing without rules in brackets: `# devlint: {form}[DEV101]`"
+        return f"the comment silences nothing: it is written `# devlint: {form}[DEV101]`"
+    if has_colon and (has_list or not rest.strip()):
+        return f"`{match['word'] or rest.strip()}` is nothing that a comment can ask of devlint; it can {_CAN}"
+    return None
+
+
+_CAN = ", ".join(f"`{form}[...]`" for form in _FORMS)
 
 
 def names_rules_of_ours(source: Source) -> bool:
     """Whether a file has a comment that is meant for devlint, as far as its words tell."""
-    return _mentions(source.text, _OURS)
+    text = source.text
+    return _mentions(text, _OURS) or ("DEV" in text and _LIKE_OURS.search(text) is not None)
 
 
 def _mentions(text: str, words: re.Pattern[str]) -> bool:

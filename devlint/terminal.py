@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import sys
 from collections.abc import Mapping
 from typing import TextIO
@@ -80,13 +82,61 @@ class Style:
 PLAIN = Style()
 
 
+#: What changes how the text around it is shown, or is not seen itself: control characters, the ends of lines and
+#: paragraphs, marks of direction, annotations and tags [Unicode 16, "Bidirectional Character Types" and "Special Areas"].
+_STEERING = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\U000e0000-\U000e007f"
+_STEERS = re.compile(f"[{_STEERING}]")
+_STEERS_A_LINE = re.compile(f"(?!\n)[{_STEERING}]")
+#: What a service takes for a command wherever it stands in a log: `##vso[` and `##[` of Azure Pipelines, GitHub's old
+#: `##[`, `##teamcity[`.
+_LOG_COMMAND = re.compile(r"(?<=#)#(?=\w*\[)")
+#: What GitHub Actions takes for a command at the start of a line, blanks before it or not: `::error`.
+_LINE_COMMAND = re.compile(r"^(\s*):(?=:\S)", re.MULTILINE)
+#: What `Style` and `rich` write: colours, and links.
+_STYLE = re.compile(r"(\x1b\[[0-9;]*m|\x1b\]8;[^;\x00-\x1f]*;[^\x00-\x1f]*\x1b\\)")
+_REPLACED = "\ufffd"
+LONGEST = 2_000  # characters of an error or a warning, which may quote what a file holds
+
+
 def printable(text: str) -> str:
-    """`text` with control characters made visible, so that a file's content cannot steer the terminal."""
-    if text.isprintable():
+    """`text` on one line, such that a file's content can steer neither the terminal nor the service that keeps the log.
+
+    Every character that does is replaced by one that shows, so that columns stay.
+    """
+    if not text.isprintable():
+        text = _STEERS.sub(_REPLACED, text)
+    return _LOG_COMMAND.sub(_REPLACED, text) if "##" in text else text
+
+
+def printable_lines(text: str, styled: bool = False, commands: bool = False) -> str:
+    """`printable` for several lines. `styled`: with colours and links; `commands`: with commands for a service."""
+    if styled and "\x1b" in text:
+        parts = _STYLE.split(text)  # every second one is a style
+        text = "".join(part if index % 2 else _STEERS_A_LINE.sub(_REPLACED, part) for index, part in enumerate(parts))
+    elif not text.isprintable():
+        text = _STEERS_A_LINE.sub(_REPLACED, text)
+    if commands:
         return text
-    return "".join(
-        char if char >= " " and char != "\x7f" and not "\x80" <= char <= "\x9f" else "\ufffd" for char in text
-    )
+    text = _LOG_COMMAND.sub(_REPLACED, text) if "##" in text else text
+    return _LINE_COMMAND.sub(rf"\1{_REPLACED}", text) if "::" in text else text
+
+
+def _cropped(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
+
+
+def _is_seen(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether what is written to a stream is shown or kept in a log: on a terminal, and where a service runs the job.
+
+    A file that it is redirected to is neither.
+    """
+    try:
+        if stream.isatty():
+            return True
+        is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+    return not is_file and any(environ.get(name) for name in ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"))
 
 
 def _style(choice: str, stream: TextIO) -> Style:
@@ -111,15 +161,19 @@ class Terminal:
             os.system("")  # makes the Windows console interpret escape sequences
         self._closed = False
 
-    def print(self, text: str) -> None:
-        """A line to standard output."""
-        self._write(sys.stdout, text + "\n")
+    def print(self, text: str, commands: bool = False) -> None:
+        """Lines to standard output. `commands`: a report for a service, which may command it."""
+        self._write(sys.stdout, printable_lines(text, self.style.color, commands) + "\n")
 
     def write_bytes(self, data: bytes) -> None:
-        """Raw bytes to standard output: fixed source text and diffs keep the encoding of their file."""
+        """Bytes to standard output: fixed source text and diffs keep the encoding of their file.
+
+        They are raw where a program reads them. What a person sees, and a service that keeps a log, is text.
+        """
         buffer = getattr(sys.stdout, "buffer", None)
-        if buffer is None:
-            self._write(sys.stdout, data.decode("utf-8", "replace"))
+        if buffer is None or self.style.color or _is_seen(sys.stdout, os.environ):
+            text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+            self._write(sys.stdout, printable_lines(text.replace("\t", "    "), self.style.color))
         elif not self._closed:
             try:
                 sys.stdout.flush()
@@ -128,15 +182,15 @@ class Terminal:
             except OSError as error:
                 self._give_up(sys.stdout, error)
 
-    def note(self, text: str) -> None:
-        """A line to standard error."""
-        self._write(sys.stderr, text + "\n")
+    def note(self, text: str, commands: bool = False) -> None:
+        """Lines to standard error."""
+        self._write(sys.stderr, printable_lines(text, self.error_style.color, commands) + "\n")
 
     def error(self, text: str) -> None:
-        self.note(f"{self.error_style.code('error')}: {text}")
+        self.note(f"{self.error_style.code('error')}: {_cropped(printable(text))}")
 
     def warning(self, text: str) -> None:
-        self.note(f"{self.error_style.bold('warning')}: {text}")
+        self.note(f"{self.error_style.bold('warning')}: {_cropped(printable(text))}")
 
     def flush(self) -> None:
         """Write out what is buffered, so that a closed pipe is noticed here and not when the interpreter ends."""

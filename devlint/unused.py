@@ -1,4 +1,4 @@
-"""DEV901 and DEV902: comments that silence what is not found there, or what does not exist.
+"""DEV901 and DEV902: comments that silence what is not found there, what does not exist, or nothing as they are written.
 
 Only comments meant for devlint are judged: `# devlint: ignore[...]` and its kin, and in `# noqa: ...` the codes that
 are devlint's.
@@ -23,7 +23,7 @@ from devlint.model import (
 )
 from devlint.names import nearest, one_letter_off
 from devlint.source import Source
-from devlint.suppression import Directive, Suppressions, matches
+from devlint.suppression import Directive, Suppressions, matches, misspelt
 
 _OWN_CODE = re.compile(r"DEV[0-9]", re.IGNORECASE)
 _ROW_ENDS = "\r\n"
@@ -49,6 +49,8 @@ def judge(
                     unused.append(selector)
             if complete and unused:
                 yield _unused(source, directive, unused)
+    for span, wrong in misspelt(source):
+        yield _diagnostic(source, UNKNOWN_CODE, span, wrong, None)
 
 
 def _unknown(source: Source, directive: Directive, selector: str, known: Sequence[RuleMeta]) -> Diagnostic:

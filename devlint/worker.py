@@ -47,6 +47,7 @@ class Task:
     ignore_suppressions: bool = False
     add_ignore: str | None = None
     explains: bool = False  # say where rules are silent on purpose
+    left: str | None = None  # the tree that a link leaves to get to the file, which stays as it is
 
     @property
     def depends_on_content_alone(self) -> bool:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from devlint import cache, fingerprint, worker
-from devlint.cache import DIRECTORY, FILE
+from devlint.cache import DIRECTORY
 from devlint.cli import main
 from devlint.codec import dump, load
 from devlint.model import (
@@ -69,6 +69,12 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr("devlint.worker.run_task", run_task)
     return names
+
+
+def database(folder: str = DIRECTORY) -> Path:
+    """The database in the directory of a cache."""
+    (found,) = Path(folder).glob("devlint-results-*.sqlite3")
+    return found
 
 
 def write(name: str, text: str, age: float = 60) -> Path:
@@ -245,7 +251,8 @@ def test_a_hit_loads_neither_rules_nor_facts_nor_libcst(check: Check) -> None:
 def test_its_directory_is_kept_out_of_git_and_of_backups(check: Check) -> None:
     write("a.py", CLEAN)
     check(".")
-    assert "*" in Path(DIRECTORY, ".gitignore").read_text().splitlines()
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert DIRECTORY not in subprocess.run(["git", "status", "-s"], capture_output=True, text=True, check=True).stdout
     assert Path(DIRECTORY, "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
 
 
@@ -272,7 +279,7 @@ def test_another_place_can_be_given(check: Check, how: str, monkeypatch: pytest.
     if how == "environment":
         monkeypatch.setenv("DEVLINT_CACHE_DIR", "elsewhere")
     check(".", *(("--cache-dir", "elsewhere") if how == "option" else ()))
-    assert Path("elsewhere", FILE).exists()
+    assert database("elsewhere").exists()
     assert not Path(DIRECTORY).exists()
 
 
@@ -304,8 +311,8 @@ def test_entries_of_files_that_are_gone_are_dropped(check: Check, monkeypatch: p
     path.unlink()
     write("c.py", CLEAN)
     check(".")
-    with sqlite3.connect(Path(DIRECTORY, FILE)) as database:
-        assert database.execute("SELECT path FROM files ORDER BY path").fetchall() == [("a.py",), ("c.py",)]
+    with sqlite3.connect(database()) as opened:
+        assert opened.execute("SELECT path FROM files ORDER BY path").fetchall() == [("a.py",), ("c.py",)]
 
 
 def test_results_for_settings_that_are_no_longer_used_are_dropped(
@@ -316,14 +323,14 @@ def test_results_for_settings_that_are_no_longer_used_are_dropped(
     write("a.py", CLEAN)
     check(".")
     check(".", "--ignore", "DEV101")
-    with sqlite3.connect(Path(DIRECTORY, FILE)) as database:
-        assert database.execute("SELECT COUNT(*) FROM files").fetchone() == (1,)
+    with sqlite3.connect(database()) as opened:
+        assert opened.execute("SELECT COUNT(*) FROM files").fetchone() == (1,)
 
 
 def _database(check: Check) -> Path:
     write("a.py", BAD)
     assert check(".")[0] == 1
-    return Path(DIRECTORY, FILE)
+    return database()
 
 
 def _overwritten(path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import devlint
+from devlint import pool
 from devlint.cli import COMMANDS
 from devlint.model import FileResult
 from devlint.source import Source
@@ -557,6 +558,11 @@ def crash_on_b(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Linter, "check", failing)
 
 
+def _with_patch(patch: str) -> str:
+    """What starts a worker process with the linter patched."""
+    return pool._START.replace("main()", f"import os, time; from devlint.engine import Linter; {patch}; main()")
+
+
 @pytest.mark.usefixtures("crash_on_b")
 @pytest.mark.parametrize("option", ["--fix", "--diff", "--exit-zero", "--statistics"])
 def test_an_internal_error_names_the_file_outranks_problems_and_ends_nothing(run: Run, option: str) -> None:
@@ -570,19 +576,8 @@ def test_an_internal_error_names_the_file_outranks_problems_and_ends_nothing(run
 
 
 def test_a_process_that_dies_loses_its_file_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from devlint.engine import Linter
-
-    if sys.version_info >= (3, 14):
-        pytest.skip("worker processes do not inherit the patch")
-    check = Linter.check
-    here = os.getpid()
-
-    def dying(self: Linter, source: Source) -> FileResult:
-        if source.path == "b.py" and os.getpid() != here:
-            os._exit(1)
-        return check(self, source)
-
-    monkeypatch.setattr(Linter, "check", dying)
+    dying = "check = Linter.check; Linter.check = lambda self, s: os._exit(1) if s.path == 'b.py' else check(self, s)"
+    monkeypatch.setattr(pool, "_START", _with_patch(dying))
     write(a=BAD, b=BAD, c=BAD)
     result = run(".", "-j", "2", "--output-format", "concise", *ONE_RULE)
     assert result.code == 2
@@ -594,23 +589,24 @@ def test_a_process_that_dies_loses_its_file_alone(run: Run, monkeypatch: pytest.
 
 
 @pytest.mark.skipif(os.name == "nt", reason="interrupts are sent in another way there")
-def test_an_interrupt_ends_the_worker_processes_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "code_of"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_an_interrupt_ends_the_worker_processes_too(tmp_path: Path, name: str, code_of: int) -> None:
     """Every worker sleeps for minutes; only an end by force lets the command return within the time limit."""
     for number in range(4):
         (tmp_path / f"m{number}.py").write_text(BAD)
-    code = """if True:
-        import multiprocessing, os, signal, sys, threading, time
+    start = _with_patch("Linter.check = lambda self, source: time.sleep(600)")
+    code = f"""if True:
+        import os, signal, sys, threading
+        from devlint import pool
         from devlint.cli import main
-        from devlint.engine import Linter
 
-        multiprocessing.set_start_method("fork")
-        Linter.check = lambda self, source: time.sleep(600)
+        pool._START = {start!r}
         signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests in the background may ignore it
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(2, os.kill, (os.getpid(), signal.{name})).start()
         sys.exit(main([".", "-j", "2"]))
     """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (code_of, b"", b"interrupted\n")
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

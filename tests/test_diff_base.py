@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from devlint.diff_base import parse_diff
+from devlint.diff_base import Changes, parse_diff
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -171,3 +171,39 @@ def test_quoted_paths_are_read() -> None:
         b'--- "a/x"\n+++ "b/a\\tb\\"\\303\\251.py"\n@@ -0,0 +1 @@\n+1\n--- a/c d\n+++ b/c d.py\t\n@@ -1 +1 @@\n-1\n+2\n'
     )
     assert parse_diff(diff) == {'a\tb"é.py'.encode(): ((1, 1),), b"c d.py": ((1, 1),)}
+
+
+@pytest.mark.parametrize(
+    ("key", "attributes"),
+    [
+        ("core.fsmonitor", ""),
+        ("filter.evil.clean", "*.py filter=evil\n"),
+        ("filter.evil.process", "*.py filter=evil\n"),
+        ("diff.evil.command", "*.py diff=evil\n"),
+        ("diff.evil.textconv", "*.py diff=evil\n"),
+        ("diff.external", ""),
+    ],
+)
+def test_no_program_that_the_repository_names_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, attributes: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=n", "-c", "user.email=e@x")
+        subprocess.run(["git", *identity, *words], check=True, capture_output=True)
+
+    git("init", "-q")
+    Path("a.py").write_text("x = 1\n")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    Path("a.py").write_text("x = 1\ny = 2\n")
+    Path(".gitattributes").write_text(attributes)
+    evil = tmp_path / "evil.sh"
+    evil.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\ncat\n")
+    evil.chmod(0o755)
+    git("config", key, str(evil))
+    git("config", "filter.evil.required", "true")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    assert Changes("HEAD", str(tmp_path)).rows("a.py") == ((2, 2),)
+    assert not (tmp_path / "ran").exists()

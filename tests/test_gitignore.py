@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,47 @@ def _walk(patterns: PatternList, directory: Path, prefix: str) -> set[str]:
             continue
         kept |= _walk(patterns, entry, relative + "/") if entry.is_dir() else {relative}
     return kept
+
+
+_LONG = "a" * 200
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*a" * 40 + "*b",
+        "*a?" * 30 + "*[bc]",
+        "d/" + "*a" * 40 + "b",
+        "**/" * 12 + "*a" * 12 + "b",
+        "**/" + "a*/**/" * 12 + "b",
+        "*" + "[a-z]*" * 30 + "!",
+    ],
+)
+def test_stars_cost_no_more_than_their_number(pattern: str) -> None:
+    """Tried one after the other, the ways to share the letters out among the stars would take longer than a life."""
+    names = [_LONG, "d/" + _LONG, "/".join(["a" * 10] * 60)]
+    start = time.perf_counter()
+    assert not any(PatternList([pattern]).decide(name, False) for name in names)
+    assert time.perf_counter() - start < 2
+
+
+def test_a_line_that_is_longer_than_a_path_matches_nothing() -> None:
+    assert PatternList(["*a" * 500_000]).decide("aa", False) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "ignored"),
+    [
+        ("*a*b*c", "xaxbbxc", True),
+        ("*a*b*c", "xaxcxb", False),
+        ("*ab*ab", "xabab", True),
+        ("*ab*ab", "xab", False),
+        ("a*a", "a", False),
+        ("x/**/y/*z", "x/y/q/y/z", True),
+        ("x/**/y/**/z", "x/q/y/z", True),
+        ("x/**/y/**/z", "x/q/z/y", False),
+        (r"d\/a.py", "d/a.py", True),
+    ],
+)
+def test_stars_share_out_what_there_is(pattern: str, path: str, ignored: bool) -> None:
+    assert bool(PatternList([pattern]).decide(path, False)) is ignored

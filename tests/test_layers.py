@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[1]
 
 # A part imports its own level and those below. Parts that are not named stand above all of them.
 LEVELS = (
-    ("model", "errors", "settings", "file_state", "project_files"),
+    ("reading", "model", "errors", "settings", "file_state", "project_files"),
     ("source", "knowledge"),
     ("facts",),
     ("inference",),
     ("rule",),
-    ("api", "tree", "identity", "suppression", "names", "unused"),
+    ("api", "tree", "identity", "suppression", "names", "unused", "folding"),
     ("registry", "engine", "fix"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}

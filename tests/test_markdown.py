@@ -139,9 +139,83 @@ def test_a_file_that_is_not_utf_8_is_a_problem(cli: Cli) -> None:
     assert "DEV900 is not valid UTF-8" in cli("a.md").out
 
 
+QUOTED = f"> **Note**\n>\n> ```python\n> import torch\n>\n> {MOVE}> ```\n"
+
+
+@pytest.mark.parametrize(
+    "quote", [QUOTED, QUOTED.replace("> ", ">"), "\n".join(f"> {line}" for line in QUOTED.split("\n"))]
+)
+def test_a_block_in_a_quote_is_checked_and_fixed_at_its_place(cli: Cli, quote: str) -> None:
+    Path("a.md").write_text(quote)
+    (row,) = [row for row, line in enumerate(quote.split("\n"), 1) if "torch.zeros" in line]
+    column = quote.split("\n")[row - 1].index("torch.zeros") + 1
+    assert places(cli("a.md")) == [f"a.md:{row}:{column}:"]
+    assert cli("a.md", "--fix").code == 0
+    assert Path("a.md").read_text() == quote.replace(").to(", ", device=")
+
+
+def test_a_fix_of_several_rows_is_not_made_in_a_quote(cli: Cli) -> None:
+    text = "> ```python\n> import torch\n> x = torch.zeros(3).to(\n>     'cuda'\n> )\n> ```\n"
+    Path("a.md").write_text(text)
+    cli("a.md", "--fix")
+    assert Path("a.md").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Text:\n\n    ```python\n    import torch\n    {MOVE}    ```\n",
+        f"<!--\n```python\nimport torch\n{MOVE}```\n-->\n",
+        f"<!-- a comment\n\n```python\nimport torch\n{MOVE}```\n\n-->\n",
+        f"<pre>\n```python\nimport torch\n{MOVE}```\n</pre>\n",
+        f"`````text\n```python\nimport torch\n{MOVE}```\n`````\n",
+    ],
+)
+def test_what_looks_like_a_fence_and_is_none(cli: Cli, text: str) -> None:
+    Path("a.md").write_text(text)
+    assert places(cli("a.md")) == []
+
+
+def test_a_fence_behind_a_number_of_a_list(cli: Cli) -> None:
+    Path("a.md").write_text(f"1. ```python\n   import torch\n   {MOVE}   ```\n")
+    assert places(cli("a.md")) == ["a.md:3:8:"]
+
+
+def test_a_block_in_a_list_in_a_quote(cli: Cli) -> None:
+    Path("a.md").write_text(f"> - item\n>\n>   ~~~py\n>   import torch\n>   {MOVE}>   ~~~\n")
+    assert places(cli("a.md")) == ["a.md:5:9:"]
+    assert cli("a.md", "--fix").code == 0
+    assert '>   x = torch.zeros(3, device="cuda")\n' in Path("a.md").read_text()
+
+
+def test_imports_of_a_block_before_a_quote(cli: Cli) -> None:
+    Path("a.md").write_text(f"```python\nimport torch\n```\n\n> ```python\n> {MOVE}> ```\n")
+    assert places(cli("a.md")) == ["a.md:6:7:"]
+
+
 pages = st.lists(
     st.sampled_from(
-        ["```python", "```", "~~~py", "~~~", "   ```py", "   ```", "x = 1", "   y = 2", "import a", "é", "if x:"]
+        [
+            "```python",
+            "```",
+            "~~~py",
+            "~~~",
+            "   ```py",
+            "   ```",
+            "x = 1",
+            "   y = 2",
+            "import a",
+            "é",
+            "if x:",
+            "> ```py",
+            "> x = 1",
+            ">",
+            "    ```py",
+            "<!--",
+            "-->",
+            "- a",
+            "1. ```py",
+        ]
     ),
     max_size=12,
 ).map("\n".join)
@@ -153,6 +227,7 @@ def test_the_source_of_a_block_has_its_text_at_its_place_and_the_rows_of_the_fil
     for number, block in enumerate(found):
         whole = masked(text, block, found[:number])
         if whole is not None:
-            assert whole[block.start : block.end] == text[block.start : block.end]
+            assert whole[block.start : block.end] == block.code(text)
+            assert block.restored(block.code(text)) == text[block.start : block.end] or not block.is_quoted
             assert len(whole) == len(text)
             assert [i for i, c in enumerate(whole) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]

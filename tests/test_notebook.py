@@ -402,3 +402,104 @@ def test_a_notebook_that_installs_what_it_needs_takes_the_newest_torch(cli: Cli,
     Path("requirements.txt").write_text("torch>=2.2\n")
     write(installs, "import torch\nscaler = torch.amp.GradScaler()\n")
     assert cli("n.ipynb", "--select", "DEV304").out.count("n.ipynb:cell") == found
+
+
+# Cells that end
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "raise ValueError",
+        "sys.exit()",
+        "import sys; sys.exit(1)",
+        "exit()",
+        "os._exit(0)",
+        "if x:\n    raise KeyError\nelse:\n    exit()",
+        "  if x:\n    raise KeyError\n  raise ValueError",
+        "while True:\n    pass",
+        "match x:\n    case _:\n        raise ValueError",
+        "try:\n    raise ValueError\nfinally:\n    pass",
+    ],
+)
+def test_a_cell_that_ends_the_run_hides_no_later_cell(cli: Cli, cell: str) -> None:
+    write("import torch, sys, os\n", cell, MOVE)
+    assert [line for line in cli("n.ipynb").out.splitlines() if "cell 4:" in line]
+
+
+@pytest.mark.parametrize("cell", ["  raise ValueError\n", "raise ValueError\n"])
+def test_an_indented_cell_after_one_that_ends_the_run_is_checked(cli: Cli, cell: str) -> None:
+    indented = "".join(f"  {line}\n" for line in MOVE.splitlines())
+    write("import torch\n", cell, indented)
+    assert [line for line in cli("n.ipynb").out.splitlines() if "cell 4:" in line]
+
+
+def test_what_follows_in_the_cell_that_ends_the_run_is_not_reached(cli: Cli) -> None:
+    write("import torch\nraise ValueError\n" + MOVE)
+    assert cli("n.ipynb").code == 0
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("return", "cell 3:1:1: DEV900 'return' outside function"),
+        ("%ls\nreturn 5", "cell 3:2:1: DEV900 'return' outside function"),
+        ("if x:\n    return", "cell 3:2:5: DEV900 'return' outside function"),
+        ("class A:\n    return 1", "cell 3:2:5: DEV900 'return' outside function"),
+        ("yield 1", "cell 3:1:1: DEV900 'yield' outside function"),
+        ("break", "cell 3:1:1: DEV900 'break' outside loop"),
+        ("continue", "cell 3:1:1: DEV900 'continue' not properly in loop"),
+        ("nonlocal x", "cell 3:1:1: DEV900 nonlocal declaration not allowed at module level"),
+    ],
+)
+def test_a_cell_that_does_not_compile_is_a_problem_and_hides_no_later_cell(cli: Cli, cell: str, message: str) -> None:
+    write("import torch\n", cell, MOVE)
+    lines = cli("n.ipynb").out.splitlines()
+    assert lines[0] == f"n.ipynb:{message}"
+    assert "cell 4:" in lines[1]
+
+
+@pytest.mark.parametrize(
+    "cell", ["await f()", "[await z for z in y]", "async for i in x:\n    pass", "async with x as y:\n    pass"]
+)
+def test_ipython_awaits_at_the_top_of_a_cell(cli: Cli, cell: str) -> None:
+    write("import torch\n", cell, MOVE)
+    assert "DEV900" not in cli("n.ipynb").out
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b'{"cells": [', "1:12: DEV900 is not valid JSON: Expecting value"),
+        (b'{"cells": [{"cell_type": "code", "source": "x = 1"}', "DEV900 is not valid JSON"),
+        (b"plain text", "1:1: DEV900 is not valid JSON: Expecting value"),
+        (b"[]", "1:1: DEV900 is not a notebook"),
+        (b"[" * 100_000, "1:1: DEV900 is nested too deeply to be read"),
+        (b'{"cells": ' + b"9" * 5_000 + b"}", "1:1: DEV900 is not valid JSON"),
+        (b'{"cells": "\xff"}', "1:12: DEV900 is not valid UTF-8"),
+        (b'{"cells": [{"cell_type": "code", "source": "x = ("}]}', "cell 1:1:5: DEV900 '(' was never closed"),
+    ],
+)
+def test_a_broken_notebook_without_a_word_of_torch_is_a_problem(cli: Cli, raw: bytes, message: str) -> None:
+    Path("n.ipynb").write_bytes(raw)
+    result = cli("n.ipynb")
+    assert result.code == 1
+    assert message in result.out
+    assert cli("n.ipynb", "--ignore", "DEV900").code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"cells": [], "cells": [CELL]}',
+        '{"cells": [{"cell_type": "markdown", "source": ""}], "cells": [CELL]}',
+        '{"cells": [{"source": "import os", "cell_type": "code", "source": SOURCE}]}',
+        '{"cells": [{"cell_type": "code", "source": ESCAPED}]}',
+    ],
+)
+def test_another_spelling_of_json_hides_nothing(cli: Cli, text: str) -> None:
+    source = json.dumps("import torch\n" + MOVE)
+    cell = f'{{"cell_type": "code", "source": {source}}}'
+    escaped = source.replace("t", "\\u0074").replace("o", "\\u006f")
+    Path("n.ipynb").write_text(text.replace("CELL", cell).replace("SOURCE", source).replace("ESCAPED", escaped))
+    assert "DEV501" in cli("n.ipynb").out

@@ -120,3 +120,18 @@ def test_files_that_are_not_python_are_not_checked(user: Path, home: Path) -> No
     done = pre_commit(user, home, "devlint", "--files", "notes.txt")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "(no files to check)Skipped" in done.stdout
+
+
+def test_the_block_that_init_shows_runs_as_it_is(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "bad.py").write_text(BAD)
+    (tmp_path / "pyproject.toml").write_text("[tool.black]\n")  # no package that could be built
+    shown = subprocess.run(
+        [sys.executable, "-m", "devlint", "init"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    block = shown[shown.index("  - repo: local") :]
+    (tmp_path / ".pre-commit-config.yaml").write_text(f"repos:\n{block}")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    done = pre_commit(tmp_path, home, "devlint", "--all-files")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert " --> bad.py:3:5\n" in done.stdout

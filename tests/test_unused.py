@@ -89,3 +89,78 @@ def test_comment_that_a_fix_makes_unused_goes_with_it() -> None:
 def test_unknown_code_says_which_was_meant() -> None:
     result = linter().check(decode(b"x = 1  # devlint: ignore[DEV1O2]\n", "a.py"))
     assert [d.message for d in result.diagnostics] == ["`DEV1O2` names no rule; did you mean `DEV102`?"]
+
+
+# Comments that are misspelt
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# devlint: ignore",
+        "# devlint:ignore",
+        "# devlint: ignore because of that",
+        "# devlint: ignore DEV101",
+        "# devlint: ignore(DEV101)",
+        "# devlint: ignore[DEV101",
+        "# devlint: ignore[]",
+        "# devlint: ignore[ , ]",
+        "# devlint: ignore=DEV101",
+        "# devlint: file-ignore",
+        "# devlint: file_ignore[DEV101]",
+        "# devlint: disable",
+        "# devlint: enable",
+        "# devlint: ignor[DEV101]",
+        "# devlint: ingore[DEV101]",
+        "# devlint: disabled[DEV101]",
+        "# devlint: noqa",
+        "# devlint: skip-file",
+        "# devlint: off",
+        "# devlint: DEV101",
+        "# devlint: [DEV101]",
+        "# devlint: allow[DEV101]",
+        "# devlint ignore[DEV101]",
+        "# devlint ignore",
+        "# devlint-ignore[DEV101]",
+        "# devlint = ignore[DEV101]",
+        "# DevLint: Ignore",
+        "# devlnt: ignore[DEV101]",
+        "# devlimt: ignore[DEV101]",
+        "# dev-lint: disable[DEV101]",
+        "# devlints: ignor[DEV101]",
+        "# a note  # devlint: ignore",
+        "#devlint: ignore",
+    ],
+)
+def test_comment_that_silences_nothing_as_it_is_written_is_reported(comment: str) -> None:
+    assert codes(f"import torch\nx = 1  {comment}\n") == ["DEV902"]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# devlint finds this",
+        "# devlint ignores what is made on the CPU",
+        "# devlint: see the page about ignoring",
+        "# see devlint: ignore",
+        '# write "# devlint: ignore" with brackets',
+        "# `# devlint: ignore` silences nothing",
+        "# devlint: device=cpu",
+        "# pylint: disable=DEV101",
+        "# type: ignore[DEV101]",
+        "# pyright: ignore[DEV101]",
+        "# https://example.org/devlint: ignore",
+        "# noqa: devlint ignore",
+        "# dev: ignore[DEV101]",
+    ],
+)
+def test_words_about_devlint_are_no_comments_for_it(comment: str) -> None:
+    assert codes(f"import torch\nx = 1  {comment}\n") == []
+
+
+def test_misspelt_comment_in_a_string_is_text() -> None:
+    assert codes('import torch\nx = "# devlint: ignore"\n') == []
+
+
+def test_misspelt_comment_can_be_silenced() -> None:
+    assert codes("import torch\n# devlint: file-ignore[DEV902]\nx = 1  # devlint: ignore\n") == []

@@ -109,6 +109,71 @@ CASES = {
         """,
         "3:13: DEV202 left alone: `to_cuda` is written for cuda, as its name says",
     ),
+    "a function that raises nothing": (
+        """
+        def f(x):
+            torch.cuda.empty_cache()
+        """,
+        "3:5: DEV205 left alone: it raises nothing where CUDA is not there",
+    ),
+    "a seed": (
+        """
+        torch.cuda.manual_seed_all(0)
+        """,
+        "2:1: DEV205 left alone: it raises nothing where CUDA is not there",
+    ),
+    "a call whose error is caught": (
+        """
+        try:
+            torch.cuda.synchronize()
+        except Exception:
+            pass
+        """,
+        "3:5: DEV205 left alone: what it raises without CUDA is caught around it",
+    ),
+    "one arm of a choice": (
+        """
+        x = torch.zeros(3, device="cuda" if torch.cuda.is_available() else "cpu")
+        """,
+        "2:27: DEV201 left alone: another device is chosen where it is not there",
+    ),
+    "a name that is bound under a condition": (
+        """
+        if torch.cuda.is_available():
+            name = "cuda"
+        else:
+            name = "cpu"
+        """,
+        "3:12: DEV201 left alone: it only runs under the condition `torch.cuda.is_available()`",
+    ),
+    "an arm that is bound": (
+        """
+        é = "cuda:0" if torch.cuda.device_count() > 0 else "cpu"
+        """,
+        "2:5: DEV201 left alone: it only runs under the condition `torch.cuda.device_count() > 0`",
+    ),
+    "where a checkpoint was saved": (
+        """
+        def load(path, place):
+            return torch.load(path, map_location={"cuda:0": place})
+        """,
+        "3:43: DEV201 left alone: it names where the tensors were saved, not where they go",
+    ),
+    "a default": (
+        """
+        def load(path, device="cuda"):
+            return torch.load(path, map_location=device)
+        """,
+        "2:23: DEV201 left alone: it is a default, which a call may replace; DEV213, which is not on by default, reports those",
+    ),
+    "mixed precision": (
+        """
+        def step(model, x):
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                return model(x)
+        """,
+        "3:25: DEV201 left alone: mixed precision for a type that is not there is switched off, with a warning",
+    ),
     "a legacy type under a condition": (
         """
         def f(x, gpu):

@@ -118,7 +118,7 @@ class Check:
             self._stdin = sys.stdin.buffer.read()
         tasks = self._tasks(found.targets)
         if not found.targets and not found.problems and not found.excluded:
-            self._terminal.warning(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
+            self._warn(f"no Python files found in {', '.join(self._args.paths or ['.'])}")
         tally = _Tally(errors=len(found.problems))
         if self._from_stdin and not tasks and self._fixing and not self._args.diff:
             self._terminal.write_bytes(self._stdin)  # excluded: goes through unchanged
@@ -126,16 +126,20 @@ class Check:
         files = [self._take(task, outcome, tally) for task, outcome in zip(tasks, outcomes, strict=True)]
         notes, warnings = self._limits.close() if self._limits is not None else ([], [])
         for warning in warnings:
-            self._terminal.warning(warning)
+            self._warn(warning)
         if not self._args.diff:
             plugins = tuple(sorted({name for task in tasks for name in task.plugins}))
-            self._report(Run(files, self._args.fix_only, tally.errors, tuple(notes), plugins))
+            self._report(Run(files, self._args.fix_only, tally.errors, tuple(notes), plugins, self._args.quiet))
         else:
             self._close_diff(files)
         return self._exit_code(tally)
 
+    def _warn(self, text: str) -> None:
+        if not self._args.quiet:
+            self._terminal.warning(text)
+
     def _watched(self, outcomes: Iterable[Outcome], total: int) -> Iterable[Outcome]:
-        if total < 2 or sys.stderr is None or not sys.stderr.isatty():
+        if total < 2 or self._args.quiet or sys.stderr is None or not sys.stderr.isatty():
             return outcomes
         from devlint.progress import is_wanted, watched
 
@@ -168,21 +172,23 @@ class Check:
 
     def _task(self, target: Target, rulebook: Rulebook) -> Task:
         unsafe = target.config.unsafe_fixes if self._args.unsafe_fixes is None else self._args.unsafe_fixes
+        fixes = self._fixing and target.left is None
         return Task(
             target.path,
             target.name,
             rulebook.settings(target.config, target.path),
             target.config.plugins,
             frozenset({Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}),
-            fix=self._fixing,
-            write=self._fixing and not self._args.diff and not self._from_stdin,
+            fix=fixes,
+            write=fixes and not self._args.diff and not self._from_stdin,
             keep_text=not self._args.statistics and any(FORMATS[each.format].needs_text for each in self._outputs),
             raw=self._stdin if self._from_stdin else None,
             remember=self._cache is not None,
             scope=self._limits.scope(target.name) if self._fixing and self._limits is not None else None,
             ignore_suppressions=self._args.ignore_suppressions,
-            add_ignore=self._args.add_ignore,
+            add_ignore=self._args.add_ignore if fixes else None,
             explains=self._args.verbose,
+            left=target.left,
         )
 
     def _open_cache(self) -> Cache:
@@ -211,10 +217,12 @@ class Check:
         for error in outcome.errors:
             self._terminal.error(error)
         for warning in outcome.warnings:
-            self._terminal.warning(warning)
+            self._warn(warning)
         tally.errors += len(outcome.errors)
         tally.changed += outcome.after is not None
         report = outcome.report
+        if self._fixing and task.left is not None and report.result.diagnostics:
+            self._terminal.warning(f"{task.name}: not changed: a link leads to it out of {task.left}")
         if self._limits is not None:
             self._limits.take(task, outcome)
         if self._args.verbose:
@@ -222,6 +230,7 @@ class Check:
 
             for text in lines(report, self._terminal.error_style):
                 self._terminal.note(text)
+        report = _folded(report)
         if self._args.diff and outcome.after is not None:
             from devlint.report.diff import unified_diff
 
@@ -232,7 +241,8 @@ class Check:
         if self._args.fix_only or self._args.diff:  # what is left was not asked for, but no file goes unread in silence
             result = report.result
             result.diagnostics = [each for each in result.diagnostics if each.code == UNREADABLE_FILE.code]
-        tally.problems += len(report.result.diagnostics)
+        report = replace(report, counts_info=task.settings.counts_info)
+        tally.problems += len(report.problems)
         return report
 
     def _report(self, run: Run) -> None:
@@ -250,10 +260,10 @@ class Check:
             changed = sum(1 for file in run.files if file.fixed)
             say(f"Silenced {count(len(run.fixed()), 'problem')} in {count(changed, 'file')}.")
             run = replace(run, files=[replace(file, fixed=()) for file in run.files])
-        if say is not emit:
+        if say is not emit and not run.quiet:
             for note in run.notes:
                 say(note)
-        if self._args.write_baseline and not any(True for _ in run.problems()):
+        if self._args.write_baseline and not any(True for _ in run.findings()):
             for note in run.notes if say is emit else ():
                 say(note)
             return
@@ -265,11 +275,10 @@ class Check:
                 continue
             module = load_format(output.format)
             for block in (module.render_statistics if self._args.statistics else module.render)(run, style):
-                emit(block)
+                emit(block, commands=FORMATS[output.format].commands)
 
     def _close_diff(self, files: Sequence[FileReport]) -> None:
-        from devlint.report.closing import fixed_lines
-        from devlint.report.concise import line
+        from devlint.report.closing import fixed_lines, line
 
         style = self._terminal.error_style
         run = Run(files)
@@ -280,7 +289,8 @@ class Check:
                 self._terminal.note(text)
         fixes = len(run.fixed())
         changed = sum(1 for file in files if file.fixed)
-        self._terminal.note(f"Would fix {count(fixes, 'problem')} in {count(changed, 'file')}.")
+        if not self._args.quiet:
+            self._terminal.note(f"Would fix {count(fixes, 'problem')} in {count(changed, 'file')}.")
 
     def _exit_code(self, tally: _Tally) -> int:
         if tally.errors:
@@ -307,6 +317,17 @@ class Check:
         path, _, _ = problem.partition(": ")
         is_word = self._args.paths[:1] == [path] and path.isalpha()
         return did_you_mean(path, COMMANDS) if is_word else ""
+
+
+def _folded(report: FileReport) -> FileReport:
+    """A report whose findings stand for those that they settle."""
+    result = report.result
+    if all(each.portability is None for each in (*result.diagnostics, *report.fixed)):
+        return report
+    from devlint.folding import fold
+
+    result.diagnostics = fold(result.diagnostics)
+    return replace(report, fixed=tuple(fold(report.fixed)))
 
 
 def _near_baseline(directory: Path) -> Path | None:

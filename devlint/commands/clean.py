@@ -23,14 +23,14 @@ def _clean(args: argparse.Namespace, terminal: Terminal) -> None:
     directory = place(args.cache_dir or os.environ.get("DEVLINT_CACHE_DIR"), config)
     try:
         found = remove(directory)
-    except OSError as error:
-        raise UsageError(f"{directory}: cannot be deleted: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{directory}: cannot be deleted: {getattr(error, 'strerror', error)}") from error
     terminal.print(f"Deleted {directory}." if found else f"No cache at {directory}.")
 
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint clean`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint clean", description="Delete the results that are kept between runs.", allow_abbrev=False
     )
     result.add_argument("--cache-dir", metavar="DIR", help="where they are kept (default: as for `devlint check`)")

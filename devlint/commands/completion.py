@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from devlint.cli import COMMANDS, ExitCode
+from devlint.commands.shell import Parser
 from devlint.config import OUTPUT_FORMATS
 from devlint.terminal import Terminal
 
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint completion`."""
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="devlint completion",
         description="Print a completion script: `devlint completion bash >> ~/.bash_completion`, "
         "`devlint completion zsh > ~/.zfunc/_devlint`, "

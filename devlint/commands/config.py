@@ -53,7 +53,7 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint config`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint config",
         description="Explain the settings of [tool.devlint] in pyproject.toml and of devlint.toml.",
         allow_abbrev=False,

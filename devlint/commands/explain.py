@@ -17,6 +17,7 @@ from devlint.terminal import Terminal
 
 if TYPE_CHECKING:
     from devlint.explain.causes import Cause
+    from devlint.explain.mended import Next
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint explain`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint explain",
         description="Name the cause of a device error in a pasted traceback, and the line to change.",
         allow_abbrev=False,
@@ -78,7 +79,17 @@ def explain(text: str, terminal: Terminal) -> int:
         )
     for cause in explanation.causes:
         _show(cause, terminal)
+    if explanation.then is not None:
+        _show_next(explanation.then, terminal)
     return ExitCode.CLEAN
+
+
+def _show_next(then: Next, terminal: Terminal) -> None:
+    terminal.print("")
+    finding = then.finding
+    where = then.file.place(then.row)
+    terminal.print(f"next:   once the first is mended, it stops at {where}: {finding.code} {finding.message}")
+    terminal.print(f"    {then.file.source.line_text(then.row).strip()}")
 
 
 def _show(cause: Cause, terminal: Terminal) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devlint.commands import shell
-from devlint.config import FILE_NAMES, toml_reader
+from devlint.config import FILE_NAMES, parse_toml
 from devlint.errors import UsageError
 from devlint.fix.write import write_file
+from devlint.reading import LARGEST_SETTINGS, read_regular
 from devlint.terminal import Terminal
 
 _SETTINGS = """\
@@ -25,8 +26,9 @@ To run it before each commit, add to .pre-commit-config.yaml:
       - id: devlint
         name: devlint
         entry: devlint check --force-exclude
-        language: python
+        language: system  # the devlint that is installed where git runs
         types_or: [python, pyi, jupyter]
+        require_serial: true
 """
 
 
@@ -42,9 +44,7 @@ def _print(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint init`."""
-    result = argparse.ArgumentParser(
-        prog="devlint init", description="Add settings of devlint to a project.", allow_abbrev=False
-    )
+    result = shell.Parser(prog="devlint init", description="Add settings of devlint to a project.", allow_abbrev=False)
     result.add_argument("directory", nargs="?", default=".", metavar="DIR", help="the project (default: .)")
     shell.add_color(result)
     return result
@@ -60,7 +60,7 @@ def _init(directory: Path) -> list[str]:
     lines = []
     if project.exists():
         before = _read(project)
-        table = toml_reader().loads(before).get("tool", {})
+        table = parse_toml(before, f"{project}: not valid TOML").get("tool", {})
         if "devlint" in table:
             raise UsageError(f"{project}: has a [tool.devlint] table already")
         ending = "\r\n" if "\r\n" in before else "\n"
@@ -75,7 +75,8 @@ def _init(directory: Path) -> list[str]:
     else:
         target = directory / "devlint.toml"
         try:
-            target.write_text(_SETTINGS, encoding="utf-8")
+            with target.open("x", encoding="utf-8") as file:  # not through a link that leads nowhere yet
+                file.write(_SETTINGS)
         except OSError as error:
             raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
         lines.append(f"Wrote {target}.")
@@ -85,13 +86,11 @@ def _init(directory: Path) -> list[str]:
 def _read(path: Path) -> str:
     """The text of a TOML file, with its line endings. Raises UsageError."""
     try:
-        text = path.read_bytes().decode("utf-8")
-        toml_reader().loads(text)
+        return read_regular(path, LARGEST_SETTINGS).decode("utf-8")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:  # of UTF-8 or of TOML
+    except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not valid TOML: {error}") from error
-    return text
 
 
 def _drops_our_codes(tool: dict[str, object]) -> bool:

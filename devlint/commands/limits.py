@@ -148,10 +148,9 @@ def _places(task: Task) -> Callable[[Diagnostic], Rows]:
 
         return rows_in_text
     from devlint.embedded.notebook import read_notebook
-    from devlint.embedded.run import file_rows
+    from devlint.embedded.run import file_rows, read
 
-    raw = task.raw if task.raw is not None else Path(task.path).read_bytes()
-    notebook = read_notebook(raw, task.name)
+    notebook = read_notebook(task.raw if task.raw is not None else read(task.path), task.name)
 
     def rows(diagnostic: Diagnostic) -> Rows:
         return file_rows(notebook, diagnostic)

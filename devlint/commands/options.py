@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from devlint.commands.shell import add_color
+from devlint.commands.shell import Parser, add_color
 from devlint.config import OUTPUT_FORMATS, SEVERITY_NAMES
 from devlint.errors import UsageError
 from devlint.names import did_you_mean
@@ -100,7 +100,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint check`."""
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="devlint check",
         usage="devlint [check] [OPTIONS] [PATH ...]",
         description="Check Python files for device problems in PyTorch code.",
@@ -134,9 +134,15 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
         metavar="PATTERN:RULES",
         help="rules not to use in files that match a pattern, as in `tests/*:DEV101,DEV2`",
     )
-    group.add_argument("--min-severity", choices=SEVERITY_NAMES, help="the lowest severity that is reported")
     group.add_argument(
-        "--inference", choices=("old", "new"), help="how mixed devices are found; `new` is a preview of the next version"
+        "--min-severity",
+        choices=SEVERITY_NAMES,
+        help="the lowest severity that is reported; `info` shows and counts all that is info",
+    )
+    group.add_argument(
+        "--inference",
+        choices=("old", "new"),
+        help="how mixed devices are found; `new` is a preview of the next version",
     )
 
 
@@ -213,12 +219,14 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to this file")
     flag("--statistics", "print counts instead of problems")
-    group.add_argument(
+    less_or_more = group.add_mutually_exclusive_group()
+    less_or_more.add_argument(
         "-v",
         "--verbose",
         action="store_true",
         help="also say what is left alone on purpose, and why a fix is not applied; on standard error",
     )
+    less_or_more.add_argument("-q", "--quiet", action="store_true", help="print the problems and nothing else")
     add_color(group)
     flag("--exit-zero", "exit with 0 even when problems are found")
     flag("--exit-non-zero-on-fix", "exit with 1 when problems were fixed, even if none is left")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from devlint.commands import shell
 from devlint.config import Resolver
 from devlint.errors import SourceError, UsageError
+from devlint.report.data import as_json
 from devlint.rulebook import Rulebook
 from devlint.source import Source, read_source
 from devlint.terminal import Terminal
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint reveal`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint reveal",
         description="Show kind and device of every value on a line, with the trail, or why it is not known.",
         allow_abbrev=False,
@@ -55,7 +55,7 @@ def _show(args: argparse.Namespace, terminal: Terminal) -> None:
     settings = Rulebook().settings(config, path)
     found = reveal(tree, source, settings, row, project)
     if args.output_format == "json":
-        terminal.print(json.dumps([_row(r, source) for r in found], indent=2))
+        terminal.print(as_json([_row(r, source) for r in found], indent=2))
         return
     terminal.print(f"{path}:{row}: {source.line_text(row).strip()}")
     if not found:

@@ -61,16 +61,18 @@ Safe: the selectors that silence nothing are removed, with the comment and its r
 Silent for rules that are not selected, and in files that could not be analysed to the end.
 """,
     UNKNOWN_CODE.code: """\
-A comment silences a rule that does not exist.
+A comment names a rule that does not exist, or is misspelt.
 
 ## What it flags
-A code, prefix or name in `# devlint: ignore[...]`, or a code that begins with `DEV` in `# noqa: ...`, that no rule has.
+A code, prefix or name in `# devlint: ignore[...]`, or a code that begins with `DEV` in `# noqa: ...`, that no rule has. A
+comment that is meant for devlint and silences nothing as it is written: `# devlint: ignore` without brackets,
+`# devlint: ignor[DEV101]`, `# devlint ignore[DEV101]`, `# devlnt: ignore[DEV101]`.
 
 ## Why it matters
 The comment does nothing; most often a letter is wrong and the finding that it was meant for is still reported.
 
 ## Fix safety
-A hint with the nearest code or name.
+A hint with the nearest code or name; the message says how a misspelt comment is written.
 
 ## Known limits
 Codes of other linters in `# noqa` are not looked at. Unknown names in settings are errors of usage.
@@ -154,7 +156,7 @@ def _explain(args: argparse.Namespace, terminal: Terminal) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of `devlint rule`."""
-    result = argparse.ArgumentParser(
+    result = shell.Parser(
         prog="devlint rule",
         description="Explain rules: what they flag, why, and how safe their fixes are.",
         allow_abbrev=False,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from devlint.config import SCHEMA, to_toml
 from devlint.discover import Target
+from devlint.terminal import printable
 
 
 def settings_lines(target: Target) -> list[str]:
     """The settings in force for a file, and the file that they come from."""
     config = target.config
-    lines = [f"# settings of {target.name}"]
-    lines.append(f"# from {config.path}" if config.path is not None else "# no configuration file")
+    lines = [f"# settings of {printable(target.name)}"]
+    lines.append(f"# from {printable(str(config.path))}" if config.path is not None else "# no configuration file")
     for setting in SCHEMA:
         value = getattr(config, setting.attribute)
         lines += ["", f"# {setting.doc}"]

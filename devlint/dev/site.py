@@ -6,6 +6,7 @@ the repository, so none can be out of date.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import re
 import shutil
@@ -154,5 +155,13 @@ def build(target: Path) -> int:
     return subprocess.run([sys.executable, "-m", "zensical", "build"], cwd=target, check=False).returncode
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    description = "Write the pages of the site, and build it."
+    parser = argparse.ArgumentParser(prog="python -m devlint.dev.site", description=description)
+    parser.add_argument("target", nargs="?", type=Path, default=Path("build/site"), help="a folder, which is replaced")
+    return build(parser.parse_args(arguments).target.resolve())
+
+
 if __name__ == "__main__":
-    sys.exit(build(Path(sys.argv[1] if len(sys.argv) > 1 else "build/site").resolve()))
+    sys.exit(main())

@@ -3,12 +3,19 @@
 Diagnostics as you type; quick fixes, safe ones preferred, unsafe ones singly; `source.fixAll.devlint` with the safe fixes;
 "ignore on this line"; hover on a finding, on a code in a comment, on a value (its device, and why). The cells of a
 notebook are checked together, and each gets its own findings.
+
+Texts are checked one after the other in a thread of their own, so that what is asked meanwhile is answered. A hover is
+answered in another one, for the text as it is, and waits for no check.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -33,13 +40,29 @@ _NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
 server = LanguageServer("devlint", __version__, notebook_document_sync=_NOTEBOOKS)
 _open: dict[str, Document] = {}
 _cells: dict[str, dict[int, str]] = {}  # of each open notebook: the cell documents by number
+_wanted: set[str] = set()  # the files that are open in the editor, whether they have been checked or not
 _said: set[str] = set()
+_checks = ThreadPoolExecutor(1, "devlint-check")
+_hovers = ThreadPoolExecutor(1, "devlint-hover")
+_STACK = 64 << 20  # bytes: a parser goes deep, and a thread of macOS has half a MiB
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def main() -> int:
     """Serve until the client leaves."""
+    from devlint.facts.analysis import RECURSION
+
+    threading.stack_size(_STACK)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION))  # for both threads: an analysis sets it back
     server.start_io()
     return 0
+
+
+async def _done_by(pool: ThreadPoolExecutor, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What the thread of a pool makes of some work; others are served meanwhile."""
+    return await asyncio.wrap_future(pool.submit(work, *args, **kwargs))
 
 
 def _units(text: str) -> int:
@@ -97,22 +120,36 @@ def _related(document: Document, place: Related, uri: str) -> Iterable[lsp.Diagn
     yield lsp.DiagnosticRelatedInformation(lsp.Location(uri, where), place.message)
 
 
-def _check(ls: LanguageServer, uri: str) -> None:
-    """Check a file and tell the client."""
+async def _check(ls: LanguageServer, uri: str) -> None:
+    """Check a file and tell the client, unless it was changed or closed meanwhile."""
     text = ls.workspace.get_text_document(uri)
-    document = _open[uri] = session.open_document(text.path, text.source)
-    _publish(ls, uri, document, text.version)
+    source, version = text.source, text.version
+
+    def is_wanted() -> bool:
+        return uri in _wanted and ls.workspace.get_text_document(uri).source == source
+
+    def open_it() -> Document | None:
+        return session.open_document(text.path, source) if is_wanted() else None
+
+    document = await _done_by(_checks, open_it)
+    if document is not None and is_wanted():
+        _open[uri] = document
+        _publish(ls, uri, document, version)
 
 
-def _check_notebook(ls: LanguageServer, uri: str) -> None:
-    """Check the cells of a notebook together and tell the client what was found in each."""
+async def _check_notebook(ls: LanguageServer, uri: str) -> None:
+    """Check the cells of a notebook together and tell the client what was found in each, unless they changed meanwhile."""
     notebook = ls.workspace.get_notebook_document(notebook_uri=uri)
     if notebook is None:
         return
+    version = notebook.version
     uris = [cell.document for cell in notebook.cells if cell.kind is lsp.NotebookCellKind.Code]
     texts = [ls.workspace.get_text_document(each) for each in uris]
     path = ls.workspace.get_text_document(uri).path
-    documents = session.open_notebook(path, [text.source for text in texts])
+    documents = await _done_by(_checks, session.open_notebook, path, [text.source for text in texts])
+    notebook = ls.workspace.get_notebook_document(notebook_uri=uri)
+    if notebook is None or notebook.version != version:
+        return
     gone = set(_cells.get(uri, {}).values()) - set(uris)
     _cells[uri] = dict(enumerate(uris, start=1))
     _open.update(zip(uris, documents, strict=True))
@@ -136,17 +173,21 @@ def _forget(ls: LanguageServer, uri: str) -> None:
     ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
 
-def _current(ls: LanguageServer, uri: str) -> Document | None:
+async def _current(ls: LanguageServer, uri: str) -> Document | None:
     """The document as it is now, checked anew when it changed since."""
-    document = _open.get(uri)
-    if document is None or document.source.text == ls.workspace.get_text_document(uri).source:
-        return document
+    if _is_current(ls, uri):
+        return _open[uri]
     notebook = next((each for each, cells in _cells.items() if uri in cells.values()), None)
-    if notebook is None:
-        _check(ls, uri)
-    else:
-        _check_notebook(ls, notebook)
-    return _open.get(uri)
+    if notebook is not None:
+        await _check_notebook(ls, notebook)
+    elif uri in _wanted:
+        await _check(ls, uri)
+    return _open[uri] if _is_current(ls, uri) else None
+
+
+def _is_current(ls: LanguageServer, uri: str) -> bool:
+    """Whether the text has been checked as it is now."""
+    return uri in _open and _open[uri].source.text == ls.workspace.get_text_document(uri).source
 
 
 @server.feature(lsp.INITIALIZED)
@@ -163,26 +204,29 @@ def initialized(ls: LanguageServer, params: lsp.InitializedParams) -> None:
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-def did_open(ls: LanguageServer, params: lsp.DidOpenTextDocumentParams) -> None:
-    _check(ls, params.text_document.uri)
+async def did_open(ls: LanguageServer, params: lsp.DidOpenTextDocumentParams) -> None:
+    _wanted.add(params.text_document.uri)
+    await _check(ls, params.text_document.uri)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
 async def did_change(ls: LanguageServer, params: lsp.DidChangeTextDocumentParams) -> None:
     uri, version = params.text_document.uri, params.text_document.version
     await asyncio.sleep(PAUSE)
-    if uri in _open and ls.workspace.get_text_document(uri).version == version:
-        _check(ls, uri)
+    is_last = uri in _wanted and ls.workspace.get_text_document(uri).version == version
+    if is_last and not _is_current(ls, uri):
+        await _check(ls, uri)
 
 
 @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
 def did_close(ls: LanguageServer, params: lsp.DidCloseTextDocumentParams) -> None:
+    _wanted.discard(params.text_document.uri)
     _forget(ls, params.text_document.uri)
 
 
 @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
-def notebook_did_open(ls: LanguageServer, params: lsp.DidOpenNotebookDocumentParams) -> None:
-    _check_notebook(ls, params.notebook_document.uri)
+async def notebook_did_open(ls: LanguageServer, params: lsp.DidOpenNotebookDocumentParams) -> None:
+    await _check_notebook(ls, params.notebook_document.uri)
 
 
 @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
@@ -191,7 +235,7 @@ async def notebook_did_change(ls: LanguageServer, params: lsp.DidChangeNotebookD
     await asyncio.sleep(PAUSE)
     notebook = ls.workspace.get_notebook_document(notebook_uri=uri)
     if notebook is not None and notebook.version == version:
-        _check_notebook(ls, uri)
+        await _check_notebook(ls, uri)
 
 
 @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
@@ -201,22 +245,22 @@ def notebook_did_close(ls: LanguageServer, params: lsp.DidCloseNotebookDocumentP
 
 
 @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-def did_change_watched_files(ls: LanguageServer, params: lsp.DidChangeWatchedFilesParams) -> None:
+async def did_change_watched_files(ls: LanguageServer, params: lsp.DidChangeWatchedFilesParams) -> None:
     """Settings changed: check everything again."""
     _said.clear()
-    for uri in [each for each in _open if _open[each].cell is None]:
-        _check(ls, uri)
+    for uri in sorted(_wanted):
+        await _check(ls, uri)
     for uri in list(_cells):
-        _check_notebook(ls, uri)
+        await _check_notebook(ls, uri)
 
 
 @server.feature(
     lsp.TEXT_DOCUMENT_CODE_ACTION,
     lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]),
 )
-def code_action(ls: LanguageServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+async def code_action(ls: LanguageServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     uri = params.text_document.uri
-    document = _current(ls, uri)
+    document = await _current(ls, uri)
     if document is None:
         return []
     only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
@@ -227,7 +271,7 @@ def code_action(ls: LanguageServer, params: lsp.CodeActionParams) -> list[lsp.Co
             if found.start <= last and first <= found.end:
                 actions += _quick_fixes(document, found, uri)
     if not only or any(FIX_ALL.startswith(kind) for kind in only):
-        text = session.fix_all(document)
+        text = await _done_by(_checks, session.fix_all, document)
         if text != document.source.text:
             edit = lsp.WorkspaceEdit({uri: _edits(document, session.changes(document.source.text, text))})
             title = "devlint: apply all safe fixes"
@@ -260,9 +304,25 @@ def _quick_fixes(document: Document, found: Diagnostic, uri: str) -> list[lsp.Co
 
 
 @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-def hover(ls: LanguageServer, params: lsp.HoverParams) -> lsp.Hover | None:
-    document = _current(ls, params.text_document.uri)
+async def hover(ls: LanguageServer, params: lsp.HoverParams) -> lsp.Hover | None:
+    document = _seen(ls, params.text_document.uri, params.position.line)
     if document is None or params.position.line >= document.source.rows:
         return None
-    text = session.hover(document, *_own(document, params.position))
+    text = await _done_by(_hovers, session.hover, document, *_own(document, params.position))
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
+
+
+def _seen(ls: LanguageServer, uri: str, line: int) -> Document | None:
+    """The document to ask of a line: the checked one, or while it is being checked the text alone.
+
+    Of a cell, which is nothing by itself, the one that was checked last, where the line is still the same.
+    """
+    text = ls.workspace.get_text_document(uri)
+    known = _open.get(uri)
+    if known is not None and known.source.text == text.source:
+        return known
+    if uri in _wanted:
+        return session.unchecked_document(text.path, text.source)
+    if known is None or line >= min(len(text.lines), known.source.rows):
+        return None
+    return known if known.source.line_text(line + 1).rstrip("\r\n") == text.lines[line].rstrip("\r\n") else None

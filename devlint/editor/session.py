@@ -52,6 +52,16 @@ def open_document(path: str, text: str) -> Document:
     return Document(path, source, linter, found, problem, source)
 
 
+def unchecked_document(path: str, text: str) -> Document | None:
+    """A text of which only values are asked, while it is being checked; None when it cannot be read."""
+    linter, problem, _ = _linter(path)
+    try:
+        source = of_text(text, path)
+    except SourceError:
+        return None
+    return Document(path, source, linter, [], problem, source)
+
+
 def open_notebook(path: str, texts: Sequence[str]) -> list[Document]:
     """Check the code cells of a notebook as one program; a document for each cell, counted from 1."""
     linter, problem, excluded = _linter(path)

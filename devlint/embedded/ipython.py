@@ -7,7 +7,9 @@ and `%time` run stays in sight, as the annotation of such a name.
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from collections.abc import Iterator
 
 from devlint.errors import SourceError
@@ -105,10 +107,19 @@ def stand_ins(letter: str) -> re.Pattern[str]:
 
 
 def _error(text: str) -> SourceError | None:
+    """What keeps IPython from running a cell. A `return` outside of functions parses and does not compile."""
     try:
-        parse(Source("", b"", text))
+        tree = parse(Source("", b"", text))
     except SourceError as error:
         return error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError as error:
+        return SourceError(error.msg, error.lineno or 1, error.offset or 1)
+    except (ValueError, RecursionError, MemoryError):  # what the analysis says more of
+        return None
     return None
 
 

@@ -98,6 +98,10 @@ class Notebook:
             self._layout[text] = known
         return known
 
+    def parts(self, text: str) -> list[int]:
+        """Where each cell starts in a joined text, with what makes it Python. A cell is run whatever the others did."""
+        return [start - len(cell.header) for start, cell in zip(self.starts(text), self.cells, strict=True)]
+
     def allows(self, text: str, fix: TextFix) -> bool:
         """Whether all edits of a fix are in one cell and leave its magics alone."""
         starts, parts = self.starts(text), self.split(text)
@@ -256,9 +260,11 @@ def read_notebook(raw: bytes, path: str) -> Notebook:
         raise SourceError("is not valid UTF-8", *at) from error
     try:
         data = json.loads(text) if text.strip() else {}
-        found = [] if not data or not _is_python(data) else list(_code_cells(text, data))
+        found = [] if not text.strip() or not _is_python(data) else list(_code_cells(text, data))
     except json.JSONDecodeError as error:
         raise SourceError(f"is not valid JSON: {error.msg}", error.lineno, error.colno) from error
+    except ValueError as error:  # a number with thousands of digits
+        raise SourceError(f"is not valid JSON: {error}") from error
     except RecursionError as error:
         raise SourceError("is nested too deeply to be read") from error
     used = set("".join(cell.text for cell in found))
@@ -279,7 +285,7 @@ def read_notebook(raw: bytes, path: str) -> Notebook:
     is_ascii = text.isascii() and re.search(r"\\u[0-9a-fA-F]{4}", text) is not None
     source = Source(path, joined.encode("utf-8"), joined)
     notebook = Notebook(path, raw, text, tuple(cells), source, separator, letter, is_ascii)
-    source.naming = notebook.name
+    source.naming, source.parting = notebook.name, notebook.parts
     return notebook
 
 
@@ -302,12 +308,12 @@ def _is_python(data: Any) -> bool:
 
 
 def _code_cells(text: str, data: Any) -> Iterator[Cell]:
-    spans = next(span for key, span in _members(text, _skip(text, 0)) if key == "cells")
+    spans = dict(_members(text, _skip(text, 0)))["cells"]  # of a key that is there twice the last counts
     values = zip(data["cells"], _items(text, spans.start), strict=True)
     for number, (cell, span) in enumerate(values, start=1):
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
             continue
-        place = next((where for key, where in _members(text, span.start) if key == "source"), None)
+        place = dict(_members(text, span.start)).get("source")
         source = cell.get("source")
         if place is None:
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
 
 from devlint.checkers import Confined
 from devlint.embedded import NOTEBOOK
@@ -13,44 +12,61 @@ from devlint.embedded.notebook import Notebook, read_notebook
 from devlint.errors import SourceError
 from devlint.fix.rounds import Checker
 from devlint.identity import Key
-from devlint.model import Diagnostic, FileResult, Related, Statistics
+from devlint.model import UNREADABLE_FILE, Diagnostic, FileResult, Related, Statistics
+from devlint.reading import LARGEST_NOTEBOOK, LARGEST_SOURCE, read_regular
 from devlint.report import FileReport
 from devlint.scope import Rows
 from devlint.source import Source
 from devlint.worker import Outcome, Task, checker_of, withdrawn, work, write
 
 _BOM = b"\xef\xbb\xbf"
-_WORDS = (b"torch", b"devlint", b"noqa")  # without any of them there is nothing to say
+_WORDS = ("torch", "devlint", "noqa")  # without any of them there is nothing to say of Python that can be read
 
 
 def run(task: Task, checker: Checker, raw: bytes) -> Outcome:
     """The outcome of a task about a notebook or a Markdown file with this content. Raises SourceError."""
-    if not any(word in raw for word in _WORDS):
-        nothing = FileResult(task.name, statistics=Statistics(files=1, gated=1))
-        return Outcome(FileReport(nothing, applied=task.applied))
-    embedded = _notebook if task.name.endswith(NOTEBOOK) else _markdown
-    outcome = embedded(task, checker, raw)
+    if task.name.endswith(NOTEBOOK):
+        outcome = _notebook(task, checker, read_notebook(raw, task.name))
+    elif any(word.encode() in raw for word in _WORDS):
+        outcome = _markdown(task, checker, raw)
+    else:
+        outcome = Outcome(FileReport(_nothing(task), applied=task.applied))
     write(task, outcome)
     return outcome
+
+
+def _in_cells(task: Task, notebook: Notebook, result: FileResult, text: str) -> FileResult:
+    """A result about the joined text with places in the cells; without the cells that do not parse where that is set."""
+    found = notebook.in_cells(result, text)
+    if not task.settings.reports_unreadable:
+        found.diagnostics = [each for each in found.diagnostics if each.code != UNREADABLE_FILE.code]
+    return found
+
+
+def _nothing(task: Task) -> FileResult:
+    return FileResult(task.name, statistics=Statistics(files=1, gated=1))
 
 
 def read(path: str) -> bytes:
     """The bytes of a file. Raises SourceError when it cannot be read."""
     try:
-        return Path(path).read_bytes()
+        return read_regular(path, LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST_SOURCE)
     except OSError as error:
         raise SourceError(f"cannot be read: {error.strerror or error}") from error
 
 
-def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
-    notebook = read_notebook(raw, task.name)
+def _notebook(task: Task, checker: Checker, notebook: Notebook) -> Outcome:
+    joined = notebook.source
+    if not any(word in joined.text for word in _WORDS):
+        result = _in_cells(task, notebook, _nothing(task), joined.text)
+        cells = notebook.texts(joined.text) if task.keep_text and result.diagnostics else {}
+        return Outcome(FileReport(result, applied=task.applied, cells=cells))
     if notebook.installs_its_own and task.settings.torch_stated:
         # the newest that its own requirements admit, whatever the project around it supports
         task = replace(task, settings=replace(task.settings, torch_stated=False))
         checker = checker_of(task)
-    done, hidden = work(task, Confined(checker, notebook.allows), notebook.source, _rows_of(notebook))
-    result = notebook.in_cells(done.result, done.text)
-    joined = notebook.source
+    done, hidden = work(task, Confined(checker, notebook.allows), joined, _rows_of(notebook))
+    result = _in_cells(task, notebook, done.result, done.text)
     report = FileReport(
         result,
         None,
@@ -61,7 +77,7 @@ def _notebook(task: Task, checker: Checker, raw: bytes) -> Outcome:
     warnings = [withdrawn(task, notebook.in_cell(each.diagnostic, joined), each.reason) for each in done.rejected]
     outcome = Outcome(report, list(result.crashes), warnings, hidden=hidden)
     if done.text != joined.text:
-        outcome.before, outcome.after = raw, notebook.write(done.text)
+        outcome.before, outcome.after = notebook.raw, notebook.write(done.text)
         outcome.cells = notebook.changed_cells(done.text)
     return outcome
 
@@ -105,13 +121,14 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
         done, left_out = work(task, confined, source)
         tail = len(text) - block.end
         end = len(done.text) - tail
-        text = text[: block.start] + done.text[block.start : end] + text[block.end :]
+        text = text[: block.start] + block.restored(done.text[block.start : end]) + text[block.end :]
         for ours, theirs in (
             (result.diagnostics, done.result.diagnostics),
             (result.suppressed, done.result.suppressed),
             (result.left_alone, done.result.left_alone),
         ):
-            ours += [each for each in theirs if block.start <= each.span.start and each.span.end <= end]
+            inside = (each for each in theirs if block.start <= each.span.start and each.span.end <= end)
+            ours += [_of_block(each, number) for each in inside]
         _add(result.statistics, done.result.statistics)
         result.crashes += done.result.crashes
         result.others += [line for line in done.result.others if line not in result.others]
@@ -127,6 +144,15 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
     if text != original:
         outcome.before, outcome.after = raw, (_BOM if bom else b"") + text.encode("utf-8")
     return outcome
+
+
+def _of_block(diagnostic: Diagnostic, number: int) -> Diagnostic:
+    """A finding that is no decision together with those of other blocks."""
+    portability = diagnostic.portability
+    if portability is None:
+        return diagnostic
+    decision = f"{number} {portability.decision}" if portability.decision else ""
+    return replace(diagnostic, portability=portability._replace(decision=decision), way=(-number - 1, *diagnostic.way))
 
 
 def _add(total: Statistics, more: Statistics) -> None:

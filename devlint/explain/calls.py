@@ -71,6 +71,11 @@ def _is_of_library(call: ast.Call) -> bool:
 
 
 def has_parameter(function: Plain, name: str) -> bool:
+    return name in parameter_names(function)
+
+
+def parameter_names(function: Plain) -> list[str]:
+    """The names of all parameters of a function."""
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    return any(a is not None and a.arg == name for a in every)
+    return [a.arg for a in every if a is not None]

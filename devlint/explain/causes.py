@@ -6,19 +6,30 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from devlint.config import Resolver
 from devlint.explain.calls import operands
-from devlint.explain.chosen import files_of, follow_device, follow_optimizer, note_defaults, note_wrappers
+from devlint.explain.chosen import (
+    files_of,
+    follow_device,
+    follow_optimizer,
+    note_defaults,
+    note_loaders,
+    note_wrappers,
+)
 from devlint.explain.errors import LAST, DeviceError, recognise
+from devlint.explain.mended import Check, Next, next_stop
 from devlint.explain.origins import Search
 from devlint.explain.sources import File, Files
 from devlint.explain.suspects import Step, Suspect, Trail
 from devlint.explain.tracebacks import Frame, frames, of_process, plain, without_report
 from devlint.facts.text.nodes import walk
 from devlint.model import Diagnostic
+from devlint.source import Source
 
 SHOWN = 5  # causes that are named
 _CHECKED = 6  # files that are checked for findings
@@ -30,6 +41,7 @@ _AT = 0.6  # that of one at it: where the value comes from says more
 _AGREED = 0.3  # the share of the search's own weight that is added to it
 _NAMED = 1.2  # how much likelier a side is that the error names: the module, or its input
 _OTHER = 0.5  # and the other one
+_UNTOLD = 0.2  # the weight of the failing line itself, where nothing else is found
 _FOUND = 1.3  # how much likelier a place is at which a rule finds something
 
 
@@ -50,6 +62,20 @@ class Explanation:
     frame: Frame | None
     where: tuple[File, int] | None
     causes: tuple[Cause, ...]
+    then: Next | None = None
+
+
+class _Checker:
+    """What the rules find in a file, by its configuration. Each text is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], list[Diagnostic]] = {}
+
+    def __call__(self, file: File, source: Source) -> list[Diagnostic]:
+        key = (str(file.path), source.text)
+        if key not in self._known:
+            self._known[key] = _check(file, source)
+        return self._known[key]
 
 
 def explain(text: str, root: Path) -> Explanation | None:
@@ -64,25 +90,37 @@ def explain(text: str, root: Path) -> Explanation | None:
     begin = max(0, error.start - LAST)
     shown = frames(of_process(text[begin : _end(text, error.start)], error.start - begin))
     files = Files(root)
-    places = {frame: _located(files, frame) for frame in dict.fromkeys(shown)}  # a recursion has one frame often
-    user = [frame for frame in shown if places[frame] is not None]
-    located = [place for frame in user if (place := places[frame]) is not None]
+    places = _located(files, shown)
+    user = [frame for frame in shown if frame in places]
+    located = [places[frame] for frame in user]
     if not located:
         outer = [frame for frame in shown if not _is_librarys(frame)]
         return Explanation(error, outer[-1] if outer else None, None, ())
     search = Search(files, located)
     seek(search, error)
-    causes = with_findings(search, error)
+    check = _Checker()
+    causes = with_findings(search, error, check)
     file, _, row = located[-1]
-    return Explanation(error, user[-1], (file, row), tuple(causes[:SHOWN]))
+    then = next_stop(located, error, (causes[0].suspect, causes[0].finding), check) if causes else None
+    return Explanation(error, user[-1], (file, row), tuple(causes[:SHOWN]), then)
 
 
-def _located(files: Files, frame: Frame) -> tuple[File, ast.stmt, int] | None:
-    """The file of a frame, its statement and row; None for one of a library, or whose source is not at hand."""
-    file = files.find(frame)
-    row = file.row_of(frame) if file is not None else None
-    statement = file.statement(row) if file is not None and row is not None else None
-    return None if file is None or row is None or statement is None else (file, statement, row)
+def _located(files: Files, shown: Sequence[Frame]) -> dict[Frame, tuple[File, ast.stmt, int]]:
+    """The file of each frame, its statement and row, without those of libraries and those whose source is not at hand.
+
+    A file that the end of its path alone speaks for is believed when another frame is found as well.
+    """
+    found: dict[Frame, tuple[File, ast.stmt, int]] = {}
+    doubtful: set[Frame] = set()
+    for frame, inner in dict(zip_longest(shown, shown[1:])).items():  # a recursion has one frame often
+        file = files.find(frame, inner)
+        row = file.row_of(frame, inner) if file is not None else None
+        statement = file.statement(row) if file is not None and row is not None else None
+        if file is not None and row is not None and statement is not None:
+            found[frame] = file, statement, row
+            if not files.is_exact(frame) and not file.speaks_for(frame, row):
+                doubtful.add(frame)
+    return found if len(found) > 1 or not doubtful else {}
 
 
 def _end(text: str, start: int) -> int:
@@ -101,9 +139,11 @@ def seek(search: Search, error: DeviceError) -> None:
     """Look for what may have caused an error, from the failing line back."""
     file, statement, row = search.frames[-1]
     at = search.context(len(search.frames) - 1)
-    if error.family.sought == "wrapper" and note_wrappers(search):
+    if error.family.sought == "wrapper" and note_wrappers(search, error.named.get("off", "cpu")):
         return
-    if error.family.sought in ("line", "device"):
+    if error.family.sought == "loader":
+        note_loaders(search)
+    if error.family.sought in ("line", "device", "loader"):
         search.note(file, _on(statement, row), error.remedy, Trail(1.0))
         for each in operands(statement):
             for node in walk(each):
@@ -118,6 +158,9 @@ def seek(search: Search, error: DeviceError) -> None:
     for each in operands(statement):
         search.value(each, at)
     follow_optimizer(search, statement)
+    if not search.found:
+        text = "nothing tells where the operands of this line come from: ask each for its `.device`, and move the other"
+        search.note(file, _on(statement, row), text, Trail(_UNTOLD))
     if error.is_modules is not None and any(s.of_module for s in search.found.values()):
         search.found = {
             k: s.weighed(_NAMED if s.of_module == error.is_modules else _OTHER) for k, s in search.found.items()
@@ -134,20 +177,22 @@ def _on(statement: ast.stmt, row: int) -> ast.AST:
     return next((n for n in walk(statement) if isinstance(n, ast.expr) and n.lineno == row), statement)
 
 
-def with_findings(search: Search, error: DeviceError) -> list[Cause]:
+def with_findings(search: Search, error: DeviceError, check: Check) -> list[Cause]:
     """The causes in their order, with what the rules find: a finding whose trail passes a failing line comes first."""
     likely = sorted(search.found.values(), key=lambda suspect: (-suspect.weight, *suspect.key))[:SHOWN]
     files = list(dict.fromkeys([*files_of(search), *(suspect.place.file for suspect in likely)]))
     findings: dict[tuple[str, int], Diagnostic] = {}
     for file in files[:_CHECKED]:
         failing = [row for other, _, row in search.frames if other is file]
-        for finding in _check(file):
+        for finding in check(file, file.source):
             if finding.code not in error.family.codes:
                 continue
             key = (str(file.path), finding.start.row)
             findings.setdefault(key, finding)
             rows = _rows(finding)
             leads = not rows.isdisjoint(failing)
+            if finding.start.row in failing:
+                _blame_modules(search, file, rows)
             if leads or any(0 < row - finding.start.row <= _NEAR for row in failing):
                 known = search.found.get(key, Suspect(_place(file, finding), Trail(0.0), True))
                 if finding.start.row in failing:
@@ -168,18 +213,25 @@ def with_findings(search: Search, error: DeviceError) -> list[Cause]:
     return sorted(causes, key=lambda cause: (-cause.suspect.weight, *cause.suspect.key))
 
 
+def _blame_modules(search: Search, file: File, rows: set[int]) -> None:
+    """Say of a module that nothing moves, and whose result a finding on the failing line is about, that it is the cause."""
+    for key, suspect in search.found.items():
+        if suspect.of_module and suspect.place.file is file and suspect.place.row in rows:
+            weight = max(suspect.weight, _LEADS)
+            search.found[key] = replace(suspect, trail=replace(suspect.trail, weight=weight))
+
+
 def _place(file: File, finding: Diagnostic) -> Step:
     return Step(file, finding.start.row, finding.start.column, finding.message)
 
 
-def _check(file: File) -> list[Diagnostic]:
-    """What the rules find in a file, by its configuration."""
+def _check(file: File, source: Source) -> list[Diagnostic]:
     from devlint.engine import Linter
     from devlint.rulebook import Rulebook, rules_of
 
     config = Resolver().for_directory(str(file.path.resolve().parent))
     settings = Rulebook().settings(config, str(file.path))
-    return list(Linter(rules_of(config.plugins), settings).check(file.source).diagnostics)
+    return list(Linter(rules_of(config.plugins), settings).check(source).diagnostics)
 
 
 def _rows(diagnostic: Diagnostic) -> set[int]:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from devlint.explain.bindings import bindings, own_nodes
-from devlint.explain.calls import arguments_for, has_parameter, operands
+from devlint.explain.calls import arguments_for, has_parameter, operands, parameter_names
 from devlint.explain.origins import Search
 from devlint.explain.sources import File, Plain
-from devlint.explain.suspects import Context, Trail
+from devlint.explain.suspects import Context, Trail, step
 from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.nodes import walk
 from devlint.facts.text.references import last_name
@@ -95,12 +95,17 @@ def _options(call: ast.Call) -> set[str]:
     return {text.lstrip("-").replace("-", "_") for text in texts}
 
 
-def note_wrappers(search: Search) -> bool:
-    """Remember where `DataParallel` wraps a module, in the files of the frames. Whether anything was found."""
+def note_wrappers(search: Search, device: str) -> bool:
+    """Remember where `DataParallel` wraps a module, in the files of the frames, and where its card was chosen.
+
+    `device`: where the module is, as the error names it. Whether anything was found.
+    """
     for file in files_of(search):
         for node in walk(file.tree):
             if isinstance(node, ast.Call) and last_name(node.func) in ("DataParallel", "data_parallel"):
                 search.note(file, node, "the module that is wrapped here is not on the first card", Trail())
+            elif isinstance(node, ast.Constant) and node.value == device and device != "cpu":
+                search.note(file, node, f"{device} is chosen here", Trail(0.6), on_host=False)
     return bool(search.found)
 
 
@@ -133,20 +138,114 @@ def _follow_optimizer(search: Search, file: File, name: str) -> None:
             n for n in own_nodes(scope) if isinstance(n, ast.Assign) and any(last_name(t) == name for t in n.targets)
         ]
         for assignment in made:
-            given = ast.unparse(assignment.value)
-            if "param" not in given:
+            if "param" not in ast.unparse(assignment.value):
                 continue
             text = f"`{name}` is made here: the parameters must be where they will be trained"
             search.note(file, assignment, text, Trail(0.7))
-            for node in own_nodes(scope):
-                moved = _moved(node)
-                if moved is not None and moved.lineno > assignment.lineno and ast.unparse(moved) in given:
-                    search.note(file, node, "the model is moved after the optimizer was made", Trail(0.95))
+            _note_late_moves(search, file, scope, assignment, name)
     for node in walk(file.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict":
             if last_name(node.func.value) == name:
                 text = "the state that is loaded here is where the checkpoint, or the parameters at this time, are"
                 search.note(file, node, text, Trail(0.8))
+
+
+def _note_late_moves(search: Search, file: File, scope: ast.AST, made: ast.Assign, name: str) -> None:
+    """Remember where a model is moved after its optimizer was made, and how its state came to be where it is."""
+    models = _made_of(made.value, scope)
+    for node in own_nodes(scope):
+        moved = _moved(node)
+        if moved is None or moved.lineno <= made.lineno or ast.unparse(moved) not in models:
+            continue
+        loaded = [call for call in _loads(search, file, scope, name) if made.lineno < call.lineno < moved.lineno]
+        if loaded:
+            rows = f"line {loaded[-1].lineno}"
+            text = f"the model is moved after the state of `{name}` was loaded ({rows}): the state stays where it was"
+            search.note(file, node, text, Trail(1.1))
+            text = (
+                f"the state of `{name}` is loaded here, before the model is moved: it goes where the parameters are now"
+            )
+            search.note(file, loaded[-1], text, Trail(1.05))
+        else:
+            search.note(file, node, "the model is moved after the optimizer was made", Trail(0.95))
+
+
+def _made_of(value: ast.expr, scope: ast.AST) -> set[str]:
+    """What an expression reads, and what the variables that it reads were made of: `self.net`, `model`."""
+    found: set[str] = set()
+    pending: list[ast.AST] = [value]
+    for node in pending:  # which grows
+        for each in walk(node):
+            text = ast.unparse(each) if isinstance(each, (ast.Name, ast.Attribute)) else ""
+            if text and text not in found:
+                found.add(text)
+                if isinstance(each, ast.Name):
+                    pending += [binding.value for binding in bindings(scope).get(each.id, []) if not binding.turn]
+    return found
+
+
+def _loads(search: Search, file: File, scope: ast.AST, name: str) -> Iterator[ast.Call]:
+    """The calls of a function that load the state of an optimizer, themselves or in a function of the project."""
+    function = scope if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+    for call in own_nodes(scope):
+        if not isinstance(call, ast.Call):
+            continue
+        if _loads_state(call, name):
+            yield call
+            continue
+        given = [a for a in (*call.args, *(k.value for k in call.keywords)) if last_name(a) == name]
+        known = search.callee(call.func, Context(file, function)) if given else None
+        if known is not None:
+            parameters = [p for p in parameter_names(known[1]) for a in arguments_for(call, known[1], p) if a in given]
+            if any(isinstance(n, ast.Call) and _loads_state(n, p) for n in own_nodes(known[1]) for p in parameters):
+                yield call
+
+
+def _loads_state(call: ast.Call, name: str) -> bool:
+    return (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "load_state_dict"
+        and last_name(call.func.value) == name
+    )
+
+
+def note_loaders(search: Search) -> None:
+    """Remember what workers and collate functions put on a card, and the loaders that pin what they return."""
+    for file in files_of(search):
+        for call in (node for node in walk(file.tree) if isinstance(node, ast.Call)):
+            pins = last_name(call.func) == "DataLoader" and _pins(call)
+            if not pins:
+                continue
+            text = "the loader that is made here pins what its data set and collate function return"
+            search.note(file, call, text, Trail(0.9))
+            at = Context(file, file.function_of(call))
+            for home, function in _runs_before_pinning(search, call, at):
+                for node in own_nodes(function):
+                    if _moved(node) is not None:
+                        text = f"`{function.name}` runs before the batch is pinned, and must return tensors of the CPU"
+                        search.note(home, node, text, Trail(1.1).via(step(file, call, "the loader is made here")))
+
+
+def _pins(call: ast.Call) -> bool:
+    return any(
+        k.arg == "pin_memory" and not (isinstance(k.value, ast.Constant) and not k.value.value) for k in call.keywords
+    )
+
+
+def _runs_before_pinning(search: Search, call: ast.Call, at: Context) -> Iterator[tuple[File, Plain]]:
+    """The collate function of a loader, and the method of its data set that gives a sample."""
+    for keyword in call.keywords:
+        known = search.callee(keyword.value, at) if keyword.arg == "collate_fn" else None
+        if known is not None:
+            yield known
+    for given in (*call.args[:1], *(k.value for k in call.keywords if k.arg == "dataset")):
+        made = search.resolve(given.func, at.file) if isinstance(given, ast.Call) else None
+        if made is None and isinstance(given, ast.Name):
+            made = search.class_of_name(given, at)
+        if made is not None and isinstance(made[1], ast.ClassDef):
+            sample = search.method(made[0], made[1], ("__getitem__", "__iter__"))
+            if sample is not None:
+                yield sample
 
 
 def _moved(node: ast.AST) -> ast.expr | None:

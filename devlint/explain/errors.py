@@ -12,8 +12,8 @@ from typing import Literal
 
 #: Where the cause is looked for. "operands": what meets on the failing line, and where each of it was made. "line": the
 #: failing line itself. "device": the same, and where the device that it names was chosen. "wrapper": where a module was
-#: wrapped.
-Sought = Literal["operands", "line", "device", "wrapper"]
+#: wrapped. "loader": what the workers and collate functions of loaders return.
+Sought = Literal["operands", "line", "device", "wrapper", "loader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,11 @@ class DeviceError:
         if "cards" in self.named:
             return False
         return not {"off", "other"} <= self.named.keys() or "cpu" in self.places
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the machine lacks what the program asks for: an accelerator, or one of its cards."""
+        return not {"DEV201", "DEV202", "DEV205", "DEV208"}.isdisjoint(self.family.codes)
 
     @property
     def is_of_types(self) -> bool:
@@ -230,9 +235,9 @@ FAMILIES = (
         "operands", "DEV101", "DEV601", "DEV602",
     ),
     _family(
-        r"expected a '(?P<other>\w+)' device type for generator but found '(?P<off>\w+)'",
+        r"expected a '(?P<other>\w+)(?::\d+)?' (?:device type for generator|generator device) but found '(?P<off>\w+)",
         "random numbers are drawn on {other} with a generator of {off}",
-        "make the generator there: `torch.Generator(device=...)`",
+        'make the generator where the numbers are drawn: `torch.Generator(device="{other}")`',
         "device", "DEV110",
     ),
     _family(
@@ -308,7 +313,7 @@ FAMILIES = (
         r"cannot pin '(?P<off>[\w.]+)'|Only dense CPU tensors can be pinned",
         "only memory of the host can be pinned, and the tensor is on an accelerator",
         "let the data set return CPU tensors and move the batch in the loop, or leave `pin_memory` out",
-        "line", "DEV606", "DEV605",
+        "loader", "DEV509", "DEV605",
     ),
     _family(
         r"Both events must be (?:completed|recorded) before calculating elapsed time",
@@ -326,13 +331,39 @@ FAMILIES = (
         r"Cannot convert a MPS Tensor to float64|MPS framework doesn't support float64",
         "a tensor of 64-bit floats is moved to MPS, which has none",
         "make it 32-bit first: `.float()`, or `dtype=torch.float32`",
-        "line", "DEV402", "DEV401",
+        "line", "DEV214",
+    ),
+    _family(
+        r"module must have its parameters and buffers on device (?P<other>[\w:]+).{0,60}?found one of them on device: "
+        r"(?P<off>(?!cpu)\w+:(?P<what>\d+))",
+        "`DataParallel` copies the module from the first of its cards, {other}, and the module is on {off}",
+        "say which cards it may use, that of the module first: `device_ids=[{what}, ...]`; or move the module to {other}",
+        "wrapper", "DEV601",
     ),
     _family(
         r"module must have its parameters and buffers on device (?P<other>[\w:]+)",
         "`DataParallel` wants the module on its first card, {other}",
         "move the module there before wrapping it",
         "wrapper", "DEV601",
+    ),
+    _family(
+        r"(?P<kind>GradScaler|autocast)\.__(?:init|new)__\(\) (?:got multiple values for argument '(?:init_scale|enabled)'|"
+        r"got an unexpected keyword argument 'device(?:_type)?')",
+        "`{kind}` of `torch.cuda.amp` takes no device: its first argument is another one",
+        'take the class of `torch.amp`, which takes the type of device first: `torch.amp.{kind}("cuda", ...)`',
+        "line", "DEV209", "DEV303", "DEV306",
+    ),
+    _family(
+        r"autocast\.__init__\(\) missing 1 required positional argument: 'device_type'",
+        "`torch.autocast` wants the type of device first",
+        'give it: `torch.autocast("cuda")`, or `device.type`',
+        "line", "DEV209", "DEV303", "DEV306",
+    ),
+    _family(
+        r"(?P<kind>load_state_dict|load_model|from_pretrained)\(\) got an unexpected keyword argument 'map_location'",
+        "`{kind}` takes no `map_location`: the tensors have been read before it is called",
+        "give it to the call that reads the file: `torch.load(path, map_location=...)`",
+        "line", "DEV208", "DEV303",
     ),
     _family(
         r"(?P<kind>'[\w.]+' object|type object '[\w.]+') has no attribute 'device'",

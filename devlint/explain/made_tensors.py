@@ -97,6 +97,10 @@ class CallSearch(ModuleSearch):
         ):
             self.note(at.file, node, "a tensor that is made here is on the CPU", trail.fainter(0.8))
             return
+        if any(k.arg == "return_tensors" for k in node.keywords):  # of tokenizers and processors (transformers)
+            text = f"`{ast.unparse(func)}` makes tensors on the CPU: `.to(device)` of what it returns moves them"
+            self.note(at.file, node, text, trail.fainter(0.95))
+            return
         callee = last_name(func)
         if callee in TURNS and node.args:
             if callee in ("next", "iter") and self.is_loader(node.args[0], at):
@@ -115,7 +119,7 @@ class CallSearch(ModuleSearch):
         if LOADERS.search(callee):
             return
         before = self.noted
-        self.module(func, at, trail.fainter(0.8))
+        self.module(func, at, trail.fainter(0.8).behind())
         self._arguments(node, at, trail.fainter(0.85))
         if self.noted == before:
             self.unknown(node, at, trail)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
-from devlint.explain.bindings import bindings, stores
+from devlint.explain.bindings import Binding, bindings, own_nodes, returned, stores
 from devlint.explain.calls import arguments_for, calls_of, has_parameter
 from devlint.explain.resolving import Resolver
 from devlint.explain.sources import File, Files
 from devlint.explain.suspects import Context, Step, Suspect, Trail, given, step
+from devlint.facts.text.method_names import OFF_HOST
 from devlint.facts.text.references import is_self_attribute, last_name
 
 _STEPS = 3_000  # nodes that one search looks at
@@ -99,10 +101,29 @@ class ModuleSearch(Resolver):
                 if isinstance(value, (ast.Subscript, ast.Attribute)):
                     self.module(value, at, trail.fainter(0.95))
                     return
+                if isinstance(value, ast.Call) and self._is_left(node.id, value, scope, at):
+                    text = f"nothing moves the module `{node.id}`"
+                    self.note_at(bound_module(at.file, binding, node.id, text), trail.fainter(0.8), of_module=True)
+                    return
         if at.function is not None and has_parameter(at.function, node.id):
             for call, caller in self.callers_of(at):
                 for argument in arguments_for(call, at.function, node.id):
                     self.module(argument, caller, trail.fainter(0.9).via(given(caller.file, call, node.id)))
+
+    def _is_left(self, name: str, made: ast.Call, scope: ast.AST, at: Context) -> bool:
+        """Whether neither a function, nor the project's function that makes what it calls a name, moves the module.
+
+        That it is one is known: it was called, or its parameters were asked for.
+        """
+        if _is_moved_in(name, scope) or any(
+            isinstance(n, ast.Attribute) and n.attr in OFF_HOST for n in ast.walk(made)
+        ):
+            return False
+        known = self.callee(made.func, at)
+        if known is None:
+            return any(is_asked_as_module(n, name) for n in own_nodes(scope))
+        names = {value.id for value in returned(known[1]) if isinstance(value, ast.Name)}
+        return bool(names) and not any(_is_moved_in(each, known[1]) for each in names)
 
     def _held_module(self, name: str, owner: ast.ClassDef, at: Context, trail: Trail) -> None:
         for home, class_ in self.lineage(at.file, owner):
@@ -167,6 +188,51 @@ class ModuleSearch(Resolver):
         elif at.function is not None:
             for file, call in islice(self.calls_by_name(at.file, at.function.name), CALLERS):
                 yield call, Context(file, file.function_of(call))
+
+
+#: Methods that modules have, and tensors and loaders have not.
+_OF_MODULES = frozenset(
+    {
+        "load_state_dict",
+        "state_dict",
+        "parameters",
+        "named_parameters",
+        "eval",
+        "train",
+        "children",
+        "modules",
+        "zero_grad",
+    }
+)
+
+
+def is_asked_as_module(node: ast.AST, name: str) -> bool:
+    """Whether a node asks a name for what modules alone have: `net.eval()`, `net.load_state_dict(..)`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _OF_MODULES
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == name
+    )
+
+
+def bound_module(file: File, binding: Binding, name: str, text: str) -> Step:
+    """The place at which a module is bound to a name."""
+    return replace(step(file, binding.place, text), kind="bound", name=name)
+
+
+def _is_moved_in(name: str, scope: ast.AST) -> bool:
+    """Whether a function moves what a name is, or wraps it in something that does."""
+    for node in own_nodes(scope):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in OFF_HOST:
+            inside = node.func.value
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(inside)):
+                return True
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            if any(isinstance(n, ast.Attribute) and n.attr in OFF_HOST for n in ast.walk(node.value)):
+                return True
+    return False
 
 
 def _kept_in(statement: ast.stmt) -> ast.expr | None:

@@ -7,19 +7,22 @@ counts by its longest end that a file here has, a row by the source line that th
 from __future__ import annotations
 
 import ast
+import json
 import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from devlint.embedded.notebook import Notebook, read_notebook
 from devlint.errors import SourceError
 from devlint.explain.tracebacks import Frame
 from devlint.facts.project.project import Loaded, Project, Reach
 from devlint.facts.text.nodes import BLOCKS, children, statements, walk
+from devlint.facts.text.references import last_name
 from devlint.project_files import Files as Searched
 from devlint.project_files import ProjectFiles
+from devlint.reading import LARGEST_NOTEBOOK, read_regular
 from devlint.source import read_source
 
 if TYPE_CHECKING:
@@ -34,7 +37,17 @@ _NOTEBOOKS = 30  # notebooks that are looked through for the line of a cell
 _TELLING = 8  # characters of a source line that may tell its file
 _MENTIONS = 40  # files with a word that are read
 _FILES = 20_000  # directory entries that are looked at for the files of a project
-_SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages", ".git", ".venv", "venv"})
+_SKIPPED = frozenset(
+    {"__pycache__", ".ipynb_checkpoints", "node_modules", "site-packages", "dist-packages", ".git", ".venv", "venv"}
+)
+
+
+class _Cell(NamedTuple):
+    """A code cell: the number of its last execution, 0 for none; its first row in the joined source, and how many it has."""
+
+    execution: int
+    first: int
+    rows: int
 
 
 class File:
@@ -103,15 +116,54 @@ class File:
         """Whether a line of the file is this one, whatever its indentation."""
         return line in self._lines
 
-    def row_of(self, frame: Frame) -> int | None:
-        """The row that a frame is at in this file: the nearest that has its source line. None where no row is plausible."""
-        if frame.code:
+    def row_of(self, frame: Frame, inner: Frame | None = None) -> int | None:
+        """The row that a frame is at in this file: the nearest that has its source line. None where no row is plausible.
+
+        `inner`: the frame that the line of this one calls.
+        """
+        at_cell = self._rows_in_cells(frame, inner) if frame.cell and self.notebook is not None else []
+        if is_telling(frame.code):
             rows = [number for number, line in enumerate(self._lines, 1) if line == frame.code]
             if rows:
-                return min(rows, key=lambda row: abs(row - frame.row))
+                return min(rows, key=lambda row: (row not in at_cell, abs(row - frame.row)))
+        if frame.cell and self.notebook is not None:
+            return at_cell[0] if len(at_cell) == 1 else None
         if not 1 <= frame.row <= len(self._lines):
             return None
         return frame.row
+
+    def speaks_for(self, frame: Frame, row: int) -> bool:
+        """Whether a row is the one of a frame by what it is: its source line, or the function that the frame names."""
+        if is_telling(frame.code) and self._lines[row - 1] == frame.code:
+            return True
+        statement = self.statement(row)
+        function = self.function_of(statement) if statement is not None else None
+        return function is not None and function.name == frame.name
+
+    def _rows_in_cells(self, frame: Frame, inner: Frame | None) -> list[int]:
+        """Where a frame of a cell may be: by the function that it names, the call of the next one, or the cell's number."""
+        rows = [cell.first + frame.row - 1 for cell in self._cells if frame.row <= cell.rows]
+        if frame.name != "<module>":
+            return [row for row in rows if self.speaks_for(frame, row)]
+        calling = [row for row in rows if inner is not None and inner.name in self._calls_at(row)]
+        if len(calling) == 1:
+            return calling
+        counted = any(cell.execution for cell in self._cells)
+        return [
+            cell.first + frame.row - 1
+            for position, cell in enumerate(self._cells, 1)
+            if frame.cell == (cell.execution if counted else position) and frame.row <= cell.rows
+        ]
+
+    def _calls_at(self, row: int) -> set[str]:
+        """The last names of what the statement on a row calls."""
+        statement = self.statement(row)
+        nodes = walk(statement) if statement is not None else ()
+        return {last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+
+    @cached_property
+    def _cells(self) -> list[_Cell]:
+        return list(_cells_of(self.notebook)) if self.notebook is not None else []
 
 
 class Files:
@@ -123,27 +175,38 @@ class Files:
         self._reach = Reach(self._project, _unread)
         self._read: dict[str, File | None] = {}
 
-    def find(self, frame: Frame) -> File | None:
-        """The file of a frame; None for a frame of a library, and where no file here has the end of its path."""
+    def is_exact(self, frame: Frame) -> bool:
+        """Whether the path of a frame is that of a file here, or ends like one with its directory."""
+        parts = PurePosixPath(frame.path.replace("\\", "/")).parts
+        if frame.cell or frame.path.startswith("<") or os.path.isfile(frame.path):
+            return True
+        others = (PurePosixPath(path.replace(os.sep, "/")).parts for path in self._by_name.get(parts[-1], ()))
+        return any(_shared(parts, other) > 1 for other in others)
+
+    def find(self, frame: Frame, inner: Frame | None = None) -> File | None:
+        """The file of a frame; None for a frame of a library, and where no file here has the end of its path.
+
+        `inner`: the frame that the line of this one calls.
+        """
         parts = PurePosixPath(frame.path.replace("\\", "/")).parts
         installed = max((number for number, part in enumerate(parts) if part in _INSTALLED), default=-1)
-        inner = parts[installed + 1 :] if installed >= 0 else parts
-        if installed >= 0 and inner and inner[0] in _LIBRARIES:
+        ending = parts[installed + 1 :] if installed >= 0 else parts
+        if installed >= 0 and ending and ending[0] in _LIBRARIES:
             return None
         if frame.path.startswith("<") or "ipykernel" in frame.path:
-            return self._by_line(frame)
+            return self._by_line(frame) or self._by_cell(frame, inner)
         if installed < 0 and _is_standard(parts):
             return None
         if installed < 0 and os.path.isfile(frame.path):
             return self.read(Path(frame.path))
-        candidates = self._by_name.get(inner[-1], []) if inner else []
+        candidates = self._by_name.get(ending[-1], []) if ending else []
         best: tuple[int, bool, int, str] | None = None
         for path in candidates:
-            shared = _shared(inner, PurePosixPath(path.replace(os.sep, "/")).parts)
+            shared = _shared(ending, PurePosixPath(path.replace(os.sep, "/")).parts)
             rank = (shared, self._has_line(path, frame), -len(PurePosixPath(path).parts), path)
             if best is None or rank[:3] > best[:3]:
                 best = rank
-        needed = 2 if installed >= 0 and len(inner) > 1 else 1
+        needed = 2 if installed >= 0 and len(ending) > 1 else 1
         if best is None or best[0] < needed:
             return self._by_line(frame) if installed < 0 else None
         return self.read(Path(best[3]))
@@ -157,20 +220,27 @@ class Files:
 
     def _by_line(self, frame: Frame) -> File | None:
         """The one file here that has the source line of a frame: for a cell of a notebook, and a file that was renamed."""
-        if len(frame.code) < _TELLING:
+        if not is_telling(frame.code):
             return None
         having = [file for file in self.mentioning(frame.code) if file.has_line(frame.code)]
         having = having or [file for file in self._notebooks if file.has_line(frame.code)]
         return having[0] if len(having) == 1 else None
 
+    def _by_cell(self, frame: Frame, inner: Frame | None) -> File | None:
+        """The one notebook here with a cell in which the frame can be."""
+        having = [file for file in self._notebooks if frame.cell and file.row_of(frame, inner) is not None]
+        return having[0] if len(having) == 1 else None
+
     @cached_property
     def _notebooks(self) -> list[File]:
-        """The notebooks in the directory itself."""
+        """The notebooks below the directory, those nearest to it first."""
         found = []
-        for path in sorted(self.root.glob("*.ipynb"))[:_NOTEBOOKS]:
+        paths = [path for paths in self._by_name.values() for path in paths if path.endswith(".ipynb")]
+        for path in sorted(paths, key=lambda path: (path.count(os.sep), path))[:_NOTEBOOKS]:
+            whole = self.root / path
             try:
-                notebook = read_notebook(path.read_bytes(), str(path))
-                found.append(File(path, self._project.parsed(notebook.source), notebook))
+                notebook = read_notebook(read_regular(whole, LARGEST_NOTEBOOK), str(whole))
+                found.append(File(whole, self._project.parsed(notebook.source), notebook))
             except (OSError, SourceError):
                 continue
         return found
@@ -223,14 +293,14 @@ class Files:
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        """The Python files below the root by their last name, as paths from it."""
+        """The Python files and notebooks below the root by their last name, as paths from it."""
         found: dict[str, list[str]] = {}
         entries = 0
         for folder, folders, files in os.walk(self.root):
             folders[:] = sorted(name for name in folders if name not in _SKIPPED)
             entries += len(folders) + len(files)
             for name in files:
-                if name.endswith(".py"):
+                if name.endswith((".py", ".ipynb")):
                     found.setdefault(name, []).append(os.path.relpath(os.path.join(folder, name), self.root))
             if entries > _FILES:
                 break
@@ -248,6 +318,21 @@ def defined(tree: ast.Module, name: str) -> Plain | ast.ClassDef | None:
         for block in BLOCKS[type(node)]:
             pending += [n for n in getattr(node, block) if isinstance(n, ast.stmt)]
     return None
+
+
+def is_telling(code: str) -> bool:
+    """Whether a source line that a traceback shows may tell its file: not an ellipsis, not a bracket."""
+    return len(code) >= _TELLING
+
+
+def _cells_of(notebook: Notebook) -> Iterator[_Cell]:
+    """The code cells of a notebook."""
+    cells = json.loads(notebook.text).get("cells", [])
+    starts = notebook.starts(notebook.source.text)
+    for cell, start in zip(notebook.cells, starts, strict=True):
+        execution = cells[cell.number - 1].get("execution_count") if cell.number <= len(cells) else None
+        rows = len(cell.text.splitlines())
+        yield _Cell(execution if isinstance(execution, int) else 0, notebook.source.row(start), rows)
 
 
 def _is_standard(parts: tuple[str, ...]) -> bool:

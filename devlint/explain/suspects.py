@@ -54,6 +54,10 @@ class Trail:
         """The same way, less likely."""
         return Trail(self.weight * share, self.steps)
 
+    def behind(self) -> Trail:
+        """The same way, for what comes before all of it: nothing of it is a place where that can be moved."""
+        return Trail(self.weight, tuple(replace(each, kind="other") for each in self.steps))
+
     def via(self, place: Step) -> Trail:
         """The way with one more place."""
         return Trail(self.weight, (*self.steps, place))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _PYTHON = re.compile(r'File "(?P<path>[^"\n]+)", line (?P<row>\d{1,9})(?:, in (?P<name>[^\n]+))?')
 _SHELL = re.compile(
@@ -13,6 +13,7 @@ _SHELL = re.compile(
 _RICH = re.compile(r"[│|] +(?P<path>\S+\.py):(?P<row>\d{1,9})(?: in (?P<name>[<>\w.]+)|\s*[│|]\s*$)")
 _PYTEST = re.compile(r"^(?P<path>\S+\.py):(?P<row>\d{1,9}): (?:in (?P<name>[<>\w.]+)|[\w.]*$)")
 _CELL = re.compile(r"Cell In *\[\d+\], line (?P<row>\d{1,9})")
+_NUMBER = re.compile(r"In *\[(\d{1,9})\]|<ipython-input-(\d{1,9})-")
 _ARROW = re.compile(r"^[\s│|]*(?:-+>|❱|>) *(?P<row>\d{1,9})\s?(?P<code>.*)$")
 _MARK = re.compile(r"^> +(?P<code>.*)$")
 _WRAPPED = re.compile(r"^\s*[│|] +in (?P<name>[<>\w.]+)")
@@ -31,12 +32,16 @@ _CHAIN = "During handling of the above exception, another exception occurred"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame: path and 1-based row as the traceback names them, the function, the source line where it is shown."""
+    """One frame: path and 1-based row as the traceback names them, the function, the source line where it is shown.
+
+    `cell`: of a cell of a notebook the number of its execution; the row counts from the cell's first.
+    """
 
     path: str
     row: int
     name: str
     code: str = ""
+    cell: int = 0
 
 
 def plain(text: str) -> str:
@@ -85,15 +90,22 @@ def _frames(text: str) -> list[Frame]:
             if tested is not None:
                 found.append(_of_pytest(lines, number, tested))
             elif cell is not None:
-                found.append(_shown(lines, number, "<cell>", int(cell["row"]), "<module>", 0))
+                found.append(_numbered(_shown(lines, number, "<cell>", int(cell["row"]), "<module>", 0), line))
             continue
         row = match["row"]
         path = "<cell>" if match["path"].startswith(("In", "Cell")) and "[" in match["path"] else match["path"]
         wrapped = None if match["name"] or number + 1 == len(lines) else _WRAPPED.match(lines[number + 1])
         named = match["name"] or (wrapped["name"] if wrapped is not None else "<module>")
         name = named.strip().partition("(")[0].rpartition(".")[2]
-        found.append(_shown(lines, number, path, int(row) if row else 0, name.strip(), match.start()))
+        frame = _shown(lines, number, path, int(row) if row else 0, name.strip(), match.start())
+        found.append(_numbered(frame, line) if path.startswith("<") else frame)
     return [frame for frame in found if frame.row > 0]
+
+
+def _numbered(frame: Frame, head: str) -> Frame:
+    """A frame with the number of the cell that its head names."""
+    number = _NUMBER.search(head)
+    return replace(frame, cell=int(number[1] or number[2])) if number is not None else frame
 
 
 def _shown(lines: list[str], at: int, path: str, row: int, name: str, column: int) -> Frame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import islice
@@ -307,10 +308,18 @@ def own_classes(flow: Flow) -> list[ClassFacts]:
     return [class_ for class_ in flow.classes.values() if not class_.abroad]
 
 
+def _firsts(statements: list[ast.stmt], source: SourceLike) -> frozenset[ast.stmt]:
+    """The first statement of each part of a source."""
+    starts = [source.span(each).start for each in statements] if source.parts() else []
+    indices = {bisect_left(starts, part) for part in source.parts()}
+    return frozenset(statements[index] for index in indices if index < len(statements))
+
+
 def _run_module(tree: ast.Module, flow: Flow, facts: Facts) -> None:
     flow.state = State({})
     flow.module_level = True
     flow.steps, flow.budget = 0, max(BUDGET_LEAST, BUDGET_FACTOR * flow.scan.size)
+    flow.anew = _firsts(tree.body, flow.source)
     try:
         flow.block(tree.body)
     except OutOfBudget:

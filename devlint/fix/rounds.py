@@ -174,8 +174,9 @@ def _try(
 
 
 def _choose(found: Sequence[Diagnostic]) -> tuple[list[TextEdit], list[Diagnostic]]:
-    """The edits of the fixes that fit together, and their findings."""
-    edits, chosen = choose([d.fix for d in found if d.fix is not None])
+    """The edits of the fixes that fit together, and their findings. What one decision settles is settled at once."""
+    decided = {i for i, d in enumerate(found) if d.portability is not None and d.portability.decision}
+    edits, chosen = choose([d.fix for d in found if d.fix is not None], decided)
     return edits, [found[index] for index in chosen]
 
 

@@ -311,16 +311,19 @@ def is_public_name(namespace: str, name: str) -> bool | None:
 def nearest(qualname: str, n: int = 3) -> list[str]:
     """Up to n real names that look like this one.
 
-    First the same name below its namespace, then a similar one in it, then the same name in others.
+    First the same name below its namespace, then a similar one in it, then the same name in others. What modules of torch
+    import from `typing` is no name of torch.
     """
     import difflib
+    import typing
 
     namespace, _, name = qualname.rpartition(".")
     pool = _likely(name, _letters_of(namespace))
     similar = [f"{namespace}.{c}" for c in difflib.get_close_matches(name, pool, n=n, cutoff=_CUTOFF)]
     same = _of_last_name().get(name, ())
     below = [f for f in same if f.startswith(f"{namespace}.") and f != qualname]
-    return list(dict.fromkeys((*below, *similar, *(f for f in same if f != qualname))))[:n]
+    found = dict.fromkeys((*below, *similar, *(f for f in same if f != qualname)))
+    return [each for each in found if each.rpartition(".")[2] not in typing.__all__][:n]
 
 
 _CUTOFF = 0.7  # of `difflib.SequenceMatcher.ratio`

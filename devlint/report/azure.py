@@ -11,7 +11,7 @@ from devlint.model import Severity
 from devlint.report import Run
 from devlint.report.places import message, repository_path, rows_in_file
 from devlint.report.statistics import table as render_statistics
-from devlint.terminal import Style
+from devlint.terminal import Style, printable
 
 __all__ = ["render", "render_statistics"]
 
@@ -19,11 +19,11 @@ _ESCAPES = (("%", "%AZP25"), (";", "%3B"), ("\r", "%0D"), ("\n", "%0A"), ("]", "
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    for _, diagnostic in run.problems():
+    for _, diagnostic in run.findings():
         start, _ = rows_in_file(diagnostic)
         kind = "error" if diagnostic.severity is Severity.ERROR else "warning"
         yield (
-            f"##vso[task.logissue type={kind};sourcepath={_escape(repository_path(diagnostic.path))};"
+            f"##vso[task.logissue type={kind};sourcepath={_escape(printable(repository_path(diagnostic.path)))};"
             f"linenumber={start.row};columnnumber={start.column};code={diagnostic.code};]"
             f"{message(diagnostic).replace('%', '%AZP25')}"
         )

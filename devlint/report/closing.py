@@ -1,16 +1,38 @@
-"""The last lines of a report for people: how many problems, and how many of them `--fix` would handle."""
+"""The last lines of a report for people: what is info, how many problems, and how many of them `--fix` would handle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from devlint.model import Safety
+from devlint.model import Diagnostic, Safety, Severity
 from devlint.report import Run, count
-from devlint.terminal import Style
+from devlint.report.places import place
+from devlint.terminal import Style, printable
+
+ASIDES = 3  # findings of severity info that a report shows where nobody asked for them
+
+
+def line(diagnostic: Diagnostic, fixable: bool, style: Style) -> str:
+    """One problem in one line; line breaks of a message become spaces."""
+    star = f" [{style.mark('*')}]" if fixable else ""
+    info = " info:" if diagnostic.severity is Severity.INFO else ""
+    message = printable(" ".join(diagnostic.message.split()))
+    return f"{place(diagnostic, style)}: {style.code(diagnostic.code)}{star}{info} {message}"
+
+
+def aside_lines(run: Run, style: Style) -> Iterator[str]:
+    """The first findings of severity info, one line each, and how many more there are."""
+    found = list(run.asides())
+    for file, diagnostic in found[:ASIDES]:
+        yield line(diagnostic, file.is_fixable(diagnostic), style)
+    if len(found) > ASIDES:
+        yield f"{len(found) - ASIDES} more of severity info: `--min-severity info` shows all."
 
 
 def closing_lines(run: Run, style: Style) -> Iterator[str]:
     """One line of success, or the counts; then what is not shown."""
+    if run.quiet:
+        return
     yield from _counts(run, style)
     yield from run.notes
 
@@ -22,13 +44,12 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
         text = _success(run, fixed)
         yield f"{text}; {count(run.errors, 'error')}, see above." if run.errors else style.good(f"{text}.")
         return
-    files = len({problem.path for _, problem in problems})
+    files = len({problem.path for _, problem in problems} | {file.result.path for file in run.files if file.fixed})
     detail = f" ({fixed} fixed, {len(problems)} left)" if fixed else ""
     yield style.bold(f"Found {count(len(problems) + fixed, 'problem')} in {count(files, 'file')}{detail}.")
     assumed = sum(1 for _, problem in problems if problem.certainty == "assume")
     if assumed:
-        rest = "rests" if assumed == 1 else "rest"
-        yield f"{assumed} of them {rest} on what an argument or a module may be on (`assume-accelerator`); the others do not."
+        yield _assumed(assumed, len(problems))
     safe = sum(1 for file, problem in problems if file.is_fixable(problem))
     unsafe = sum(
         1 for file, p in problems if p.fix is not None and p.fix.safety is Safety.UNSAFE and not file.is_fixable(p)
@@ -40,10 +61,20 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
         yield f"{unsafe} fixable with `--fix --unsafe-fixes`."
 
 
+def _assumed(number: int, problems: int) -> str:
+    """How many problems rest on an assumption, and whether others do not."""
+    what = "on what an argument or a module may be on (`assume-accelerator`)"
+    if number == problems:
+        return f"It rests {what}." if number == 1 else f"All of them rest {what}."
+    others = "the other does" if problems - number == 1 else "the others do"
+    return f"{number} of them {'rests' if number == 1 else 'rest'} {what}; {others} not."
+
+
 def _success(run: Run, fixed: int) -> str:
     files = count(len(run.files), "file")
     if run.fix_only:
-        return f"Fixed {count(fixed, 'problem')} in {files}"
+        changed = sum(1 for file in run.files if file.fixed)
+        return f"Fixed {count(fixed, 'problem')} in {count(changed, 'file')}"
     return f"Fixed {count(fixed, 'problem')}; none left in {files}" if fixed else f"No device problems found in {files}"
 
 

@@ -12,7 +12,7 @@ from devlint.model import Diagnostic, Severity
 from devlint.report import Run, count
 from devlint.report.places import message, repository_path, rows_in_file
 from devlint.report.statistics import table as render_statistics
-from devlint.terminal import Style
+from devlint.terminal import Style, printable
 
 __all__ = ["render", "render_statistics"]
 
@@ -21,9 +21,9 @@ _ORDER = list(_COMMANDS)
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    problems = sorted(run.problems(), key=lambda each: _ORDER.index(each[1].severity))
-    for _, diagnostic in problems:
+    for _, diagnostic in sorted(run.findings(), key=lambda each: _ORDER.index(each[1].severity)):
         yield _command(diagnostic)
+    problems = list(run.problems())
     files = len({diagnostic.path for _, diagnostic in problems})
     yield f"Found {count(len(problems), 'problem')} in {count(files, 'file')}." if problems else "No problems found."
 
@@ -32,7 +32,7 @@ def _command(diagnostic: Diagnostic) -> str:
     start, end = rows_in_file(diagnostic)
     values = {
         "title": f"{diagnostic.code} ({diagnostic.name})",
-        "file": repository_path(diagnostic.path),
+        "file": printable(repository_path(diagnostic.path)),
         "line": start.row,
         "col": start.column,
         "endLine": end.row,

@@ -6,13 +6,13 @@ Quality", implementing a custom tool.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from devlint.identity import Key, fingerprint, keys
 from devlint.model import Diagnostic, Position, Severity
 from devlint.report import Run
+from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics
 from devlint.report.places import message, repository_path, rows_in_file
 from devlint.terminal import Style
@@ -28,7 +28,7 @@ def render(run: Run, style: Style) -> Iterator[str]:
         for file in run.files
         for diagnostic, key in zip(file.result.diagnostics, keys(file.result.diagnostics), strict=True)
     ]
-    yield json.dumps(rows, indent=2)
+    yield as_json(rows, indent=2)
 
 
 def _issue(diagnostic: Diagnostic, key: Key) -> dict[str, Any]:

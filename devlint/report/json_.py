@@ -5,25 +5,25 @@ Escapes everything outside ASCII, so that the output is the same on every termin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from devlint.model import Diagnostic, Position, TextFix
 from devlint.report import FileReport, Run
+from devlint.report.data import as_json
 from devlint.report.lines import Lines
 from devlint.report.statistics import rule_counts
 from devlint.terminal import Style
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    rows = [row(diagnostic, file) for file, diagnostic in run.problems()]
-    yield json.dumps(rows, indent=2)
+    rows = [row(diagnostic, file) for file, diagnostic in run.findings()]
+    yield as_json(rows, indent=2)
 
 
 def render_statistics(run: Run, style: Style) -> Iterator[str]:
-    yield json.dumps({"rules": [asdict(each) for each in rule_counts(run)], **asdict(run.totals())}, indent=2)
+    yield as_json({"rules": [asdict(each) for each in rule_counts(run)], **asdict(run.totals())}, indent=2)
 
 
 def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
@@ -50,6 +50,16 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
                 "message": related.message,
             }
             for related in diagnostic.related
+        ],
+        "folded": [
+            {
+                "code": folded.code,
+                "cell": folded.cell,
+                "location": _location(folded.start),
+                "end_location": _location(folded.end),
+                "message": folded.message,
+            }
+            for folded in diagnostic.folded
         ],
         "url": None,
     }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from devlint.report import Run
+from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics, row
 from devlint.terminal import Style
 
@@ -13,5 +13,5 @@ __all__ = ["render", "render_statistics"]
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    for file, diagnostic in run.problems():
-        yield json.dumps(row(diagnostic, file))
+    for file, diagnostic in run.findings():
+        yield as_json(row(diagnostic, file))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from devlint.errors import UsageError
-from devlint.report import Output, Run, load_format
-from devlint.terminal import PLAIN
+from devlint.report import FORMATS, Output, Run, load_format
+from devlint.terminal import PLAIN, printable_lines
 
 
 def outputs(given: Sequence[Output], file: str | None, default: str) -> list[Output]:
@@ -31,7 +31,7 @@ def write_report(output: Output, run: Run, statistics: bool) -> None:
     module = load_format(output.format)
     assert output.path is not None
     blocks = (module.render_statistics if statistics else module.render)(run, PLAIN)
-    write_text(Path(output.path), lines(blocks))
+    write_text(Path(output.path), printable_lines(lines(blocks), commands=FORMATS[output.format].commands))
 
 
 def lines(blocks: Iterable[str]) -> str:

@@ -5,15 +5,15 @@ Lines are 1-based, columns are 1-based and count UTF-8 bytes. Source: reviewdog'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from devlint.model import Diagnostic, Position, Related, Safety, Severity
 from devlint.report import FileReport, Run
+from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics
 from devlint.report.lines import Lines
-from devlint.report.places import message
+from devlint.report.places import message, related_places
 from devlint.terminal import Style
 
 __all__ = ["render", "render_statistics"]
@@ -26,7 +26,7 @@ def render(run: Run, style: Style) -> Iterator[str]:
     for file in run.files:
         lines = Lines(file.text or "") if file.result.diagnostics else None
         rows += [_row(diagnostic, file, lines) for diagnostic in file.result.diagnostics if lines is not None]
-    yield json.dumps({"source": {"name": "devlint"}, "severity": "WARNING", "diagnostics": rows}, indent=2)
+    yield as_json({"source": {"name": "devlint"}, "severity": "WARNING", "diagnostics": rows}, indent=2)
 
 
 def _row(diagnostic: Diagnostic, file: FileReport, lines: Lines) -> dict[str, Any]:
@@ -45,9 +45,9 @@ def _row(diagnostic: Diagnostic, file: FileReport, lines: Lines) -> dict[str, An
             }
             for edit in sorted((*fix.edits, *fix.shared))
         ]
-    if diagnostic.related:
+    if places := related_places(diagnostic):
         row["related_locations"] = [
-            {"message": related.message, "location": _location(related, lines, file)} for related in diagnostic.related
+            {"message": each.message, "location": _location(each, lines, file)} for each in places
         ]
     return row
 

@@ -7,7 +7,6 @@ Sources: the SARIF 2.1.0 standard (OASIS); docs.github.com, "SARIF support for c
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -17,9 +16,10 @@ from devlint.commands.rule import Explained, explained_rules
 from devlint.identity import Key, fingerprint, keys
 from devlint.model import Diagnostic, Position, Related, Safety, Severity, TextFix
 from devlint.report import FileReport, Run
+from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics
 from devlint.report.lines import Lines
-from devlint.report.places import message, repository_path
+from devlint.report.places import message, related_places, repository_path
 from devlint.terminal import Style
 
 __all__ = ["render", "render_statistics"]
@@ -46,7 +46,7 @@ def render(run: Run, style: Style) -> Iterator[str]:
         "invocations": [{"executionSuccessful": run.errors == 0}],
         "results": results,
     }
-    yield json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [contents]}, indent=2)
+    yield as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [contents]}, indent=2)
 
 
 def _rule(rule: Explained) -> dict[str, Any]:
@@ -92,8 +92,9 @@ def _result(diagnostic: Diagnostic, key: Key, file: FileReport, index: dict[str,
         steps = [{"location": _location(each, each.message)} for each in _in_order(diagnostic)]
         steps.append({"location": _location(diagnostic, message(diagnostic))})
         result["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
+    if places := related_places(diagnostic):
         result["relatedLocations"] = [
-            {"id": number, **_location(each, each.message)} for number, each in enumerate(diagnostic.related, start=1)
+            {"id": number, **_location(each, each.message)} for number, each in enumerate(places, start=1)
         ]
     text = file.text_at(diagnostic.cell)
     if diagnostic.fix is not None and diagnostic.fix.edits and diagnostic.cell is None and text is not None:

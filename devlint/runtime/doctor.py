@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
+from devlint.commands.shell import parse
 from devlint.errors import UsageError
 
 Status: TypeAlias = Literal["ok", "info", "warning", "problem"]
@@ -580,7 +581,7 @@ def _gib(size: int | None) -> str:
 
 def main(argv: Sequence[str], probes: Probes | None = None) -> int:
     """Run the command and print the report; see the module for the exit codes. Raises UsageError."""
-    options = parser().parse_args(list(argv))
+    options = parse(parser(), list(argv))
     facts = gather(probes or Probes())
     checks = diagnose(facts)
     if options.json:
@@ -602,13 +603,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def as_text(checks: Sequence[Check]) -> str:
-    """The report for people: a mark, the name, what was found, and below it what to do."""
+    """The report for people: a mark, the name, what was found, and below it what to do, unless the last line says it."""
     marks = {"ok": "+", "info": " ", "warning": "!", "problem": "x"}
     width = max(len(check.name) for check in checks)
     lines = []
     for check in checks:
         lines.append(f"{marks[check.status]} {check.name:<{width}}  {check.text}")
-        if check.advice:
+        if check.advice and check.advice != checks[-1].text:
             lines.append(f"  {'':<{width}}  -> {check.advice}")
     return "\n".join(lines)
 

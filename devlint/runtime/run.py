@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
+from devlint.commands.shell import parse
 from devlint.errors import UsageError
 from devlint.runtime.family import Family, Member, Report, merged
 from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times, transfers_by_line
@@ -399,7 +400,7 @@ def _parse(argv: list[str]) -> Request:
     own, rest = argv[:cut], argv[cut:]
     module = rest[:1] == ["-m"]
     rest = rest[1:] if module or rest[:1] == ["--"] else rest
-    options = parser().parse_args(own)
+    options = parse(parser(), own)
     if not rest:
         parser().error("which program? Give a script, or -m and a module")
     if options.steps is not None and options.steps < 1:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from devlint.commands.shell import parse
 from devlint.errors import DevlintError, SourceError, UsageError
 from devlint.model import Position, Span
 from devlint.runtime.bench import REAL, Bench, JudgedFix, Report, Request, Runner
@@ -345,7 +346,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     if "--" in argv:
         cut = argv.index("--")
         own, arguments = argv[:cut], argv[cut + 1 :]
-    options = parser().parse_args(own)
+    options = parse(parser(), own)
     options.arguments = arguments
     return options
 

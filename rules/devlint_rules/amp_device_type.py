@@ -50,6 +50,7 @@ from devlint.api import (
     LeftAlone,
     Operand,
     Place,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -104,6 +105,7 @@ class AmpDeviceType(Rule[ApiCall]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("amp", "autocast", "GradScaler", "custom_fwd", "custom_bwd"),
+        portability=Portability(),
     )
     event = ApiCall
 

@@ -54,6 +54,7 @@ from devlint.api import (
     Fix,
     LateQuestion,
     LeftAlone,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -95,6 +96,7 @@ class CudaApiUnguarded(Rule[Event]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("cuda", "mps", "xpu", "mtia", "npu", "hpu"),
+        portability=Portability(stops=True),
     )
     event = Event
 
@@ -109,8 +111,10 @@ class CudaApiUnguarded(Rule[Event]):
         return _raises_without(event) and self.left_alone(event, facts) is None
 
     def left_alone(self, event: Event, facts: Facts) -> LeftAlone | None:
-        if not isinstance(event, ApiCall) or not _raises_without(event) or not event.is_call:
+        if not isinstance(event, ApiCall) or not event.is_call:
             return None
+        if not _raises_without(event):
+            return _harmless(event)
         if "CUDAGraph" in facts.text:
             return LeftAlone("the file captures CUDA graphs", _place(facts, "CUDAGraph"))
         if event.qualname == "torch.cuda.set_device" and (found := _NCCL.search(facts.text)):
@@ -143,12 +147,31 @@ class CudaApiUnguarded(Rule[Event]):
         hint = Fix("Ask for the accelerator first", Safety.HINT, why=why)
         if not isinstance(site.node, cst.Call) or event.type not in AVAILABLE:
             return hint
-        agnostic = replacement_call(event, site)
+        agnostic = replacement_call(event, site) if site.facts.torch_stated else None
         test = f"{site.spell(AVAILABLE['accelerator' if agnostic is not None else event.type])}()"
         edits = guarded_statement(event, site, test, agnostic)
         if edits is None:
             return hint
         return Fix(f"Put it under `if {test}:`", Safety.UNSAFE, tuple(edits), needs_torch(site.facts))
+
+
+#: What asks for the accelerator, or for what is there of it: nobody expects a finding.
+_QUESTIONS = frozenset({"is_available", "is_initialized", "is_bf16_supported", "device_count", "amp"})
+
+
+def _harmless(event: ApiCall) -> LeftAlone | None:
+    """Why a call of an accelerator's function stops no program that lacks the accelerator."""
+    name = NAMES.get(event.type, event.type)
+    if event.type in ("", "accelerator") or not event.qualname.startswith(f"torch.{event.type}."):
+        return None
+    if event.raises and event.under.catches("RuntimeError", "AssertionError"):
+        return LeftAlone(f"what it raises without {name} is caught around it")
+    if event.qualname in _TAKE_DEVICE:
+        return LeftAlone("it does nothing for a device of another type")
+    known = event.remedy  # in a table, which says as well whether it raises
+    if event.raises or not known or event.qualname.rpartition(".")[2] in _QUESTIONS:
+        return None
+    return LeftAlone(f"it raises nothing where {name} is not there")
 
 
 def asks_before(event: ApiCall, facts: Facts) -> bool:

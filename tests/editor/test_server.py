@@ -261,3 +261,40 @@ async def test_a_changed_cell_changes_what_is_found_in_others(client: LanguageCl
         )
     )
     await until(lambda: not client.diagnostics[first] and not client.diagnostics[second])
+
+
+SLOW = "import torch\n" + "".join(
+    f"""
+def f{number}(x, model, batches):
+    model = model.cuda()
+    for i in range(3):
+        y = torch.ones(3)
+        z = model(y) + torch.zeros(3) + x.to("cuda")
+        batches.append(z)
+    return z
+"""
+    for number in range(40)
+)
+
+
+@pytest.mark.asyncio
+async def test_hover_does_not_wait_for_a_running_check(client: LanguageClient, tmp_path: Path) -> None:
+    slow = (tmp_path / "slow.py").as_uri()
+    client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(slow, "python", 1, SLOW)))
+    uri = (tmp_path / "train.py").as_uri()
+    client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, PROGRAM)))
+    assert "`x`: tensor on the CPU" in await hover(client, uri, 3, 0)
+    assert slow not in client.diagnostics  # its check runs still
+    assert uri not in client.diagnostics  # and that of this file waits for it
+
+
+@pytest.mark.asyncio
+async def test_a_file_that_was_closed_while_it_was_checked_has_no_findings(
+    client: LanguageClient, tmp_path: Path
+) -> None:
+    slow = (tmp_path / "slow.py").as_uri()
+    client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(slow, "python", 1, SLOW)))
+    client.text_document_did_close(lsp.DidCloseTextDocumentParams(lsp.TextDocumentIdentifier(slow)))
+    uri = await opened(client, tmp_path, PROGRAM)
+    await until(lambda: bool(client.diagnostics.get(uri)))
+    assert not client.diagnostics.get(slow)

@@ -1102,7 +1102,7 @@ def test_calls_in_a_circle(tmp_path: Path) -> None:
         def main(y):
             return a(y) + b(y)  # frame 1
     """
-    assert explained(tmp_path, run=run).causes == ()
+    assert places(explained(tmp_path, run=run)) == [("run", 8)]
 
 
 def test_a_name_that_is_made_of_itself(tmp_path: Path) -> None:

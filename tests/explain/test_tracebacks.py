@@ -54,18 +54,18 @@ def test_a_path_of_windows() -> None:
 
 @pytest.mark.parametrize("head", ["<ipython-input-5-0abc> in <module>", "<ipython-input-5-0abc> in <module>()"])
 def test_a_cell_of_old_ipython(head: str) -> None:
-    assert frames(f"{head}\n{CELL}") == [Frame("<ipython-input-5-0abc>", 2, "<module>", "out = model(x)")]
+    assert frames(f"{head}\n{CELL}") == [Frame("<ipython-input-5-0abc>", 2, "<module>", "out = model(x)", 5)]
 
 
 @pytest.mark.parametrize("head", ["Cell In [5], line 2", "Cell In[5], line 2", "Input In [5], in <cell line: 1>()"])
 def test_a_cell(head: str) -> None:
     (frame,) = frames(f"{head}\n{CELL}")
-    assert (frame.path, frame.row, frame.code) == ("<cell>", 2, "out = model(x)")
+    assert (frame.path, frame.row, frame.code, frame.cell) == ("<cell>", 2, "out = model(x)", 5)
 
 
 def test_a_function_of_a_cell() -> None:
     text = "Cell In[5], line 2, in step(model, x)\n      1 def step(model, x):\n----> 2     return model(x)\n"
-    assert frames(text) == [Frame("<cell>", 2, "step", "return model(x)")]
+    assert frames(text) == [Frame("<cell>", 2, "step", "return model(x)", 5)]
 
 
 def test_a_cell_of_a_kernel() -> None:

@@ -224,7 +224,7 @@ def test_withdrawn_fix_is_not_tried_again_when_other_fixes_move_it() -> None:
 
 def test_need_of_several_fixes_is_added_once() -> None:
     outcome = fix("import torch\n\nplace(1)\nplace(2)\n", WithDevice())
-    device = 'device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")'
+    device = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
     assert outcome.text == f"import torch\n\n{device}\n\nput(device)\nput(device)\n"
     assert len(outcome.fixed) == 2
 

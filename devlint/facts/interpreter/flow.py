@@ -36,7 +36,9 @@ class Flow(Loops):
         saved = self.guards
         for statement in statements:
             if self.state.dead:
-                break
+                if statement not in self.anew:
+                    continue
+                self.state.dead = False
             self.steps += 1
             if self.steps > self.budget:
                 raise OutOfBudget

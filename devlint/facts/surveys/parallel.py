@@ -78,6 +78,10 @@ def wrapped(o: Outline) -> Iterator[Parallel]:
         ids = argument(node, "device_ids", 1)
         module = values.get("module", values.get("0", NOTHING))
         if ids is None or (isinstance(ids, ast.Constant) and ids.value is None):
+            place = card_of(module)
+            if place is not None and place.card and node.args and not qualname.endswith("DistributedDataParallel"):
+                head, given = o.head(node, *module.because[:1]), flow.operand(node.args[0], module)
+                yield Parallel(*head, "DataParallel", "module-elsewhere", given, (), "cuda:0", str(place), None)
             continue
         numbers = literal_ids(ids)
         keyword = next((k for k in node.keywords if k.arg == "device_ids"), None)

@@ -177,7 +177,8 @@ _NUMPY = """all any argmax argmin argpartition argsort astype byteswap choose cl
     resize round searchsorted setfield setflags sort squeeze std sum swapaxes take tobytes tofile tolist trace transpose var
     view random normal uniform exponential integers permutation device to_device"""
 _OTHERS = """abs add div mul sub mod pow eq ne lt le gt ge isna fillna where map values names apply corr cov median mode
-    quantile rank log crop rotate convert close flush seek read write sample shuffle dim size select filter lower split backward data
+    quantile rank log crop rotate convert close flush seek read write sample shuffle dim size select filter lower split
+    backward data
     requires_grad grad shape dtype T H stride roll diff tile get_device clamp is_floating_point expand bool int float double
     half logical_and logical_or logical_not exp sqrt square sign floor ceil sin cos tan cross inner outer kron unique
     unfold type_as masked_fill softmax norm matmul mm bmm histc ldexp frexp hypot angle imag real isnan isinf isfinite equal
