@@ -237,6 +237,11 @@ class Config:
     assume_accelerator: bool = _setting(
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
     )
+    targets: tuple[str, ...] = _setting(
+        (),
+        STRINGS,
+        'the devices that the project must run on, such as `cuda` and `xpu`, or `any` (with `inference = "new"`)',
+    )
     inference: str = _setting(
         "old",
         _one_of(("old", "new")),

@@ -311,7 +311,7 @@ class _Check:
         if not any(issubclass(DeviceMismatch, (rule.event, *rule.also)) for rule in self.linter.rules):
             return ()
         try:
-            events, read = device_mismatches(module, self.source, self.linter.load_tree)
+            events, read = device_mismatches(module, self.source, self.linter.load_tree, self.linter.settings.targets)
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()

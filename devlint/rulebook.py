@@ -109,6 +109,7 @@ class Rulebook:
                 torch_stated=config.states_torch,
                 torch_newest=config.torch_newest,
                 assume_accelerator=config.assume_accelerator,
+                targets=config.targets,
                 inference=self._inference or config.inference,
                 functions=config.functions,
                 severities=severities,

@@ -201,7 +201,7 @@ def where(at: Alternative) -> str:
     if tag == "names":
         return f"is on `{show_path(key)}`"
     if tag == "place" and not is_unread(at.atom):
-        return "may be on a GPU" if key == ("self",) else f"is where `{show_path(key)}` is"
+        return "may be on a GPU" if len(key) == 1 else f"is where `{show_path(key)}` is"
     return "may be elsewhere"
 
 
@@ -214,10 +214,11 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
         step = mismatch.chain[0]
         likely = "probably gets" if mismatch.soft else "gets"
         return f"`{mismatch.chain[-1].name}` {likely} such values from line {getattr(step.node, 'lineno', 0)}"
-    if mismatch.evidence == "named":
-        return "it fails here"
-    if mismatch.evidence == "device":
-        return "it fails wherever that device is a GPU"
+    fails = "probably fails" if mismatch.soft else "fails"
+    if mismatch.evidence == "named" and (ACCELERATOR, True) not in mismatch.condition:
+        return f"it {fails} here"
+    if mismatch.evidence in ("named", "device"):
+        return f"it {fails} wherever that device is a GPU"
     if mismatch.evidence == "intended":
         return "this function handles devices, and misses this one"
     if mismatch.evidence == "declared":
@@ -252,10 +253,16 @@ _ORIGINS: Final = {
 }
 
 
+#: Literals of a condition that a message shows.
+_WORDS: Final = 3
+
+
 def _when(condition: Condition) -> str:
     """A condition in words: "when `mask` is None"."""
-    words = [text for test, outcome in sorted(condition, key=repr) if (text := _literal(test, outcome))]
-    return " and ".join(words[:3])
+    said = {test[1] for test, outcome in condition if test[0] == "truth" and outcome}
+    kept = [(t, o) for t, o in condition if not (t[0] == "none" and not o and t[1] in said)]  # what is true is given
+    words = [text for test, outcome in sorted(kept, key=repr) if (text := _literal(test, outcome))]
+    return " and ".join(words[:_WORDS]) + (" and more" if len(words) > _WORDS else "")
 
 
 def _literal(test: Test, outcome: bool) -> str:

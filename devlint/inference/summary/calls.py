@@ -116,7 +116,8 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
         function, me = callee.ref
         return call_function(frame, node, function, me, arguments)
     if callee.kind == "bound":
-        return _call_bound(frame, node, *callee.ref, arguments)
+        me, name = callee.ref
+        return _call_bound(frame, node, me, name, arguments)
     if callee.kind == "record" and callee.ref is not None:
         return torch_calls.make_record(frame, node, callee.ref, arguments)
     if callee.kind == "partial" and callee.ref is not None:

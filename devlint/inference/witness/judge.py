@@ -28,10 +28,13 @@ _CHOSEN = frozenset({"option", "named"})
 class Judge:
     """Judges the constraints of one root."""
 
-    def __init__(self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int]) -> None:
+    def __init__(
+        self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int], declared: bool = False
+    ) -> None:
         """`asking`: the identities of the classes of which some method reads where something is."""
         self.root: Site | None = None
         self.aware = aware
+        self.declared = declared
         self.asking = asking
         self.handed = handed
 
@@ -115,7 +118,16 @@ class Judge:
             return "called" if each.chain else "device"
         if kind is None:
             return "intended"
-        return self._of_given(each, off, other, other_at) if is_root else None
+        found = self._of_given(each, off, other, other_at) if is_root else None
+        return "declared" if found == "contract" and self.declared and self._is_public() else found
+
+    def _is_public(self) -> bool:
+        """Whether a user of the project may call the root: no name on the way to it starts with an underscore."""
+        function = self.root.function if self.root is not None else None
+        if function is None or function.outer is not None:
+            return False
+        names = [function.name, *([function.owner.name] if function.owner is not None else [])]
+        return not any(name.startswith("_") and not name.endswith("__") for name in names)
 
     def _of_given(self, each: Constraint, off: Alternative, other: Operand, other_at: Alternative) -> Evidence | None:
         """The CPU meets something that was given: who says that this may be on an accelerator."""

@@ -17,13 +17,16 @@ from devlint.inference.witness.judge import Judge
 from devlint.inference.witness.model import Mismatch
 
 
-def mismatches(analyser: Analyser, file: File) -> list[Mismatch]:
-    """All mismatches of a file, the strongest of each operation and operand."""
+def mismatches(analyser: Analyser, file: File, declared: bool = False) -> list[Mismatch]:
+    """All mismatches of a file, the strongest of each operation and operand.
+
+    `declared`: the settings say that callers may hand over tensors on an accelerator.
+    """
     top = analyser.module_level(file)
     roots = list(_roots(analyser, file, top))
     aware = any(site.asks or site.moved for site in _sites(analyser))
     asking = frozenset(id(site.receiver) for site in _sites(analyser) if site.asks and site.receiver is not None)
-    judge = Judge(aware, analyser.handed, asking)
+    judge = Judge(aware, analyser.handed, asking, declared)
     best: dict[tuple[int, int, str], Mismatch] = {}
     for constraints, root in [(top.constraints, top.site), *roots]:
         for each in judge.judge(constraints, root):
