@@ -1,11 +1,17 @@
-"""The last lines of a report for people: what is info, how many problems, and how many of them `--fix` would handle."""
+"""The last lines of a report for people: what is info, how many problems, and how many of them `--fix` would handle.
+
+Of a single program with unsafe fixes, `devlint verify --fix` can tell which of them hold.
+"""
 
 from __future__ import annotations
 
+import ast
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from devlint.model import Diagnostic, Safety, Severity
-from devlint.report import Run, count
+from devlint.report import FileReport, Run, count
 from devlint.report.places import place
 from devlint.terminal import Style, printable
 
@@ -59,6 +65,28 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
         yield f"[{style.mark('*')}] {safe} fixable with `--fix`{more}."
     elif unsafe:
         yield f"{unsafe} fixable with `--fix --unsafe-fixes`."
+    if unsafe and len(run.files) == 1 and _is_program(run.files[0]):
+        path = shlex.quote(run.files[0].result.path)
+        yield f"`devlint verify --fix {path}` runs the program and writes the fixes that hold."
+
+
+def _is_program(file: FileReport) -> bool:
+    """Whether a file does something when it is run: it asks for its own name, or calls or repeats something at the top."""
+    if not file.result.path.endswith(".py"):
+        return False
+    try:
+        text = Path(file.result.path).read_bytes() if file.text is None else file.text
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError):
+        return False
+    for statement in tree.body:
+        if isinstance(statement, ast.If):
+            if any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)):
+                return True
+        called = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+        if called or isinstance(statement, ast.For | ast.While | ast.With):
+            return True
+    return False
 
 
 def _assumed(number: int, problems: int) -> str:

@@ -29,6 +29,8 @@ RULE_NAMES: Final = {
     "DEV110": "generator-device",
     "DEV112": "lengths-on-device",
     "DEV201": "hardcoded-device",
+    "DEV208": "load-without-map-location",
+    "DEV301": "no-such-method",
     "DEV401": "unsynchronized-timing",
     "DEV402": "unsynchronized-event",
     "DEV501": "create-then-move",
@@ -38,6 +40,8 @@ RULE_NAMES: Final = {
     "DEV505": "non-blocking-to-host",
     "DEV508": "graph-retained",
     "DEV509": "pinned-memory-misuse",
+    "DEV601": "data-parallel-devices",
+    "DEV602": "ddp-device-ids",
     "DEV605": "device-in-worker",
 }
 
@@ -53,6 +57,10 @@ _BY_TEXT: Final = (
     ("Both events must be", "DEV402"),
     ("in forked subprocess", "DEV605"),
     ("CUDA error: initialization error", "DEV605"),
+    ("must have its parameters and buffers on device", "DEV601"),
+    ("device_ids and output_device arguments only work with", "DEV602"),
+    ("Attempting to deserialize object on", "DEV208"),
+    ("has no attribute '", "DEV301"),
 )
 # Follows the text of a device error that did not end the program.
 CAUGHT: Final = " (caught by the program"

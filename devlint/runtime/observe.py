@@ -24,11 +24,11 @@ _CYCLES, _LASTS, _LEFT, _MOST_TIMES = 12_000_000, 0.004, 0.002, 1000
 
 
 @contextmanager
-def observe(recorder: Recorder, busy: bool = False) -> Iterator[Recorder]:
+def observe(recorder: Recorder, busy: bool = False, draws: list[list[Any]] | None = None) -> Iterator[Recorder]:
     """Record what the body asks of the real accelerator; does nothing where there is none.
 
     The mode also sees operators of the backward pass: torch carries it into its device threads. busy: keep the card
-    busy (CUDA and ROCm).
+    busy (CUDA and ROCm). draws: is given operator, shape, type and device of each random draw.
     """
     kind = accelerator_kind()
     if kind is None:
@@ -37,7 +37,7 @@ def observe(recorder: Recorder, busy: bool = False) -> Iterator[Recorder]:
     from devlint.runtime.simulator.patches.base import PatchSet
     from devlint.runtime.simulator.patches.clocks import clock_patches
 
-    observer = _make_observer(kind, recorder, busy and kind == "cuda")
+    observer = _make_observer(kind, recorder, busy and kind == "cuda", [] if draws is None else draws)
     patches = PatchSet()
     patches.apply(clock_patches(recorder, observer.unfinished))
     if kind == "cuda":
@@ -62,7 +62,11 @@ def accelerator_kind() -> str | None:
     return None
 
 
-def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
+#: Random draws that are noted.
+_MOST_DRAWS = 10_000
+
+
+def _make_observer(kind: str, recorder: Recorder, busy: bool, draws: list[list[Any]]) -> Any:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -119,6 +123,8 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
                 if "device" in str(error):
                     recorder.record("fault", str(error).splitlines()[0])
                 raise
+            if plan.random and isinstance(result, torch.Tensor) and len(draws) < _MOST_DRAWS:
+                draws.append([plan.name, list(result.shape), str(result.dtype), str(result.device)])
             cards = {tensor.device for tensor in tensors if tensor.device.type == kind}
             if copies:
                 self._copied(plan.name, args, kwargs, result)

@@ -72,6 +72,10 @@ def main(argv: Sequence[str]) -> int:
     Raises UsageError for a wrong command line, a missing script, one that is no Python, or a missing device.
     """
     request = _parse(list(argv))
+    if not request.module and request.script.endswith(".ipynb"):
+        raise UsageError(
+            f"{request.script}: run takes no notebooks; save the code as a script, as with: jupyter nbconvert --to script"
+        )
     if not request.module and not os.path.isfile(request.script):
         request = replace(request, path=_command(request.script))
     if not request.module:

@@ -23,6 +23,7 @@ from devlint.runtime.launch import is_devlint
 from devlint.runtime.recorder import Event, Recorder
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.spec import DeviceSpec
+from devlint.runtime.verdict import is_device_fault
 
 DEVICES: Final = "auto, cuda, xpu, mps, or simulated: sim, sim:2, sim:xpu, sim:cuda:3"
 REAL: Final = ("cuda", "xpu", "mps")
@@ -128,7 +129,7 @@ class Watch:
             finding: Finding = behind.devlint_finding
             return finding
         for each in chain(error):
-            if not isinstance(each, (RuntimeError, TypeError, ValueError)) or not is_device_text(str(each)):
+            if not is_device_error(each):
                 continue
             places = frames_of(each.__traceback__)
             found = Blame()
@@ -201,22 +202,13 @@ def cannot_simulate(error: BaseException | None) -> CannotSimulate | None:
     return next((each for each in chain(error) if isinstance(each, CannotSimulate)), None)
 
 
-def is_device_text(text: str) -> bool:
-    """Whether the text of an exception is one of torch's errors about devices."""
-    words = (
-        "on the same device",
-        "at the same device",
-        "device type tensor to numpy",
-        "indices should be either on",
-        "device type for generator",
-        "and weight type (torch.",
-        "invalid device ordinal",
-        "attempting to assign a gradient with device type",
-        "'lengths' argument should be a 1D CPU",
-        "in forked subprocess",
-        "CUDA error: initialization error",
-    )
-    return any(word in text for word in words)
+def is_device_error(error: BaseException) -> bool:
+    """Whether an exception is one of torch's errors about devices, or a device method was called on what has none."""
+    text = str(error)
+    if isinstance(error, AttributeError) and text.startswith("'NoneType'"):  # a value that is missing
+        return False
+    kinds = (RuntimeError, TypeError, ValueError, AttributeError)
+    return isinstance(error, kinds) and is_device_fault(type(error).__name__, text)
 
 
 @contextmanager
