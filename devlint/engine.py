@@ -303,12 +303,13 @@ class _Check:
 
     def mismatches(self, module: ast.Module, facts: Facts) -> Sequence[Event]:
         """What the new inference finds, where it is switched on."""
-        if self.linter.settings.inference != "new" or not any(
-            rule.meta.code in self.replaced() for rule in self.linter.rules
-        ):
+        if self.linter.settings.inference != "new":
             return ()
         from devlint.inference.analysis import device_mismatches
+        from devlint.inference.events import DeviceMismatch
 
+        if not any(issubclass(DeviceMismatch, (rule.event, *rule.also)) for rule in self.linter.rules):
+            return ()
         try:
             events, read = device_mismatches(module, self.source, self.linter.load_tree, self.linter.settings.targets)
         except RecursionError:
