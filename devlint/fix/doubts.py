@@ -37,7 +37,7 @@ def _is_sure(kind: Kind, value: ast.expr, at: places.Place, tree: Tree) -> bool:
     surely = _surely(tree.ast)
     if kind == "module":
         return surely.has_parameters(value, at)
-    return surely.holds(kind, value, at)
+    return (kind == "tensor" and surely.has_device(value, at)) or surely.holds(kind, value, at)
 
 
 @lru_cache(maxsize=1)

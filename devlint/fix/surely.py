@@ -31,6 +31,8 @@ _TENSOR_ONLY = frozenset({
     "normal_", "uniform_", "exp", "log", "mul_", "add_", "sub_", "div_", "data_ptr", "untyped_storage",
     "storage_offset",
 })  # fmt: skip
+#: What is an attribute of arrays, or of nothing, where it is a method of tensors.
+_CALLED_OF_TENSORS = frozenset({"size", "dim", "numel", "ndimension", "nelement"})
 _MODULE_ONLY = frozenset(
     {"parameters", "named_parameters", "named_modules", "register_forward_hook", "load_state_dict"}
 )
@@ -59,6 +61,23 @@ class Surely:
         self._left = 4000
         return self._is(kind, node, at, _DEPTH)
 
+    def has_device(self, node: ast.expr, at: Place) -> bool:
+        """Whether `.device` of an expression is read, or set, by the code itself: always before the place, or by the methods
+        of the class whose object it is."""
+        if not _is_path(node):
+            return False
+        path = f"{ast.unparse(node)}.device"
+        class_ = self._class_at(at)
+        if class_ is not None and isinstance(node, ast.Name) and node.id == self._self_at(at):
+            members = [each for one in self.names.family(class_) for each in one.body]
+            if any(getattr(each, "name", "") == "device" for each in members):
+                return True
+            return any(_same(part, path) for each in members for part in ast.walk(each))
+        levels = [level for level in at.levels if level.index]
+        before = [statement for level in levels for statement in level.block[: level.index]]
+        parts = [part for statement in before for head in places.header(statement) for part in places.evaluated(head)]
+        return any(_same(part, path) for part in parts)
+
     # Expressions
 
     def _is(self, kind: Kind, node: ast.expr, at: Place, depth: int, not_none: bool = False) -> bool:
@@ -75,7 +94,7 @@ class Surely:
         if _is_path(node) and self._path(kind, ast.unparse(node), node, at, depth - 1, not_none):
             return True
         if kind == "tensor":
-            return self._is_tensor(node, at, depth - 1)
+            return self._is_tensor(node, at, depth - 1, not_none)
         return self._is_module(node, at, depth - 1) if kind == "module" else self._is_device(node, at, depth - 1)
 
     def _is_arm(
@@ -84,7 +103,7 @@ class Surely:
         said = _said(test, ast.unparse(arm), truth, self.names) if _is_path(arm) else None
         return said == kind or self._is(kind, arm, at, depth - 1, not_none or said == "something")
 
-    def _is_tensor(self, node: ast.expr, at: Place, depth: int) -> bool:
+    def _is_tensor(self, node: ast.expr, at: Place, depth: int, not_none: bool) -> bool:
         if isinstance(node, ast.Call):
             return self._result(node, at, depth) == "tensor"
         if isinstance(node, ast.BinOp):
@@ -95,10 +114,10 @@ class Surely:
         if isinstance(node, ast.UnaryOp):
             return not isinstance(node.op, ast.Not) and self._is("tensor", node.operand, at, depth)
         if isinstance(node, ast.Subscript):
-            return self._is("tensor", node.value, at, depth)
+            return self._is("tensor", node.value, at, depth, True)
         if isinstance(node, ast.Attribute):
-            if node.attr in _PARTS:
-                return self._is("tensor", node.value, at, depth)
+            if node.attr in _PARTS or (node.attr == "grad" and not_none):
+                return self._is("tensor", node.value, at, depth, True)
             return node.attr == "weight" and has_weight(self._layer(node.value, at))
         return False
 
@@ -138,14 +157,16 @@ class Surely:
         record = knowledge.function(name) if name.startswith("torch") else None
         if record is None and isinstance(call.func, ast.Attribute):
             record = knowledge.method("Tensor", call.func.attr)
-            if record is not None and not self._is("tensor", call.func.value, at, depth):
+            of_tensors = call.func.attr in _TENSOR_ONLY or self._is("tensor", call.func.value, at, depth, True)
+            if record is not None and not of_tensors:
                 record = None
             elif record is not None and record.result == "same":
                 return "tensor"
         if record is not None:
             given = {k.arg for k in call.keywords if k.arg and not _is_off(k.value)}
             numbers = [i for i, a in enumerate(call.args) if isinstance(a, (ast.Constant, ast.UnaryOp))]
-            result = record.result_of(len(call.args), given, numbers)
+            tensors = [i for i, a in enumerate(call.args) if i and record.variants and self._is("tensor", a, at, depth)]
+            result = record.result_of(len(call.args), given, numbers, tensors)
             if result == "same" and call.args:
                 return "tensor" if self._is("tensor", call.args[0], at, depth) else ""
             return "" if any(a.arg is None for a in call.keywords) and result != record.result else result
@@ -264,6 +285,8 @@ class Surely:
                 return None
             if self._may_convert(path, there):
                 return False
+            if isinstance(statement, ast.AnnAssign) and kind == "tensor" and self.names.is_tensor(statement.annotation):
+                return True
             return self._assigns(kind, path, statement, there, depth, not_none)
         if isinstance(statement, ast.AugAssign):
             return True if kind == "tensor" and self._is("tensor", statement.value, there, depth) else None
@@ -586,6 +609,9 @@ class Surely:
             return node.attr in only and _same(node.value, path)
         if kind != "tensor":
             return False
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CALLED_OF_TENSORS:
+            if _same(node.func.value, path):
+                return True
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             sides = ((node.left, node.right), (node.right, node.left))
             return any(_same(a, path) and not _same(b, path) and self._shown(b, at, depth) for a, b in sides)
