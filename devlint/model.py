@@ -56,7 +56,10 @@ FixWhen = Literal["always", "sometimes", "hint", "never"]
 
 @dataclass(frozen=True, slots=True)
 class RuleMeta:
-    """What is known about a rule without running it. `words`: without one of them in the file it cannot fire."""
+    """What is known about a rule without running it. `words`: without one of them in the file it cannot fire.
+
+    `gives_way`: the codes of rules that say more of the same expression; where one of them reports it, this one does not.
+    """
 
     code: str
     name: str
@@ -67,6 +70,7 @@ class RuleMeta:
     fix: FixWhen
     words: tuple[str, ...]
     opt_in: bool = False
+    gives_way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

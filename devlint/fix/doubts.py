@@ -1,7 +1,8 @@
-"""Why a fix that its rule calls safe is none: it reads `.device` of what is not surely a tensor where it stands.
+"""Why a fix is less than its rule says: it reads `.device` of what is not surely a tensor where it stands, or moves what may
+be no tensor or module at all.
 
-This is the one place that every safe fix passes. Compared are the texts that the fix replaces and those that it writes: a
-read that the code has already changes nothing.
+This is the one place that every fix passes. Compared are the texts that the fix replaces and those that it writes: a read
+that the code has already changes nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from devlint.fix import places
 from devlint.fix.surely import Kind, Surely
 from devlint.model import Edit, Fix, InsertStatement
 from devlint.tree import Tree
-
-_MOVES = frozenset({"to", "cuda", "cpu"})
 
 
 def doubt(fix: Fix, tree: Tree) -> str | None:
@@ -33,6 +32,27 @@ def doubt(fix: Fix, tree: Tree) -> str | None:
     return None
 
 
+def misplaced(fix: Fix, tree: Tree) -> str | None:
+    """Why a fix must not be written at all: it calls `.to` on what is made or used like an optimizer or a scheduler.
+
+    Raises LookupError for nodes that are not the file's.
+    """
+    for offset, old, new in _texts(fix, tree):
+        before = {ast.unparse(each) for each in _moved(old)} if old is not None else set()
+        for receiver in _moved(new):
+            at = places.place_at(tree.ast, tree.source, offset)
+            if ast.unparse(receiver) not in before and at is not None and _surely(tree.ast).is_stepped(receiver, at):
+                return f"`{ast.unparse(receiver)}` may be an optimizer or a scheduler, which has no `to`"
+    return None
+
+
+def _moved(root: ast.AST) -> Iterator[ast.expr]:
+    """What `.to` is called on."""
+    for node in ast.walk(root):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            yield node.func.value
+
+
 def _is_sure(kind: Kind, value: ast.expr, at: places.Place, tree: Tree) -> bool:
     surely = _surely(tree.ast)
     if kind == "module":
@@ -47,6 +67,12 @@ def _surely(module: ast.Module) -> Surely:
 
 def _written(fix: Fix, tree: Tree) -> Iterator[tuple[int, list[tuple[Kind, ast.expr]]]]:
     """What the edits of a fix read and the code does not yet, with the offset of each edit."""
+    for offset, old, new in _texts(fix, tree):
+        yield offset, _added(old, new)
+
+
+def _texts(fix: Fix, tree: Tree) -> Iterator[tuple[int, ast.AST | None, ast.AST]]:
+    """The code that each edit of a fix replaces, that which it writes, and where."""
     for edit in fix.edits:
         if isinstance(edit, Edit) and edit.new is not None:
             old, new = _parsed(tree.code(edit.old)), _parsed(tree.code(edit.new))
@@ -56,7 +82,7 @@ def _written(fix: Fix, tree: Tree) -> Iterator[tuple[int, list[tuple[Kind, ast.e
         else:
             continue
         if new is not None:
-            yield offset, _added(old, new)
+            yield offset, old, new
 
 
 def _parsed(code: str) -> ast.AST | None:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from devlint.facts import Facts
-from devlint.fix.doubts import doubt
+from devlint.fix.doubts import doubt, misplaced
 from devlint.fix.needs import needs_of
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
 from devlint.model import (
@@ -48,6 +48,9 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     """
     if not fix.edits or fix.safety is Safety.HINT:
         return TextFix(fix.title, Safety.HINT, why=fix.why)
+    wrong = misplaced(fix, tree)
+    if wrong is not None:
+        return TextFix(fix.title, Safety.HINT, why=wrong)
     hint = TextFix(fix.title, Safety.HINT, why=_NO_HARMLESS_EDIT)
     edits: list[TextEdit] = []
     try:

@@ -78,6 +78,20 @@ class Surely:
         parts = [part for statement in before for head in places.header(statement) for part in places.evaluated(head)]
         return any(_same(part, path) for part in parts)
 
+    def is_stepped(self, node: ast.expr, at: Place) -> bool:
+        """Whether an object is one that steps parameters and is no module: it is made of `m.parameters()`, or of something
+        that is, and the file calls its `step`, or it is made so by a function that the file looks up by a name."""
+        if not _is_path(node) or self.holds("tensor", node, at) or self.holds("module", node, at):
+            return False
+        path = ast.unparse(node)
+        values = [v for scope in self._scopes(at) for v in _values_of(scope, path) if v is not None]
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self._self_at(at):
+            values += [value for value, _ in self._assigned(node.attr, at) if value is not None]
+        if any(isinstance(value, ast.Call) and _given_parameters(value) for value in values):
+            return True
+        steps = [n for n in ast.walk(self.module) if isinstance(n, ast.Call) and _same(n.func, f"{path}.step")]
+        return bool(steps) and not any(isinstance(n, ast.Call) and _same(n.func, path) for n in ast.walk(self.module))
+
     # Expressions
 
     def _is(self, kind: Kind, node: ast.expr, at: Place, depth: int, not_none: bool = False) -> bool:
@@ -778,6 +792,15 @@ def _parameters_of(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parameters":
         return node.func.value
     return None
+
+
+def _given_parameters(call: ast.Call) -> bool:
+    """Whether a call is given the parameters of a module: itself, in a list, or in groups."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    parts = [part for each in given for part in ast.walk(each)]
+    return any(
+        isinstance(p, ast.Call) and isinstance(p.func, ast.Attribute) and p.func.attr == "parameters" for p in parts
+    )
 
 
 def _is_static(function: Function) -> bool:

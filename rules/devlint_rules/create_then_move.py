@@ -80,6 +80,7 @@ class CreateThenMove(Rule[Move]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=(".to", ".cuda", ".xpu", ".npu", ".mtia", ".hpu"),
+        gives_way=("DEV202",),
     )
     event = Move
 

@@ -32,7 +32,7 @@ The old default of the device is not undone where a CPU type follows a CUDA type
 from __future__ import annotations
 
 from devlint.api import ApiCall, Edit, Facts, Finding, Fix, InsertStatement, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import argument, dtype_of, is_called, serves_accelerator, spelled
+from devlint_rules._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
 from devlint_rules._run_device import RunDevice, run_device
 
 
@@ -50,7 +50,7 @@ class DefaultTensorType(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        return event.qualname == "torch.set_default_tensor_type"
+        return event.qualname == "torch.set_default_tensor_type" and not asks_version(event)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
