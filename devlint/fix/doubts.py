@@ -18,6 +18,11 @@ from devlint.model import Edit, Fix, InsertStatement
 from devlint.tree import Tree
 
 
+_WHAT: dict[Kind, str] = {
+    "tensor": "a tensor", "module": "a module with parameters", "device": "a `torch.device`", "generator": "a generator",
+}  # fmt: skip
+
+
 def doubt(fix: Fix, tree: Tree) -> str | None:
     """Why a fix is not safe; None where everything that it reads is surely what it must be.
 
@@ -27,8 +32,7 @@ def doubt(fix: Fix, tree: Tree) -> str | None:
         at = places.place_at(tree.ast, tree.source, offset)
         for kind, value in nodes:
             if at is None or not _is_sure(kind, value, at, tree):
-                what = {"tensor": "a tensor", "module": "a module with parameters", "device": "a `torch.device`"}[kind]
-                return f"`{ast.unparse(value)}` is not surely {what} there"
+                return f"`{ast.unparse(value)}` is not surely {_WHAT[kind]} there"
     return None
 
 

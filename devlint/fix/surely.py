@@ -17,7 +17,7 @@ from devlint.fix import places
 from devlint.fix.names import Names, gives_tensor, has_weight, is_none, parameters, takes_tensor
 from devlint.fix.places import Function, Level, Place
 
-Kind = Literal["tensor", "module", "device"]
+Kind = Literal["tensor", "module", "device", "generator"]
 
 _DEPTH = 14  # names that are followed through others
 #: Methods that tensors have, and no array, data frame, packed sequence, distribution, module or record beside them.
@@ -76,7 +76,7 @@ class Surely:
         levels = [level for level in at.levels if level.index]
         before = [statement for level in levels for statement in level.block[: level.index]]
         parts = [part for statement in before for head in places.header(statement) for part in places.evaluated(head)]
-        return any(_same(part, path) for part in parts)
+        return any(_same(part, path) for part in parts) or self.holds("generator", node, at)
 
     def is_stepped(self, node: ast.expr, at: Place) -> bool:
         """Whether an object is one that steps parameters and is no module: it is made of `m.parameters()`, or of something
@@ -109,6 +109,8 @@ class Surely:
             return True
         if kind == "tensor":
             return self._is_tensor(node, at, depth - 1, not_none)
+        if kind == "generator":
+            return isinstance(node, ast.Call) and self.names.qualname(node.func) == "torch.Generator"
         return self._is_module(node, at, depth - 1) if kind == "module" else self._is_device(node, at, depth - 1)
 
     def _is_arm(
@@ -466,6 +468,9 @@ class Surely:
             return self.names.is_module(argument.annotation) and (default is None or not_none)
         if kind == "device":
             return False  # such annotations also stand where strings are given
+        if kind == "generator":
+            optional = argument.annotation if not not_none else _without_none(argument.annotation)
+            return optional is not None and self.names.qualname(optional) == "torch.Generator"
         if default is not None and not (is_none(default) and not_none):
             return False
         if not_none:
@@ -801,6 +806,13 @@ def _given_parameters(call: ast.Call) -> bool:
     return any(
         isinstance(p, ast.Call) and isinstance(p.func, ast.Attribute) and p.func.attr == "parameters" for p in parts
     )
+
+
+def _without_none(annotation: ast.expr | None) -> ast.expr | None:
+    """`T` of `T | None`."""
+    if isinstance(annotation, ast.BinOp) and is_none(annotation.right):
+        return annotation.left
+    return annotation
 
 
 def _is_static(function: Function) -> bool:

@@ -270,8 +270,8 @@ def _tables(text: str, path: str) -> dict[str, list[symtable.SymbolTable]]:
 
 
 def _move_once(meet: Meet, site: Site) -> Fix | None:
-    """One move, where what is off is bound, of what is used more than once afterwards: a name, or an entry of what a loop
-    yields. None where it is used once, is bound in several places, or is used on the host as well."""
+    """One move, where it is bound, of what a loop yields and is used more than once afterwards: a part with a name, or an
+    entry. None where it is used once, is bound in several places, or is used on the host as well."""
     root = meet.off.node
     while (
         isinstance(root, ast.Subscript) and isinstance(root.slice, ast.Constant) and isinstance(root.slice.value, str)
@@ -291,7 +291,7 @@ def _move_once(meet: Meet, site: Site) -> Fix | None:
     text = site.facts.text
     if isinstance(statement, ast.For) and root is not meet.off.node:
         place = span_of(statement.body[0], text)
-    elif isinstance(statement, ast.Assign) and statement.targets == [bound[0]] and root is meet.off.node:
+    elif isinstance(statement, ast.Assign) and statement.targets == [bound[0]] and meet.bound is not None:
         place = span_of(statement, text)
     else:
         return None
@@ -463,6 +463,8 @@ def forgotten_module(meet: Meet) -> str | None:
         return None
     for path, known in meet.scope.items():
         is_left = known.kind == "module" and known.device == CPU and not known.moved and "<" not in path
+        called = isinstance(meet.off.node, ast.Call) and ast.unparse(meet.off.node.func) == path
+        is_left = is_left and (called or f"<optimizer> {path}" in meet.scope)
         if is_left and known.because and known.because[-1] in value.because:
             return path
     return None
