@@ -17,7 +17,6 @@ from devlint.fix.surely import Kind, Surely
 from devlint.model import Edit, Fix, InsertStatement
 from devlint.tree import Tree
 
-
 _WHAT: dict[Kind, str] = {
     "tensor": "a tensor", "module": "a module with parameters", "device": "a `torch.device`", "generator": "a generator",
 }  # fmt: skip
