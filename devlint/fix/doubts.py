@@ -1,5 +1,5 @@
-"""Why a fix is less than its rule says: it reads `.device` of what is not surely a tensor where it stands, or moves what may
-be no tensor or module at all.
+"""Why a fix is less than its rule says: it reads `.device` of what is not surely a tensor where it stands, fetches what
+is not surely one, or moves what may be no tensor or module at all.
 
 This is the one place that every fix passes. Compared are the texts that the fix replaces and those that it writes: a read
 that the code has already changes nothing.
@@ -111,15 +111,25 @@ def _added(old: ast.AST | None, new: ast.AST) -> list[tuple[Kind, ast.expr]]:
 
 
 def _reads(root: ast.AST) -> Iterator[tuple[Kind, ast.expr]]:
-    """What must be of a kind for the code to run: `x` of `x.device`, `m` of `next(m.parameters()).device`, `d` of `d.type`."""
+    """What must be of a kind for the code to run.
+
+    That is `x` of `x.device` and of `x.cpu()`, `m` of `next(m.parameters()).device`, `d` of `d.type`.
+    """
     for node in ast.walk(root):
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
+        if node.attr in ("cpu", "detach") and not _is_made_so(node.value):
+            yield "tensor", node.value
         if node.attr == "device":
             module = _module_of(node.value)
             yield ("tensor", node.value) if module is None else ("module", module)
         elif node.attr == "type" and not _is_called(node, root):
             yield "device", node.value
+
+
+def _is_made_so(node: ast.expr) -> bool:
+    """Whether an expression is itself such a copy: `x.detach()` of `x.detach().cpu()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("cpu", "detach")
 
 
 def _is_called(node: ast.Attribute, root: ast.AST) -> bool:

@@ -54,6 +54,7 @@ are moved, and for a buffer of which every computation moves a copy.
 
 from __future__ import annotations
 
+import ast
 import re
 
 from devlint.api import (
@@ -148,7 +149,7 @@ class NewTensorDefaultDevice(Rule[Meet]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
-        stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside")
+        stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside") or _may_write_number(event)
         safety = Safety.UNSAFE if stays or event.other.value.is_unplaced else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 
@@ -176,6 +177,15 @@ class NewTensorDefaultDevice(Rule[Meet]):
             return False
         targets = {site.code(target.target).strip() for target in statement.targets}
         return name in targets and not re.search(rf"\b{re.escape(name)}\b", site.code(statement.value))
+
+
+def _may_write_number(event: Meet) -> bool:
+    """Whether what is written at an index is an element of a tensor, which may be 0-dim and is taken from any device then."""
+    written = event.other.node
+    if event.how != "index" or not isinstance(written, ast.Subscript):
+        return False
+    parts = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
+    return not any(isinstance(part, ast.Slice) for part in parts)
 
 
 def _of_size(other: Operand, creation: Creation) -> str | None:
