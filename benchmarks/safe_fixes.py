@@ -149,21 +149,21 @@ def run(clones: Path, rows: list[dict[str, Any]]) -> None:
 def run_one(clone: Path, rows: list[dict[str, Any]], folder: Path) -> None:
     for tree in ("before", "after"):
         check_out(clone, rows[0]["commit"], folder / tree)
-    for path in dict.fromkeys(row["path"] for row in rows):
-        fix = [
-            sys.executable,
-            "-m",
-            "devlint",
-            "check",
-            "--no-cache",
-            "--isolated",
-            "-j",
-            "1",
-            "--fix",
-            "--exit-zero",
-            path,
-        ]
-        subprocess.run(fix, cwd=folder / "after", capture_output=True, check=False)
+    paths = list(dict.fromkeys(row["path"] for row in rows))
+    fix = [
+        sys.executable,
+        "-m",
+        "devlint",
+        "check",
+        "--no-cache",
+        "--isolated",
+        "-j",
+        "1",
+        "--fix",
+        "--exit-zero",
+        *paths,
+    ]
+    subprocess.run(fix, cwd=folder / "after", capture_output=True, check=False)
     (folder / "runner.py").write_text(RUNNER)
     (folder / "todo.json").write_text(json.dumps([[key(row), row["path"], row["driver"]] for row in rows]))
     results = {(tree, where): drive(folder, tree, where) for tree in ("before", "after") for where in ("cpu", "cuda")}

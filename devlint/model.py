@@ -166,7 +166,7 @@ class TextEdit(NamedTuple):
 class TextFix:
     """A fix made concrete: `edits` belong to this finding, `shared` are needs that several fixes have in common.
 
-    `why`: why a hint is no more than that.
+    `why`: why a hint is no more than that, or why a fix that its rule calls safe is unsafe.
     """
 
     title: str

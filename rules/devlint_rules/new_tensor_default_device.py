@@ -38,8 +38,9 @@ Use instead:
 
 ## Fix safety
 Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
-already. Unsafe where a result merely stays on the CPU, since what follows may count on that, and where nothing says
-where the other tensor is. Only `device=` is added, never `zeros_like` or `new_zeros`, which would take the dtype of the
+already. Unsafe where a result merely stays on the CPU, since what follows may count on that, where an element of a tensor is
+written, which may be 0-dim, and where nothing says where the other tensor is.
+Only `device=` is added, never `zeros_like` or `new_zeros`, which would take the dtype of the
 other tensor too. Constructors that take no `device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed
 by `.to(...)` instead, and so are calls of helpers that take none. There is no fix next to `**kwargs`, across a comment,
 or where nothing in scope says the device; then it is a hint.
