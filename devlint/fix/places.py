@@ -15,10 +15,10 @@ _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 class Level(NamedTuple):
-    """One block around a place: its statements, the index of the one that holds the place, and whose block it is."""
+    """One block around a place: its statements, the position of the one that holds the place, and whose block it is."""
 
     block: Sequence[ast.stmt]
-    index: int
+    row: int
     owner: ast.AST
 
 
@@ -31,7 +31,7 @@ class Place(NamedTuple):
     @property
     def statement(self) -> ast.stmt:
         level = self.levels[-1]
-        return level.block[level.index]
+        return level.block[level.row]
 
     def at_end_of(self, block: Sequence[ast.stmt], owner: ast.AST) -> Place:
         """The end of a block of this place's statement."""

@@ -73,8 +73,8 @@ class Surely:
             if any(getattr(each, "name", "") == "device" for each in members):
                 return True
             return any(_same(part, path) for each in members for part in ast.walk(each))
-        levels = [level for level in at.levels if level.index]
-        before = [statement for level in levels for statement in level.block[: level.index]]
+        levels = [level for level in at.levels if level.row]
+        before = [statement for level in levels for statement in level.block[: level.row]]
         parts = [part for statement in before for head in places.header(statement) for part in places.evaluated(head)]
         return any(_same(part, path) for part in parts) or self.holds("generator", node, at)
 
@@ -239,7 +239,7 @@ class Surely:
     def _path(self, kind: Kind, path: str, node: ast.expr, at: Place, depth: int, not_none: bool) -> bool:
         """Whether a name or a chain of attributes is of a kind at a place."""
         level = at.levels[-1]
-        key = (kind + path, str(not_none), id(level.block) if level.block else id(level.owner), level.index)
+        key = (kind + path, str(not_none), id(level.block) if level.block else id(level.owner), level.row)
         if key in self._asked:
             return True  # round a loop, which all else must bear out
         self._asked.add(key)
@@ -268,7 +268,7 @@ class Surely:
         """What the statements before the place say of a path, from the nearest one outwards."""
         for number in range(len(at.levels), 0, -1):
             level = at.levels[number - 1]
-            for index in range(level.index - 1, -1, -1):
+            for index in range(level.row - 1, -1, -1):
                 statement = level.block[index]
                 there = Place((*at.levels[: number - 1], Level(level.block, index, level.owner)))
                 if any(True for _ in places.bindings([statement], path)):
@@ -428,7 +428,7 @@ class Surely:
             return (False, False) if bound else (None, False)
         if isinstance(owner, (ast.Module, Function, ast.ClassDef)):
             return None, False
-        statement = at.levels[number - 2].block[at.levels[number - 2].index] if number > 1 else None
+        statement = at.levels[number - 2].block[at.levels[number - 2].row] if number > 1 else None
         if isinstance(statement, ast.stmt) and not self._stays(kind, path, statement, depth):
             return False, False  # another part of a `try` or a `match`
         return None, False
@@ -592,8 +592,8 @@ class Surely:
             level = at.levels[number - 1]
             if isinstance(level.owner, (ast.Try, ast.ExceptHandler)):
                 return False
-            first = number == len(at.levels) and level.index < len(level.block)
-            for index in range(level.index if first else level.index + 1, len(level.block)):
+            first = number == len(at.levels) and level.row < len(level.block)
+            for index in range(level.row if first else level.row + 1, len(level.block)):
                 statement = level.block[index]
                 there = Place((*at.levels[: number - 1], Level(level.block, index, level.owner)))
                 if self._used_in(kind, path, statement, there, depth):
