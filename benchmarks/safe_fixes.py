@@ -173,11 +173,15 @@ def list_safe(clones: Path) -> None:
                 print(f"  {path}:{each['location']['row']} {each['code']} {each['fix']['message']}")
 
 
-def run(clones: Path, rows: list[dict[str, Any]]) -> None:
+def run(clones: Path, file: Path) -> None:
+    """Run every driver of the rows in a file, and write what came out into it, one repository after the other."""
+    document = json.loads(file.read_text())
+    rows = document["rows"]
     for repository in dict.fromkeys(row["repository"] for row in rows if row.get("driver")):
         mine = [row for row in rows if row["repository"] == repository and row.get("driver")]
         with tempfile.TemporaryDirectory() as folder:
             run_one(clones / repository.replace("/", "+") / "repo", mine, Path(folder))
+        file.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def run_one(clone: Path, rows: list[dict[str, Any]], folder: Path) -> None:
@@ -205,7 +209,7 @@ def run_one(clone: Path, rows: list[dict[str, Any]], folder: Path) -> None:
         seen = {f"{tree} on {where}": found.get(key(row), ["not run"]) for (tree, where), found in results.items()}
         row["executed"] = {name: what[0] if what[0] != "error" else what[1] for name, what in seen.items()}
         row["differs"] = differences(seen)
-        print(row["path"], row["row"], row["executed"], row["differs"])
+        print(row["path"], row["row"], row["executed"], row["differs"], flush=True)
 
 
 def key(row: dict[str, Any]) -> str:
@@ -250,9 +254,7 @@ def main() -> None:
     if given.what == "list":
         list_safe(given.clones)
         return
-    rows = json.loads(given.rows.read_text())
-    run(given.clones, rows["rows"])
-    given.rows.write_text(json.dumps(rows, indent=1) + "\n")
+    run(given.clones, given.rows)
 
 
 if __name__ == "__main__":
