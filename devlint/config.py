@@ -254,8 +254,9 @@ class Config:
 
     @property
     def lowest_torch(self) -> tuple[int, int]:
-        """The lowest version of torch that fixes may rely on."""
-        return self.torch_version or self.torch_required or ASSUMED_TORCH
+        """The lowest version of torch that fixes may rely on: no newer one than the project admits."""
+        assumed = min(ASSUMED_TORCH, self.torch_newest or ASSUMED_TORCH)
+        return self.torch_version or self.torch_required or assumed
 
     @property
     def states_torch(self) -> bool:

@@ -431,6 +431,7 @@ class _Check:
     def finish(self, tree: Tree) -> None:
         """Sort the findings and set apart those that a comment silences."""
         suppressions = Suppressions(self.source)
+        self.keep_one_of_each()
         for diagnostic in sorted(self.on_their_ways(tree), key=lambda d: (d.span, d.code)):
             if diagnostic.code != UNREADABLE_FILE.code and suppressions.covers(
                 diagnostic.code, diagnostic.name, self.rows(diagnostic, tree)
@@ -459,6 +460,16 @@ class _Check:
             if portability.stops and may_be_skipped(statement, diagnostic.span, self.source.span):
                 portability = portability._replace(stops=False)
             yield replace(diagnostic, portability=portability, way=known.get(id(statement), ()))
+
+    def keep_one_of_each(self) -> None:
+        """Drop the findings of rules that give way to another one of the same expression."""
+        giving = {rule.meta.code: rule.meta.gives_way for rule in self.linter.rules if rule.meta.gives_way}
+        for code, span in [key for key in self.found if key[0] in giving]:
+            others = [
+                of for by, of in self.found if by in giving[code] and of.start <= span.start and span.end <= of.end
+            ]
+            if any(of.start == span.start or of.end == span.end for of in others):
+                del self.found[code, span]
 
     def comments(self, suppressions: Suppressions) -> None:
         """Judge the comments themselves, after all that they silence was found."""

@@ -74,6 +74,7 @@ class RuleMeta:
     """What is known about a rule without running it. `words`: without one of them in the file it cannot fire.
 
     `portability`: of the rule's findings, where they do not say otherwise.
+    `gives_way`: the codes of rules that say more of the same expression; where one of them reports it, this one does not.
     """
 
     code: str
@@ -86,6 +87,7 @@ class RuleMeta:
     words: tuple[str, ...]
     opt_in: bool = False
     portability: Portability | None = None
+    gives_way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class TextEdit(NamedTuple):
 class TextFix:
     """A fix made concrete: `edits` belong to this finding, `shared` are needs that several fixes have in common.
 
-    `why`: why a hint is no more than that.
+    `why`: why a hint is no more than that, or why a fix that its rule calls safe is unsafe.
     """
 
     title: str

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from devlint.facts import Facts
+from devlint.fix.doubts import doubt, misplaced
 from devlint.fix.needs import needs_of
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
 from devlint.model import (
@@ -47,6 +48,9 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     """
     if not fix.edits or fix.safety is Safety.HINT:
         return TextFix(fix.title, Safety.HINT, why=fix.why)
+    wrong = misplaced(fix, tree)
+    if wrong is not None:
+        return TextFix(fix.title, Safety.HINT, why=wrong)
     hint = TextFix(fix.title, Safety.HINT, why=_NO_HARMLESS_EDIT)
     edits: list[TextEdit] = []
     try:
@@ -65,11 +69,13 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
         return hint
     if any(need.start > edits[0].start for need in shared):
         return replace(hint, why="what it needs would be defined after its use")
-    title = fix.title
+    safety, why, title = fix.safety, "", fix.title
+    if safety is Safety.SAFE and (why := doubt(fix, tree) or ""):
+        safety = Safety.UNSAFE
     if not settings.torch_stated and any(_ACCELERATOR in each.text for each in (*edits, *shared)):
         lowest = ".".join(map(str, settings.torch_version))
         title += f" (assumes torch {lowest} or newer: `torch-version` is not set)"
-    return TextFix(title, fix.safety, tuple(edits), tuple(shared))
+    return TextFix(title, safety, tuple(edits), tuple(shared), why)
 
 
 AnyEdit = Edit | InsertStatement | ReplaceBlock

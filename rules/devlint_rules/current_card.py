@@ -95,6 +95,7 @@ class CurrentCard(Rule[Event]):
         severity=Severity.INFO,
         fix="sometimes",
         words=("is_cuda", "Stream(", "_stream(", ".type(", "cuda", "device"),
+        gives_way=("DEV207",),
     )
     event = Event
 

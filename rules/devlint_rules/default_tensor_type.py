@@ -46,7 +46,7 @@ from devlint.api import (
     Site,
     cst,
 )
-from devlint_rules._api import argument, dtype_of, is_called, serves_accelerator, spelled
+from devlint_rules._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
 from devlint_rules._at_hand import RunDevice, run_device
 
 
@@ -65,7 +65,7 @@ class DefaultTensorType(Rule[ApiCall]):
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        return event.qualname == "torch.set_default_tensor_type"
+        return event.qualname == "torch.set_default_tensor_type" and not asks_version(event)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
