@@ -191,12 +191,8 @@ def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         value = evaluate(frame, item.context_expr)
         if value.kind == "device":
             frame.default = value.places
-        elif (
-            isinstance(item.context_expr, ast.Call)
-            and value.kind == "unknown"
-            and _is_foreign(frame, item.context_expr)
-        ):
-            frame.default = nowhere()  # a library may make things elsewhere in it
+        elif _called(frame, item.context_expr) in _PLACES_MODULES:
+            frame.default = nowhere()
         if item.optional_vars is not None:
             binding.bind(frame, item.optional_vars, value, item.context_expr)
     run_block(frame, node.body)
