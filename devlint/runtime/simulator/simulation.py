@@ -16,6 +16,7 @@ from devlint.runtime.simulator.autocast import AutocastPolicy
 from devlint.runtime.simulator.cards import Card, card
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, has_storage, mark_of, real_device_of, storage_of
 from devlint.runtime.simulator.spec import DeviceSpec
+from devlint.runtime.simulator.subclasses import inner_part, is_fake
 
 # What a user's device argument can be.
 DeviceLike: TypeAlias = torch.device | str | int
@@ -106,7 +107,11 @@ class Simulation:
 
     def device_of(self, tensor: torch.Tensor) -> torch.device:
         """What ``tensor.device`` answers: a WILD tensor reads ``cpu``."""
+        if is_fake(tensor):
+            return tensor.device
         mark = mark_of(tensor)
+        if mark is None and (inside := inner_part(tensor)) is not None:
+            return self.device_of(inside)
         if self.thread.tracing is not None:
             return self.thread.tracing.device
         if mark is None:
