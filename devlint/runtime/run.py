@@ -27,6 +27,7 @@ from devlint.errors import UsageError
 from devlint.runtime.family import Family, Member, Report, merged
 from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times, transfers_by_line
 from devlint.runtime.launch import StepLimit, end_now, extra_environment, is_devlint
+from devlint.runtime.signals import reported_before
 from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, show_exception, watching
 
 NOT_SIMULATED: Final = 3
@@ -89,7 +90,9 @@ def main(argv: Sequence[str]) -> int:
         with (
             watching(device, watch),
             member.watched(),
+            watch.seeing_threads_end(),
             _reported_before_exit(report),
+            reported_before(report.terminated),
             _ended_after(request.steps, report),
         ):
             end = _run(request)
@@ -290,6 +293,13 @@ class _Written:
             with contextlib.suppress(OSError):
                 os.chdir(here)
         return status
+
+    def terminated(self, how: str) -> None:
+        """The process is asked to end: write what there is."""
+        if self.member.first:
+            self.write(End(143, how))
+        else:
+            self.member.end(how)
 
     def _to_stderr(self, text: str) -> None:
         for stream in (sys.stdout, sys.stderr):
