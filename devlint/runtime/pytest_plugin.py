@@ -9,10 +9,13 @@ test.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +24,7 @@ import pytest
 
 if TYPE_CHECKING:
     from devlint.runtime.family import Family
+    from devlint.runtime.findings import Finding
     from devlint.runtime.recorder import Event
     from devlint.runtime.watch import Watch
 
@@ -58,7 +62,9 @@ class _Session:
         self.text = text
         self.watch: Watch | None = None
         self.received: list[dict[str, Any]] = []
+        self.received_hidden: list[dict[str, Any]] = []
         self.tests: list[Watch] = []  # of tests with a marker of their own
+        self._accounted: Counter[tuple[str | None, int]] = Counter()
         self._stack = ExitStack()
         self._family: Family | None = None
 
@@ -83,6 +89,7 @@ class _Session:
         self._family = self._stack.enter_context(Family.founded(device))
         self._stack.enter_context(watching(device, self.watch))
         self._stack.enter_context(Member(self._family, self.watch, first=True).watched())
+        self._stack.enter_context(_asserted_errors(self))
 
     def stop(self) -> None:
         """Leave it."""
@@ -100,6 +107,17 @@ class _Session:
         self._collect()
         own = self.watch.recorder.events() if self.watch is not None else []
         return [asdict(event) for event in own] + self.received
+
+    def accounted(self, finding: Finding) -> None:
+        """A device error ended a test, or is what a test asserts."""
+        self._accounted[finding.file, finding.line] += 1
+
+    def hidden(self) -> list[Finding]:
+        """Device errors that neither ended a test nor were asserted: some code caught them."""
+        from devlint.runtime.findings import Finding
+
+        own = self.watch.caught(self._accounted) if self.watch is not None else []
+        return [*own, *(Finding(**{**row, "details": tuple(row["details"])}) for row in self.received_hidden)]
 
     def for_test(self, text: str) -> ExitStack:
         """The device of one test instead of the session's, to be closed after the test."""
@@ -182,10 +200,12 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test with a marker, from its setup to its teardown, on the device it asks for."""
-    text = _wanted(item)
+    text, session = _wanted(item), item.config.stash[_KEY]
+    if session.watch is not None:
+        session.watch.begin_part()
     if text is None:
         return (yield)
-    with item.config.stash[_KEY].for_test(text):
+    with session.for_test(text):
         return (yield)
 
 
@@ -208,40 +228,74 @@ def devlint_device(request: pytest.FixtureRequest) -> TestDevice:
     return TestDevice(f"{watch.kind}:0", watch)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Explain device errors of fixtures."""
-    return (yield from _explained(item))
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
+    """Explain the device error that ended a test, a fixture or a test of `unittest`; skip what cannot be simulated.
+
+    pytest's own support of `unittest` has put the exception that a `TestCase` kept into `call` by now.
+    """
+    session = item.config.stash[_KEY]
+    watch = session.current
+    error = call.excinfo.value if call.excinfo is not None else None
+    if watch is None or not isinstance(error, Exception):
+        return
+    from devlint.runtime.watch import cannot_simulate
+
+    blocker = cannot_simulate(error)
+    if blocker is not None:
+        skipped = pytest.skip.Exception(f"devlint: {blocker}", _use_item_location=True)
+        call.excinfo = pytest.ExceptionInfo.from_exception(_raised(skipped))
+        return
+    finding = watch.explanation(error)
+    if finding is not None:
+        session.accounted(finding)
+        _hide_own_frames(error)
+        _add_note(
+            item, error, "\n  ".join([f"devlint: {finding.code} {finding.rule} at {finding.where}", *finding.details])
+        )
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Explain device errors of the test."""
-    return (yield from _explained(item))
-
-
-def _explained(item: pytest.Item) -> Generator[None, None, None]:
-    watch = item.config.stash[_KEY].current
-    if watch is None:
-        return (yield)
+def _raised(error: BaseException) -> BaseException:
+    """The exception with a traceback, which pytest's reports want."""
     try:
-        return (yield)
-    except Exception as error:
-        from devlint.runtime.watch import cannot_simulate
+        raise error
+    except BaseException as raised:
+        return raised
 
-        blocker = cannot_simulate(error)
-        if blocker is not None:
-            raise pytest.skip.Exception(f"devlint: {blocker}", _use_item_location=True) from error
-        finding = watch.explanation(error)
-        if finding is not None:
-            _hide_own_frames(error)
-            lines = [f"devlint: {finding.code} {finding.rule} at {finding.where}", *finding.details]
-            text = "\n  ".join(lines)
-            if hasattr(error, "add_note"):
-                error.add_note(text)
-            else:  # Python 3.10
-                item.add_report_section("call", "devlint", text)
-        raise
+
+def _add_note(item: pytest.Item, error: BaseException, text: str) -> None:
+    if text in getattr(error, "__notes__", ()):
+        return
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+    else:  # Python 3.10
+        item.add_report_section("call", "devlint", text)
+
+
+@contextlib.contextmanager
+def _asserted_errors(session: _Session) -> Iterator[None]:
+    """Inside, a device error that a test asserts by `pytest.raises` or `assertRaises` is not one that code hides."""
+    import unittest.case
+
+    kinds = [unittest.case._AssertRaisesContext, type(pytest.raises(Exception))]
+    plain = [kind.__exit__ for kind in kinds]
+
+    def noting(leave: Any) -> Any:
+        @functools.wraps(leave)
+        def __exit__(self: Any, kind: Any, error: Any, trace: Any) -> Any:
+            finding = getattr(error, "devlint_finding", None)
+            if finding is not None:
+                session.accounted(finding)
+            return leave(self, kind, error, trace)
+
+        return __exit__
+
+    for kind, leave in zip(kinds, plain, strict=True):
+        kind.__exit__ = noting(leave)
+    try:
+        yield
+    finally:
+        for kind, leave in zip(kinds, plain, strict=True):
+            kind.__exit__ = leave
 
 
 def _hide_own_frames(error: BaseException) -> None:
@@ -263,7 +317,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     held = session.config.stash[_KEY]
     output = getattr(session.config, "workeroutput", None)
     if output is not None and held.watch is not None:
-        output[_SENT] = json.dumps(held.rows())
+        output[_SENT] = json.dumps({"events": held.rows(), "hidden": [asdict(finding) for finding in held.hidden()]})
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -271,7 +325,9 @@ def pytest_testnodedown(node: Any) -> None:
     """In the controller of xdist, keep what a worker recorded."""
     sent = getattr(node, "workeroutput", {}).get(_SENT)
     if sent is not None:
-        node.config.stash[_KEY].received += json.loads(sent)
+        session, rows = node.config.stash[_KEY], json.loads(sent)
+        session.received += rows["events"]
+        session.received_hidden += rows["hidden"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -279,7 +335,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     session = config.stash[_KEY]
     if session.text is None:
         return
-    from devlint.runtime.findings import Totals, from_events, size, times
+    from devlint.runtime.family import merged
+    from devlint.runtime.findings import CAUGHT, Totals, from_events, size, times
 
     events = _merged(session)
     totals = Totals.of(events)
@@ -290,16 +347,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
     )
     findings = from_events(events)
-    for title, codes in (
-        ("timers that did not wait for the device", ("DEV401", "DEV402")),
-        ("reads of unfinished copies", ("DEV505",)),
-        ("lines that waited more than once", ("DEV502",)),
-    ):
-        chosen = [finding for finding in findings if finding.code in codes]
+    sections = [
+        ("device errors that some code caught", merged(session.hidden(), ())),
+        *(
+            (title, [finding for finding in findings if finding.code in codes])
+            for title, codes in (
+                ("timers that did not wait for the device", ("DEV401", "DEV402")),
+                ("reads of unfinished copies", ("DEV505",)),
+                ("lines that waited more than once", ("DEV502",)),
+            )
+        ),
+    ]
+    for title, chosen in sections:
         if chosen:
             write(f"{title}:")
         for finding in chosen[:_MOST_LINES]:
             write(f"  {finding.where}: {finding.code} {finding.message}")
+            if CAUGHT in finding.message:
+                for detail in finding.details:
+                    write(f"    {detail}")
         if len(chosen) > _MOST_LINES:
             write(f"  and {len(chosen) - _MOST_LINES} more")
 

@@ -12,6 +12,7 @@ import re
 import sys
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -177,19 +178,26 @@ class Watch:
 
     # ------------------------------------------------------------------ findings
 
+    def caught(self, known: Counter[tuple[str | None, int]]) -> list[Finding]:
+        """The device errors that some code caught: all but so many at each place, whose end is known."""
+        left, found = Counter(known), []
+        for event in self.recorder.events():
+            if event.kind != "fault":
+                continue
+            ended = min(left[event.file, event.line], event.count)
+            left[event.file, event.line] -= ended
+            if event.count > ended:
+                blame_of = self._blames.get((event.file, event.line, event.what))
+                found.append(self._finding(replace(event, count=event.count - ended), blame_of, event.count - ended))
+        return found
+
     def findings(self, ended_by: BaseException | None = None) -> list[Finding]:
         """Everything that was found. ended_by: the exception that ended the program, if one did."""
         found = from_events(self.recorder.events())
         last = self.explanation(ended_by)
         uncaught = [*([] if last is None else [last]), *(finding for finding, _ in self._in_threads)]
         found += uncaught
-        for event in self.recorder.events():
-            if event.kind != "fault":
-                continue
-            same = sum((finding.file, finding.line) == (event.file, event.line) for finding in uncaught)
-            caught = event.count - same
-            if caught > 0:
-                found.append(self._finding(event, self._blames.get((event.file, event.line, event.what)), caught))
+        found += self.caught(Counter((finding.file, finding.line) for finding in uncaught))
         growth = self.memory.growth()
         if growth is not None:
             found.append(growth)
