@@ -13,6 +13,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -26,12 +27,16 @@ if TYPE_CHECKING:
     from devlint.runtime.family import Family
     from devlint.runtime.findings import Finding
     from devlint.runtime.recorder import Event
+    from devlint.runtime.shadow import Shadow, Tally
     from devlint.runtime.watch import Watch
 
 _OPTION = "--devlint-device"
+_SHADOW = "--devlint-shadow"
+_STRICT = "--devlint-shadow-strict"
 _MARKER = "devlint_device"
 _KEY = pytest.StashKey["_Session"]()
 _MOST_LINES = 20
+_MOST_NAMED = 6
 _SENT = "devlint"  # what a worker of xdist sends, by this name
 
 
@@ -55,11 +60,28 @@ class TestDevice:
         return self.watch.recorder.events()
 
 
+@dataclass(slots=True)
+class Share:
+    """How much of a suite was on the card by itself."""
+
+    tests: int = 0
+    on_card: int = 0
+
+    def add(self, other: Share) -> None:
+        """Add that of another process."""
+        self.tests += other.tests
+        self.on_card += other.on_card
+
+
 class _Session:
     """The device of a whole session, and the devices of single tests."""
 
-    def __init__(self, text: str | None) -> None:
+    def __init__(self, text: str | None, package: str | None = None) -> None:
         self.text = text
+        self.package = package  # whose calls are repeated on the card; "": those of all modules; None: of none
+        self.shadow: Shadow | None = None
+        self.share = Share()
+        self._sent: Tally | None = None
         self.watch: Watch | None = None
         self.received: list[dict[str, Any]] = []
         self.received_hidden: list[dict[str, Any]] = []
@@ -90,6 +112,20 @@ class _Session:
         self._stack.enter_context(watching(device, self.watch))
         self._stack.enter_context(Member(self._family, self.watch, first=True).watched())
         self._stack.enter_context(_asserted_errors(self))
+        if device.startswith("sim"):
+            from devlint.runtime.simulator.session import active_simulation
+
+            simulation = active_simulation()
+            assert simulation is not None
+            self._stack.enter_context(self._shadowing().watching(simulation, self.watch))
+
+    def _shadowing(self) -> Shadow:
+        """What counts the calls and, if asked for, repeats them on the card."""
+        if self.shadow is None:
+            from devlint.runtime.shadow import Shadow
+
+            self.shadow = Shadow(self.package or "", repeating=self.package is not None)
+        return self.shadow
 
     def stop(self) -> None:
         """Leave it."""
@@ -107,6 +143,28 @@ class _Session:
         self._collect()
         own = self.watch.recorder.events() if self.watch is not None else []
         return [asdict(event) for event in own] + self.received
+
+    def tally(self) -> Tally:
+        """What was seen of calls; in the controller of xdist, what the workers have sent."""
+        from devlint.runtime.shadow import Tally
+
+        if self.shadow is not None:
+            return self.shadow.tally
+        if self._sent is None:
+            self._sent = Tally()
+        return self._sent
+
+    def activity(self) -> Any:
+        """Differs after anything was put on a card of the session, or queued there."""
+        if self.watch is None:
+            return None
+        from devlint.runtime.simulator.session import active_simulation
+
+        simulation = active_simulation()
+        if simulation is not None:
+            return [(card.leases, card.queued) for card in simulation.cards]
+        stats = getattr(getattr(sys.modules["torch"], self.watch.kind), "memory_stats", None)
+        return stats().get("allocation.all.allocated", 0) if stats is not None else None
 
     def accounted(self, finding: Finding) -> None:
         """A device error ended a test, or is what a test asserts."""
@@ -146,8 +204,19 @@ class _Session:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The one option."""
-    parser.getgroup("devlint").addoption(
+    """The options."""
+    group = parser.getgroup("devlint")
+    group.addoption(
+        _SHADOW,
+        metavar="PACKAGE",
+        nargs="?",
+        const="",
+        default=None,
+        help="repeat each call of a module, and of a public function or method of PACKAGE, on copies that were moved "
+        f"to the simulated card, and list what fails there; needs {_OPTION}=sim",
+    )
+    group.addoption(_STRICT, action="store_true", help=f"with {_SHADOW}: fail if anything is listed")
+    group.addoption(
         _OPTION,
         metavar="DEVICE",
         default=None,
@@ -159,20 +228,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Enter the simulation before the first conftest asks which devices there are."""
-    _open(early_config, getattr(early_config.known_args_namespace, "devlint_device", None))
+    known = early_config.known_args_namespace
+    _open(early_config, getattr(known, "devlint_device", None), getattr(known, "devlint_shadow", None))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker; enter the simulation if the plugin was loaded too late for the first conftests."""
     config.addinivalue_line("markers", f'{_MARKER}(device="sim"): run the test on this device, such as "sim:2"')
-    _open(config, config.getoption("devlint_device", None))
+    _open(config, config.getoption("devlint_device", None), config.getoption("devlint_shadow", None))
 
 
-def _open(config: pytest.Config, text: str | None) -> None:
+def _open(config: pytest.Config, text: str | None, package: str | None) -> None:
     if _KEY in config.stash:
         return
-    session = config.stash[_KEY] = _Session(text)
+    if package is not None and not (text or "").startswith("sim"):
+        raise pytest.UsageError(f"{_SHADOW} needs a simulated card: add {_OPTION}=sim")
+    if package and not all(part.isidentifier() for part in package.split(".")):
+        raise pytest.UsageError(f"{_SHADOW}={package}: no name of a package; a path of tests goes after --")
+    session = config.stash[_KEY] = _Session(text, package)
     if text is not None and not _only_controls(config):
         session.start()
         config.add_cleanup(session.stop)
@@ -201,12 +275,19 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test with a marker, from its setup to its teardown, on the device it asks for."""
     text, session = _wanted(item), item.config.stash[_KEY]
+    if session.watch is None and text is None:
+        return (yield)
     if session.watch is not None:
         session.watch.begin_part()
-    if text is None:
-        return (yield)
-    with session.for_test(text):
-        return (yield)
+    before = session.activity()
+    try:
+        if text is None:
+            return (yield)
+        with session.for_test(text):
+            return (yield)
+    finally:
+        session.share.tests += 1
+        session.share.on_card += text is not None or session.activity() != before
 
 
 def _wanted(item: pytest.Item) -> str | None:
@@ -252,6 +333,28 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
         _add_note(
             item, error, "\n  ".join([f"devlint: {finding.code} {finding.rule} at {finding.where}", *finding.details])
         )
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Repeat the calls of the test itself, not those of fixtures."""
+    shadow = item.config.stash[_KEY].shadow
+    if shadow is None:
+        return (yield)
+    shadow.test = item.nodeid
+    try:
+        return (yield)
+    finally:
+        shadow.test = ""
+        for found in shadow.fresh:
+            item.add_report_section("call", "devlint", "\n".join(["fails on the card:", *_shown_place(found.finding)]))
+        shadow.fresh.clear()
+
+
+def _shown_place(finding: Finding) -> list[str]:
+    """A place with its details; files of installed packages as their package names them."""
+    lines = [f"{finding.where}: {finding.code} {finding.message}", *(f"    {line}" for line in finding.details)]
+    return [re.sub(r"[^\s]*[/\\\\](?:site|dist)-packages[/\\\\]", "", line) for line in lines]
 
 
 def _raised(error: BaseException) -> BaseException:
@@ -316,6 +419,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """In a worker of xdist, send what was recorded to the controller."""
     held = session.config.stash[_KEY]
     output = getattr(session.config, "workeroutput", None)
+    if output is None and session.config.getoption("devlint_shadow_strict", False) and held.tally().places:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED if session.exitstatus == 0 else session.exitstatus
     if output is not None and held.watch is not None:
         output[_SENT] = json.dumps({"events": held.rows(), "hidden": [asdict(finding) for finding in held.hidden()]})
 
@@ -328,6 +433,9 @@ def pytest_testnodedown(node: Any) -> None:
         session, rows = node.config.stash[_KEY], json.loads(sent)
         session.received += rows["events"]
         session.received_hidden += rows["hidden"]
+        session.share.add(Share(**rows["share"]))
+        if rows["shadow"] is not None:
+            session.tally().add(rows["shadow"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -346,6 +454,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         f"the host waited {times(totals.synchronizations)}; {totals.transfers} transfers, "
         f"{size(totals.bytes_in)} to the device and {size(totals.bytes_out)} back"
     )
+    _write_shadow(write, session)
     findings = from_events(events)
     sections = [
         ("device errors that some code caught", merged(session.hidden(), ())),
@@ -368,6 +477,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
                     write(f"    {detail}")
         if len(chosen) > _MOST_LINES:
             write(f"  and {len(chosen) - _MOST_LINES} more")
+
+
+def _write_shadow(write: Callable[[str], None], session: _Session) -> None:
+    """How much was on the card by itself, and what fails there when it is repeated."""
+    share, tally = session.share, session.tally()
+    calls = f"; {tally.on_card} of {tally.calls} calls of modules" if tally.calls else ""
+    write(f"on the card by themselves: {share.on_card} of {share.tests} tests{calls}")
+    if session.package is None:
+        return
+    write(
+        f"repeated on the card: {tally.repeated} calls of {len(tally.callables)} callables, {tally.left_out} more of the "
+        "same kinds left out"
+    )
+    for title, counted in (("not repeated", tally.not_possible), ("failed for other reasons", tally.other)):
+        if counted:
+            named = [f"{text} ({count})" for text, count in counted.most_common(_MOST_NAMED)]
+            more = f", and {len(counted) - _MOST_NAMED} more" if len(counted) > _MOST_NAMED else ""
+            write(f"{title}: {sum(counted.values())}, {', '.join(named)}{more}")
+    places = sorted(tally.places.values(), key=lambda place: (place.finding.file or "", place.finding.line))
+    if places:
+        write(f"fails on the card, at {len(places)} place{'s' if len(places) != 1 else ''}:")
+    for place in places:
+        for line in _shown_place(place.finding):
+            write(f"  {line}")
+        others = f" and {len(place.tests) - 1} more" if len(place.tests) > 1 else ""
+        write(f"      called as {place.callables[0]}, by {place.tests[0]}{others}")
 
 
 def _merged(session: _Session) -> list[Event]:

@@ -79,6 +79,7 @@ class Watch:
         self.kind = ""
         self.notes: list[str] = []
         self.memory = Memory()
+        self.muted = False  # explain no device error: nobody will ask
         self._blames: dict[_Fault, Blame] = {}
         self._explained: dict[_Fault, Blame] = {}  # in this part of the run
         self._in_threads: list[tuple[Finding, str]] = []
@@ -105,6 +106,8 @@ class Watch:
             try:
                 fault(error, text, operands)
             except Exception as raised:
+                if self.muted:
+                    raise
                 self._explain(raised, text, operands, sys._getframe(1))
                 raise
 
