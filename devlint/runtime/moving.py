@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 _MOST_DEPTH: Final = 4
 _MOST_ITEMS: Final = 1000
@@ -38,7 +39,7 @@ def copies(values: Any, own_package: str = "") -> Any:
     Raises NotPossible.
     """
     try:
-        with _copying_graphs():
+        with _copying_graphs(), _disable_current_modes():
             made = copy.deepcopy(values)
     except Exception as error:
         raise NotPossible(f"{_culprit(values)}: {type(error).__name__}") from error
@@ -50,11 +51,14 @@ def copies(values: Any, own_package: str = "") -> Any:
 
 @contextmanager
 def _copying_graphs() -> Iterator[None]:
-    """A tensor in the middle of a graph is copied without the graph, as a leaf."""
+    """A tensor in the middle of a graph is copied without the graph, as a leaf.
+
+    So is one that has its memory for itself, since that is quick; others share it with the copies of their views.
+    """
     plain = torch.Tensor.__deepcopy__
 
     def __deepcopy__(self: torch.Tensor, memo: dict[int, Any]) -> Any:
-        if self.is_leaf or id(self) in memo:
+        if id(self) in memo or (self.is_leaf and not _stands_alone(self)):
             return plain(self, memo)
         made = self.detach().clone().requires_grad_(self.requires_grad)
         memo[id(self)] = made
@@ -65,6 +69,14 @@ def _copying_graphs() -> Iterator[None]:
         yield
     finally:
         torch.Tensor.__deepcopy__ = plain  # type: ignore[method-assign]
+
+
+def _stands_alone(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is plain, the whole of its memory, and without attributes of its own."""
+    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor._base is not None:
+        return False
+    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return whole and tensor.grad is None and not vars(tensor)
 
 
 def _culprit(values: Any) -> str:

@@ -15,6 +15,7 @@ import os
 import random
 import sys
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ _MOST_PLACES: Final = 500
 _MOST_NAMES: Final = 8
 _MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
 _NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
+_clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
 _torch_folder: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _own_folder: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -143,6 +145,8 @@ class Shadow:
         self.fresh: list[Shadowed] = []  # of the running test
         self._thread = _Thread()
         self._seen: Counter[Any] = Counter()
+        # The first call of a kind is always repeated; more of them while that takes no longer than the suite's own calls.
+        self._own_seconds = self._spent_seconds = 0.0
         self._simulation: Simulation | None = None
         self._watch: Watch | None = None
 
@@ -200,11 +204,16 @@ class Shadow:
         __tracebackhide__ = True
         thread = self._thread
         thread.depth += 1
+        began = _clock()
         try:
             prepared = self._prepared(function, args, kwargs) if self.test else None
+            before = _clock()
             result = function(*args, **kwargs)
+            after = _clock()
+            self._own_seconds += after - before
             if prepared is not None:
                 self._repeat(function, prepared)
+                self._spent_seconds += _clock() - after + before - began
             return result
         finally:
             thread.depth -= 1
@@ -221,7 +230,8 @@ class Shadow:
         if not self.repeating:
             return None
         key = (function, _kinds((args, kwargs), 0), torch.is_grad_enabled(), torch.is_inference_mode_enabled())
-        if self._seen[key] >= _MOST_EACH:
+        seen = self._seen[key]
+        if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
             self.tally.left_out += 1
             return None
         self._seen[key] += 1
@@ -398,8 +408,8 @@ def _within_a_trace() -> bool:
 
 
 def _within_construction(frame: Any) -> bool:
-    """Whether an object is being made: its `__init__` is on the stack."""
-    while frame is not None:
+    """Whether an object is being made: its `__init__` is on the stack, below the test."""
+    while frame is not None and "_pytest" not in frame.f_globals.get("__name__", ""):
         if frame.f_code.co_name == "__init__":
             return True
         frame = frame.f_back

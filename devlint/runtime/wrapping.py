@@ -11,7 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
 
@@ -55,8 +55,10 @@ class Wrapper(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname != self._package and not fullname.startswith(self._package + "."):
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+        finders = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        found = (finder.find_spec(fullname, path, target) for finder in finders)
+        spec = next((each for each in found if each is not None), None)
+        if spec is None or not hasattr(spec.loader, "exec_module") or _is_test(spec):
             return None
         spec.loader = _Loader(spec.loader, self.wrap)
         return spec
@@ -90,7 +92,8 @@ class Wrapper(MetaPathFinder):
     def watching(self) -> Iterator[None]:
         """Inside, the package's modules are wrapped: those that are there already and those imported later."""
         for name, module in list(sys.modules.items()):
-            if (name == self._package or name.startswith(self._package + ".")) and isinstance(module, ModuleType):
+            inside = name == self._package or name.startswith(self._package + ".")
+            if inside and isinstance(module, ModuleType) and not _is_test(getattr(module, "__spec__", None)):
                 self.wrap(module)
         sys.meta_path.insert(0, self)
         try:
@@ -102,6 +105,11 @@ class Wrapper(MetaPathFinder):
                 with contextlib.suppress(AttributeError, TypeError):
                     setattr(owner, name, before)
             self._put.clear()
+
+
+def _is_test(spec: ModuleSpec | None) -> bool:
+    """Whether a module is loaded by pytest, which rewrites the assertions of tests, also of those inside a package."""
+    return type(getattr(spec, "loader", None)).__module__.partition(".")[0] == "_pytest"
 
 
 class _Loader(Loader):
