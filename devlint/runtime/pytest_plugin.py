@@ -422,7 +422,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is None and session.config.getoption("devlint_shadow_strict", False) and held.tally().places:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED if session.exitstatus == 0 else session.exitstatus
     if output is not None and held.watch is not None:
-        output[_SENT] = json.dumps({"events": held.rows(), "hidden": [asdict(finding) for finding in held.hidden()]})
+        output[_SENT] = json.dumps(
+            {
+                "events": held.rows(),
+                "hidden": [asdict(finding) for finding in held.hidden()],
+                "share": asdict(held.share),
+                "shadow": held.shadow.tally.as_row() if held.shadow is not None else None,
+            }
+        )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -482,7 +489,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _write_shadow(write: Callable[[str], None], session: _Session) -> None:
     """How much was on the card by itself, and what fails there when it is repeated."""
     share, tally = session.share, session.tally()
-    calls = f"; {tally.on_card} of {tally.calls} calls of modules" if tally.calls else ""
+    kind = f"calls of {session.package}" if session.package else "calls of modules"
+    calls = f"; {tally.on_card} of {tally.calls} {kind}" if tally.calls else ""
     write(f"on the card by themselves: {share.on_card} of {share.tests} tests{calls}")
     if session.package is None:
         return
