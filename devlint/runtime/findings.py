@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from devlint.runtime.blame import Blame, Owner, function_at, in_loop, moves_what_it_makes
 from devlint.runtime.recorder import Event
+from devlint.runtime.waiting import CONVERTED, PAGEABLE, STRIDED
 
 Kind: TypeAlias = Literal["error", "warning", "note"]
 KINDS: Final[tuple[Kind, ...]] = ("error", "warning", "note")
@@ -54,6 +55,12 @@ _BY_TEXT: Final = (
     ("in forked subprocess", "DEV605"),
     ("CUDA error: initialization error", "DEV605"),
 )
+# The memory of a copy that waits although it was asked not to.
+_THROUGH_BUFFER: Final = {
+    PAGEABLE: "from memory that is not pinned",
+    STRIDED: "from pinned memory with gaps",
+    CONVERTED: "from pinned memory of another type",
+}
 # Follows the text of a device error that did not end the program.
 CAUGHT: Final = " (caught by the program"
 _DIRECTIONS: Final = {"h2d": "host to device", "d2h": "device to host", "d2d": "device to device"}
@@ -243,8 +250,9 @@ def _transfer(event: Event) -> Finding | None:
         "count": event.count,
         "bytes": event.bytes,
     }
-    if event.what.endswith("from pageable memory"):
-        return Finding("DEV504", "note", f"{amount}; from memory that is not pinned, so the host waits", **place)
+    through = next((text for end, text in _THROUGH_BUFFER.items() if event.what.endswith(end)), None)
+    if through is not None:
+        return Finding("DEV504", "note", f"{amount}; {through}, so the host waits", **place)
     if event.direction == "h2d" and moves_what_it_makes(event.file, event.line):
         return Finding("DEV501", "note", f"{amount}: a tensor made on the host and moved at once", **place)
     if event.again and in_loop(event.file, event.line):

@@ -25,6 +25,7 @@ _HOOKS: Final = (
     "_backward_hooks",
     "_backward_pre_hooks",
 )
+_CONTAINERS: Final = frozenset({"builtins", "collections"})
 _PLAIN: Final = (str, bytes, int, float, complex, type(None), type, torch.dtype, torch.Size, types.ModuleType)
 
 
@@ -155,6 +156,7 @@ class Mover:
         if isinstance(value, torch.device):
             return self.device if value.type == "cpu" else value
         if isinstance(value, torch.nn.Module):
+            self._refuse_foreign_parts(value)
             self.moved += 1
             return value.to(self.device)
         if isinstance(value, torch.optim.Optimizer):
@@ -166,6 +168,16 @@ class Mover:
         if callable(value) and not hasattr(value, "to"):
             return self._callable(value)
         return self._object(value)
+
+    def _refuse_foreign_parts(self, module: torch.nn.Module) -> None:
+        """A stand-in that a test has put into a module, such as a mock, does not move with it."""
+        own = {"torch", self._own, type(module).__module__.partition(".")[0]}
+        for part in module.modules():
+            for name, value in vars(part).items():
+                home = value if isinstance(value, types.FunctionType) else type(value)
+                root = (home.__module__ or "").partition(".")[0]
+                if root not in own and root not in _CONTAINERS and holds_tensors(value):
+                    raise NotPossible(f"{type(module).__name__}, whose {name} is a {type(value).__name__}")
 
     def _tensor(self, value: torch.Tensor) -> torch.Tensor:
         self.moved += 1

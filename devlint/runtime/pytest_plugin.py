@@ -34,6 +34,7 @@ _OPTION = "--devlint-device"
 _SHADOW = "--devlint-shadow"
 _STRICT = "--devlint-shadow-strict"
 _MARKER = "devlint_device"
+_NO_SYNC = "devlint_no_sync"
 _KEY = pytest.StashKey["_Session"]()
 _MOST_LINES = 20
 _MOST_NAMED = 6
@@ -236,6 +237,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker; enter the simulation if the plugin was loaded too late for the first conftests."""
     config.addinivalue_line("markers", f'{_MARKER}(device="sim"): run the test on this device, such as "sim:2"')
+    config.addinivalue_line("markers", f"{_NO_SYNC}: the host must not wait for the card while the test is called")
     _open(config, config.getoption("devlint_device", None), config.getoption("devlint_shadow", None))
 
 
@@ -297,7 +299,7 @@ def _wanted(item: pytest.Item) -> str | None:
             raise pytest.UsageError(f'{item.nodeid}: {_MARKER} takes one device, such as {_MARKER}("sim:2")')
         return str(marker.args[0]) if marker.args else "sim"
     session = item.config.stash[_KEY]
-    asks = _MARKER in getattr(item, "fixturenames", ())
+    asks = _MARKER in getattr(item, "fixturenames", ()) or item.get_closest_marker(_NO_SYNC) is not None
     return "sim" if asks and session.watch is None else None
 
 
@@ -337,7 +339,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Repeat the calls of the test itself, not those of fixtures."""
+    """Watch the test itself, not its fixtures: what it waits for, and the calls that are to be repeated."""
+    if item.get_closest_marker(_NO_SYNC) is None:
+        return (yield from _shadowed(item))
+    from devlint.runtime.waiting import no_sync
+
+    with no_sync():
+        return (yield from _shadowed(item))
+
+
+def _shadowed(item: pytest.Item) -> Generator[None, None, None]:
     shadow = item.config.stash[_KEY].shadow
     if shadow is None:
         return (yield)

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from devlint.runtime import waiting
+
 Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
 Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
 
@@ -186,10 +188,15 @@ class Recorder:
         at: tuple[str | None, int] | None = None,
         source: Source | None = None,
     ) -> None:
-        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads."""
+        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads.
+
+        Raises HostWaited in a region of `waiting.no_sync` if the happening makes the host wait.
+        """
         if self._paused:
             return
         file, line = self.locate(sys._getframe(1)) if at is None else at
+        if waiting.forbidden():
+            waiting.check(kind, what, direction, blocking, file, line)
         if len(self.log) < self.max_log:
             seconds = _clock() - self._began
             self.log.append(

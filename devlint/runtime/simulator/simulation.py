@@ -186,10 +186,13 @@ class Simulation:
         on: Card,
         *,
         blocking: bool,
-        from_pageable: bool = False,
+        through: str = "",
         source: Source | None = None,
     ) -> None:
-        """Bytes were copied; a blocking copy also waits for the card, another one queues."""
+        """Bytes were copied; a blocking copy also waits for the card, another one queues.
+
+        through: what of its memory makes a copy wait that was asked not to, as the ends of names in `waiting`.
+        """
         self.check_launch()
         pending = on.pending
         if blocking:
@@ -197,8 +200,7 @@ class Simulation:
             self.settle_copies()
         else:
             on.queued += 1
-            if from_pageable:
-                what += " from pageable memory"
+            what += through
         self.recorder.record(
             "transfer",
             what,
