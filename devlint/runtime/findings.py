@@ -42,6 +42,9 @@ RULE_NAMES: Final = {
     "DEV605": "device-in-worker",
 }
 
+UNWRITTEN: Final = "RUN101"  # no rule finds it without running
+RULE_NAMES[UNWRITTEN] = "read-of-unwritten-memory"
+
 # What an error text is about, where it is not a mixture of operands.
 _BY_TEXT: Final = (
     ("device type tensor to numpy", "DEV109"),
@@ -176,7 +179,7 @@ def from_events(events: Iterable[Event]) -> list[Finding]:
     """The findings of all events but faults, which need `device_error`; errors first, then by weight."""
     found: list[Finding] = []
     for event in events:
-        finding = _clock(event) or _race(event) or _sync(event) or _transfer(event)
+        finding = _clock(event) or _race(event) or _unwritten(event) or _sync(event) or _transfer(event)
         if finding is not None:
             found.append(finding)
     return sort(found)
@@ -218,6 +221,14 @@ def _race(event: Event) -> Finding | None:
         event.line,
         count=event.count,
     )
+
+
+def _unwritten(event: Event) -> Finding | None:
+    if event.kind != "unwritten":
+        return None
+    message = f"{event.what}, and never written"
+    details = ("what is read is whatever was in that memory before: it differs from run to run and from card to card",)
+    return Finding(UNWRITTEN, "error", message, event.file, event.line, count=event.count, details=details)
 
 
 def _sync(event: Event) -> Finding | None:

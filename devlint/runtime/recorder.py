@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from devlint.runtime import waiting
 
-Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
+Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault", "unwritten"]
 Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
 
 _DEVLINT = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -39,6 +39,7 @@ class Event:
         ``transfer``  bytes moved between host and card or between cards; a blocking one also waits
         ``clock``     the user read a clock, or the time between two accelerator events
         ``race``      the host read the result of a non-blocking copy before waiting for it
+        ``unwritten`` memory of the card was read that was allocated and never written
         ``fault``     an error that names devices was raised; ``what`` is its message
     what: the operation or call, for a fault the message.
     file, line: the nearest frame of user code; ``None`` and 0 when no user frame was on the stack.

@@ -36,7 +36,10 @@ WAITS: dict[str, tuple[Callable[[], object], str]] = {
     "float": (lambda: float(CARD), "item; its value is read on the host"),
     "if": (lambda: 1 if (CARD > 0).all() else 2, "its value is read on the host"),
     "nonzero": (lambda: CARD.nonzero(), "nonzero; the size of its result is known on the card only"),
-    "boolean mask": (lambda: torch.ones(3, device="cuda")[torch.ones(3, device="cuda") > 0], "boolean mask; the size of its result is known on the card only"),
+    "boolean mask": (
+        lambda: torch.ones(3, device="cuda")[torch.ones(3, device="cuda") > 0],
+        "boolean mask; the size of its result is known on the card only",
+    ),
     "tolist": (lambda: CARD.tolist(), "tolist; it copies to the host and waits for the copy"),
     "cpu": (lambda: CARD.cpu(), "cpu; it copies to the host and waits for the copy"),
     "blocking copy": (lambda: torch.ones(3).to("cuda"), "to; it copies from the host without non_blocking=True"),

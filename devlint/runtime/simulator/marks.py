@@ -43,6 +43,7 @@ STORAGE_DEFAULTS: Final[dict[str, Any]] = {
     "_devlint_mark": None,  # the mark
     "_devlint_lease": None,  # the bytes counted on the card
     "_devlint_pinned": False,  # page-locked host memory
+    "_devlint_unwritten": None,  # how memory was allocated that nothing has written; see `unwritten`
     "_devlint_copy": None,  # (card, queue position) of a non-blocking copy to this host memory
 }
 

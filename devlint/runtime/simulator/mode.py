@@ -14,7 +14,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devlint.runtime.simulator import messages, mixing
+from devlint.runtime.simulator import messages, mixing, unwritten
 from devlint.runtime.simulator.cards import Card, Lease
 from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import WILD, Mark, card_of, has_storage, mark_of, set_mark, storage_of
@@ -59,6 +59,25 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if self._simulation.unwritten and not isinstance(func, HigherOrderOperator):
+            return self._with_unwritten_memory(func, types, args, kwargs)
+        return self._operator(func, types, args, kwargs)
+
+    def _with_unwritten_memory(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    ) -> Any:
+        plan = _plans.get(id(func))
+        if plan is None:
+            plan = _plans[id(func)] = OpPlan(func)
+        if plan.composite or types:  # the operators inside come by themselves
+            return self._operator(func, types, args, kwargs)
+        mark = unwritten.look(self._simulation, plan, args, kwargs or _NO_KEYWORDS)
+        result = self._operator(func, types, args, kwargs)
+        if mark is not None:
+            unwritten.take_over(result, mark)
+        return result
+
+    def _operator(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         if (types and by_class(types)) or faking():
             return self._by_its_class(func, args, kwargs or _NO_KEYWORDS)
         plan = _plans.get(id(func))

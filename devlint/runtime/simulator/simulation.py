@@ -54,6 +54,8 @@ class Simulation:
         self.builds_on_card = False
         # Whether a non-blocking copy to the host was not waited for yet.
         self.copies_in_flight = False
+        # How much memory on the cards was allocated and never written; see `unwritten`.
+        self.unwritten = 0
         # Whether this process has initialized the device; a child forked after that cannot use it.
         self.touched = False
         self.bad_fork = False

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from devlint.runtime.copies import source_of
+from devlint.runtime.simulator import unwritten
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.marks import (
     WILD,
@@ -47,6 +48,8 @@ def copy_to_place(
         set_mark(result, place)
     elif non_blocking and came_from is not None:
         set_pinned(result)  # torch allocates page-locked memory for such a copy
+    if simulation.unwritten:
+        unwritten.copied(simulation, source, result, what)
     record_copy(simulation, came_from, place, source, result, size, non_blocking, what)
     return result
 

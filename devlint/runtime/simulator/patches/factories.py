@@ -11,7 +11,7 @@ import torch.fft
 import torch.nested
 import torch.utils._device
 
-from devlint.runtime.simulator import messages
+from devlint.runtime.simulator import messages, unwritten
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, mark_of, set_mark, set_pinned
@@ -92,6 +92,8 @@ class _Factory:
 
     def wrap(self, original: Any) -> Any:
         simulation, from_self = self._simulation, self._from_self
+        name = getattr(original, "__name__", "")
+        allocates = name in unwritten.ALLOCATING
 
         @documented("input", original)
         def factory(*args: Any, **kwargs: Any) -> Any:
@@ -120,6 +122,8 @@ class _Factory:
                 set_mark(result, place)
             if pin:
                 set_pinned(result)
+            if allocates and place is not None and kwargs.get("out") is None:
+                unwritten.allocated(simulation, result, name)
             return result
 
         return factory

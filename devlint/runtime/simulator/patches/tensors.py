@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.utils.dlpack
 
-from devlint.runtime.simulator import messages
+from devlint.runtime.simulator import messages, unwritten
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import (
@@ -179,6 +179,18 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
 
         return _parse_to
 
+    def resize_(original: Any) -> Any:
+        @overridable(original)
+        def resize_(self: torch.Tensor, *size: Any, **kwargs: Any) -> torch.Tensor:
+            was_empty = has_storage(self) and storage_of(self).nbytes() == 0
+            resized: torch.Tensor = _Base.resize_(self, *size, **kwargs)
+            if was_empty and card_of(resized) is not None:
+                unwritten.allocated(simulation, resized, "resize_")
+            return resized
+
+        return resize_
+
+    yield Patch(_Tensor, "resize_", resize_)
     yield Patch(torch._C._nn, "_parse_to", parse_to)
     yield Patch(_Tensor, "as_subclass", as_subclass)
     yield Patch(_Tensor, "to", to)
