@@ -71,11 +71,28 @@ def run(where: Path, source: str, arguments: list[str]) -> tuple[float, str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     if source:
         environment["PYTHONPATH"] = str(where / source)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "-W", "ignore", "--tb=line"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+        "-W",
+        "ignore",
+        "--tb=line",
+    ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         done = subprocess.run(
-            [*command, *arguments], cwd=where, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+            [*command, *arguments],
+            cwd=where,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
         )
         output = done.stdout
     except subprocess.TimeoutExpired as late:

@@ -11,9 +11,11 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -63,7 +65,7 @@ carry_out(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How the program ended on one machine. line: of the program, 0 where it has none; said: by which rules."""
+    """How the program ended on one machine. line: of the program, 0 where it has none."""
 
     machine: Machine
     status: int
@@ -72,7 +74,6 @@ class Stop:
     line: int = 0
     file: str = ""
     code: str = ""  # of the finding that explains the end
-    seconds: float = 0.0
 
     @property
     def ends(self) -> bool:
@@ -100,25 +101,68 @@ def run_on_all(script: str, arguments: Sequence[str], as_json: bool, output: str
 
 def _on(machine: Machine, script: str, arguments: Sequence[str]) -> Stop:
     with tempfile.TemporaryDirectory(prefix="devlint-") as folder:
-        report = os.path.join(folder, "report.json")
-        command = [sys.executable, "-c", _PROGRAM, MACHINES_BY_NAME[machine.name], report, script, *arguments]
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-        home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        environment["PYTHONPATH"] = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-        try:
-            done = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
-            )
-        except subprocess.TimeoutExpired:
+        report, errors = os.path.join(folder, "report.json"), os.path.join(folder, "stderr")
+        status = (_forked if hasattr(os, "fork") else _started)(machine, report, errors, script, arguments)
+        if status is None:
             return Stop(machine, 124, f"not at its end after {LIMIT:.0f} s")
         with contextlib.suppress(OSError, ValueError), open(report, encoding="utf-8") as file:
             row = json.load(file)
-            return Stop(machine, done.returncode or row.pop("status"), **row)
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return Stop(machine, done.returncode or 1, f"the process ended with status {done.returncode}: {' '.join(last)}")
+            own = row.pop("status")
+            return Stop(machine, status or own, **row)
+        with open(errors, encoding="utf-8", errors="replace") as file:
+            last = " ".join(file.read().strip().splitlines()[-1:])
+        return Stop(machine, status or 1, f"the process ended with status {status}: {last}")
 
 
-MACHINES_BY_NAME: Final = {machine.name: str(number) for number, machine in enumerate(MACHINES)}
+def _forked(machine: Machine, report: str, errors: str, script: str, arguments: Sequence[str]) -> int | None:
+    """Run in a fork of this process, in which torch is imported once; the exit status, None if it took too long."""
+    import torch  # noqa: F401
+
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            _redirect(errors)
+            carry_out(str(MACHINES.index(machine)), report, script, list(arguments))
+            status = 0
+        finally:
+            os._exit(status)
+    ends = time.monotonic() + LIMIT
+    while time.monotonic() < ends:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+def _redirect(errors: str) -> None:
+    """The program reads nothing and prints nowhere."""
+    for number, name in ((0, os.devnull), (1, os.devnull), (2, errors)):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+def _started(machine: Machine, report: str, errors: str, script: str, arguments: Sequence[str]) -> int | None:
+    """As `_forked`, in a process of its own, where there is no fork."""
+    number = str(MACHINES.index(machine))
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with open(errors, "wb") as file:
+        try:
+            return subprocess.run(
+                [sys.executable, "-c", _PROGRAM, number, report, script, *arguments],
+                env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": path},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                timeout=LIMIT,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def carry_out(number: str, report: str, script: str, arguments: list[str]) -> None:
@@ -133,7 +177,7 @@ def carry_out(number: str, report: str, script: str, arguments: list[str]) -> No
     with contextlib.ExitStack() as stack:
         if machine.device != "cpu":
             stack.enter_context(watching(machine.device, watch))
-        exec(machine.code, {"torch": torch})
+        exec(compile(machine.code, __file__, "exec"), {"torch": torch})
         sys.argv[0] = script
         end = run_program(Request(script, tuple(arguments)))
     row: dict[str, Any] = {"status": end.status, "how": end.how or "ran to its end"}
