@@ -13,6 +13,7 @@ import enum
 import io
 import os
 import random
+import re
 import sys
 import threading
 import time
@@ -296,14 +297,20 @@ class Shadow:
         if any(isinstance(each, CannotSimulate) for each in chain(error)):
             self.tally.other[str(error)] += 1
             return
-        device_errors = [
-            each for each in chain(error) if hasattr(each, "devlint_operands") or is_device_text(str(each))
-        ]
+        device_errors = [each for each in chain(error) if self._is_about_devices(each)]
         if not device_errors:
             text = (str(error).strip().splitlines() or [""])[0][:100]
             self.tally.other[f"{name}: {type(error).__name__}: {text}"] += 1
             return
         self._note(self._finding(device_errors[0], error, what), what, name)
+
+    def _is_about_devices(self, error: BaseException) -> bool:
+        """A device error of torch, or the package's own that names both the host and the card."""
+        text = str(error)
+        if hasattr(error, "devlint_operands") or is_device_text(text):
+            return True
+        assert self._simulation is not None
+        return all(re.search(rf"\b{name}\b", text) for name in ("cpu", self._simulation.kind))
 
     def _finding(self, cause: BaseException, error: BaseException, what: str) -> Finding:
         places = frames_of(_inside(cause.__traceback__ or error.__traceback__))

@@ -66,6 +66,15 @@ class Halves(torch.autograd.Function):
 def halve(x):
     return Halves.apply(x)
 
+class Checks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.ones(3)
+    def forward(self, x):
+        if x.device != self.weight.device:
+            raise ValueError(f"weight and x must be on one device: {self.weight.device} and {x.device}")
+        return x * self.weight
+
 class Box:
     def __init__(self, corners):
         self.corners = scale(corners)
@@ -98,6 +107,7 @@ def line_of(text: str) -> int:
 
 OFFSET, INVERSE = line_of("x * self.weight + self"), line_of("return y / self")
 SCALE, ON_HOST, HALF = line_of("return x * torch.full"), line_of("def on_host"), line_of("return torch.full((3,), 0.5)")
+CHECK = line_of("raise ValueError(f")
 AREA = line_of("return self.corners.prod")
 
 PLACES = {
@@ -135,6 +145,11 @@ PLACES = {
         "def test_it():\n    Movable(torch.ones(3)).area()\n",
         f"  somelib.py:{AREA}: DEV102 *",
         "      called as somelib.Box.area, *",
+    ),
+    "an error of the library's own": (
+        "def test_it():\n    Checks()(torch.ones(3))\n",
+        f"  somelib.py:{CHECK}: DEV1* weight and x must be on one device: cpu and cuda:0",
+        "      called as somelib.Checks, *",
     ),
     "a unittest": (
         "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        scale(torch.ones(3))\n",
@@ -274,6 +289,11 @@ def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -
 @pytest.mark.parametrize(
     ("test", "named"),
     [
+        (
+            "from unittest.mock import MagicMock\ndef test_it():\n    m = Good()\n"
+            "    m.helper = MagicMock(return_value=torch.ones(3))\n    m(torch.ones(3))\n",
+            "not moved: Good, whose helper is a MagicMock",
+        ),
         ("def test_it():\n    object.__new__(Box)\n    b = Box(torch.ones(3))\n    b.area()\n", "not moved: Box"),
         (
             "def test_it():\n    good((n for n in [torch.ones(3)]) and (x := torch.ones(3)), out=(i for i in []))\n",
