@@ -39,8 +39,7 @@ class Machine:
 _NO_DRIVER: Final = """\
 def _no_driver(*args, **kwargs):
     raise RuntimeError(
-        "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from "
-        "http://www.nvidia.com/Download/index.aspx"
+        "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver"
     )
 torch.version.cuda = torch.version.cuda or "12.8"
 torch.backends.cuda.is_built = lambda: True
