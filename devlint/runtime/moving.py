@@ -65,11 +65,11 @@ def _copying_graphs() -> Iterator[None]:
         memo[id(self)] = made
         return made
 
-    torch.Tensor.__deepcopy__ = __deepcopy__  # type: ignore[method-assign]
+    torch.Tensor.__deepcopy__ = __deepcopy__
     try:
         yield
     finally:
-        torch.Tensor.__deepcopy__ = plain  # type: ignore[method-assign]
+        torch.Tensor.__deepcopy__ = plain
 
 
 def _stands_alone(tensor: torch.Tensor) -> bool:

@@ -390,7 +390,7 @@ def _asserted_errors(session: _Session) -> Iterator[None]:
     """Inside, a device error that a test asserts by `pytest.raises` or `assertRaises` is not one that code hides."""
     import unittest.case
 
-    kinds = [unittest.case._AssertRaisesContext, type(pytest.raises(Exception))]
+    kinds: list[Any] = [unittest.case._AssertRaisesContext, type(pytest.raises(Exception))]
     plain = [kind.__exit__ for kind in kinds]
 
     def noting(leave: Any) -> Any:

@@ -176,11 +176,11 @@ class Shadow:
                 return plain(module, *args, **kwargs)
             return self.call(plain, (module, *args), kwargs)
 
-        torch.nn.Module.__call__ = __call__  # type: ignore[method-assign]
+        torch.nn.Module.__call__ = __call__
         try:
             yield
         finally:
-            torch.nn.Module.__call__ = plain  # type: ignore[method-assign]
+            torch.nn.Module.__call__ = plain
 
     def _around(self, function: FunctionType) -> Any:
         thread = self._thread

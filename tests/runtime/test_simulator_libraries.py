@@ -83,7 +83,7 @@ def test_event_that_a_stream_records_is_an_event() -> None:
 # ------------------------------------------------------------------ wrapper tensors
 
 
-class Wrapped(torch.Tensor):
+class Wrapped(torch.Tensor):  # type: ignore[misc]
     """A tensor around another, as torchao's quantized ones."""
 
     inner: torch.Tensor
@@ -219,7 +219,7 @@ def test_autograd_follows_fake_tensors() -> None:
         assert total.device.type == "cuda"
 
 
-class Adds(nn.Module):
+class Adds(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.inner = nn.Linear(3, 3)
@@ -336,7 +336,7 @@ def test_saved_sparse_tensor_is_loaded_where_it_was_or_is_wanted(make: Callable[
     assert [str(each.device) for each in (*found, pickled)] == ["cuda:0", "cpu", "cuda:1", "cuda:0"]
 
 
-class Shifts(nn.Module):
+class Shifts(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.inner = nn.Linear(2, 2)
@@ -371,6 +371,17 @@ def test_nested_tensor_is_where_its_parts_are() -> None:
         jagged = torch.nested.nested_tensor(parts, layout=torch.jagged)
     assert kinds(strided, taken, jagged) == ["cuda"] * 3
     assert kinds(strided.to_padded_tensor(0.0), strided * 2, jagged.values(), (jagged * 2).values()) == ["cuda"] * 4
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_layer_on_a_nested_tensor_computes_as_on_its_parts(layout: torch.layout) -> None:
+    parts, layer = [torch.randn(2, 3, device="cuda"), torch.randn(4, 3, device="cuda")], nn.Linear(3, 2).cuda()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = layer(torch.nested.nested_tensor(parts, layout=layout)).to_padded_tensor(0.0)
+    assert made.device.type == "cuda"
+    assert torch.allclose(made[1], layer(parts[1]), atol=1e-6)
+    assert torch.allclose(made[0, :2], layer(parts[0]), atol=1e-6)
 
 
 def test_jagged_tensor_moves_and_goes_through_a_layer() -> None:
@@ -425,7 +436,7 @@ def library() -> Iterator[Any]:
 
 
 def test_operator_with_a_kernel_for_cards_alone() -> None:
-    @torch.library.custom_op("devlint_tests::alone", mutates_args=(), device_types="cuda")
+    @torch.library.custom_op("devlint_tests::alone", mutates_args=(), device_types="cuda")  # type: ignore[untyped-decorator]
     def alone(x: torch.Tensor) -> torch.Tensor:
         return x * 3
 
@@ -449,7 +460,7 @@ def test_kernel_in_python_sees_where_its_tensors_are(library: Any) -> None:
 
 
 def test_mixture_inside_a_kernel_in_python_is_refused() -> None:
-    @torch.library.custom_op("devlint_tests::mixes", mutates_args=())
+    @torch.library.custom_op("devlint_tests::mixes", mutates_args=())  # type: ignore[untyped-decorator]
     def mixes(x: torch.Tensor) -> torch.Tensor:
         return x + torch.ones(2)
 

@@ -153,7 +153,7 @@ def test_device_of_a_tensor_by_keyword() -> None:
     "wrong",
     [
         lambda: torch.asarray([1.0], data=[2.0]),
-        lambda: torch.ones(2).copy_(src=torch.ones(2)),  # type: ignore[call-arg]
+        lambda: torch.ones(2).copy_(src=torch.ones(2)),
         lambda: torch.ones(2).to(other=torch.ones(2)),
         functools.partial(torch.quantile, q=0.5),
     ],

@@ -31,7 +31,7 @@ def found(simulation: Simulation) -> list[Finding]:
     return [finding for finding in from_events(simulation.recorder.events()) if finding.code == "RUN101"]
 
 
-class Rotary(nn.Module):
+class Rotary(nn.Module):  # type: ignore[misc]
     """A table that is computed when the module is made, and is in no checkpoint."""
 
     inv_freq: torch.Tensor

@@ -58,7 +58,7 @@ def mark_of(tensor: torch.Tensor) -> Mark:
     except (NotImplementedError, RuntimeError):
         if _functorch.is_functorch_wrapped_tensor(tensor):
             return mark_of(_functorch.get_unwrapped(tensor))
-        return _without_storage.get(tensor)
+        found = _without_storage.get(tensor)
     return found
 
 

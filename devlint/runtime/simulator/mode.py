@@ -179,7 +179,7 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
     # ------------------------------------------------------------------ the long path
 
     def _carefully(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if plan.composite:
+        if plan.composite and not any(tensor.is_nested for tensor in tensors_in(args)):
             with self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         simulation = self._simulation
