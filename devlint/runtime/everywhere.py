@@ -88,7 +88,7 @@ def run_on_all(script: str, arguments: Sequence[str], as_json: bool, output: str
     if not os.path.isfile(script):
         raise UsageError(f"{script} is not a file; --device all runs scripts")
     stops = [_on(machine, script, arguments) for machine in MACHINES]
-    said = _foreseen(script, stops)
+    said = foreseen(stops)
     text = _as_json(script, stops, said) if as_json else _as_text(script, stops, said)
     if output is not None:
         with open(output, "w", encoding="utf-8") as file:
@@ -207,7 +207,7 @@ def _frames(trace: Any) -> Iterator[tuple[Any, int]]:
         trace = trace.tb_next
 
 
-def _foreseen(script: str, stops: Sequence[Stop]) -> dict[tuple[str, int], list[str]]:
+def foreseen(stops: Sequence[Stop]) -> dict[tuple[str, int], list[str]]:
     """The rules that say something at the lines where the program ends, by file and line."""
     from devlint.cli import main
 
