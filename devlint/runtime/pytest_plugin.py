@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from devlint.runtime.family import Family
     from devlint.runtime.findings import Finding
     from devlint.runtime.recorder import Event
-    from devlint.runtime.shadow import Shadow, Tally
+    from devlint.runtime.shadows.shadow import Shadow, Tally
     from devlint.runtime.watch import Watch
 
 _OPTION = "--devlint-device"
@@ -123,7 +123,7 @@ class _Session:
     def _shadowing(self) -> Shadow:
         """What counts the calls and, if asked for, repeats them on the card."""
         if self.shadow is None:
-            from devlint.runtime.shadow import Shadow
+            from devlint.runtime.shadows.shadow import Shadow
 
             self.shadow = Shadow(self.package or "", repeating=self.package is not None)
         return self.shadow
@@ -147,7 +147,7 @@ class _Session:
 
     def tally(self) -> Tally:
         """What was seen of calls; in the controller of xdist, what the workers have sent."""
-        from devlint.runtime.shadow import Tally
+        from devlint.runtime.shadows.shadow import Tally
 
         if self.shadow is not None:
             return self.shadow.tally

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 
 # All that a run inside this process imports must be there before the first; see test_pytest_plugin.py.
-import devlint.runtime.shadow
+import devlint.runtime.shadows.shadow
 import devlint.runtime.simulator.handrules
 import devlint.runtime.simulator.session  # noqa: F401
 

@@ -28,14 +28,14 @@ import torch
 
 from devlint.runtime.blame import Blame, blame, frames_of
 from devlint.runtime.findings import Finding, device_error
-from devlint.runtime.moving import Mover, NotPossible, copies
 from devlint.runtime.recorder import Event
+from devlint.runtime.shadows.moving import Mover, NotPossible, copies
+from devlint.runtime.shadows.wrapping import Wrapper, original_of
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import card_of
 from devlint.runtime.simulator.simulation import Simulation
 from devlint.runtime.simulator.subclasses import tracing_modes
 from devlint.runtime.watch import Watch, chain, is_device_text
-from devlint.runtime.wrapping import Wrapper, original_of
 
 _MOST_EACH: Final = 3  # repeats of one callable with arguments of the same kinds
 _MOST_PLACES: Final = 500
@@ -44,7 +44,7 @@ _MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
 _NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
 _clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
 _torch_folder: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
-_own_folder: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_own_folder: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
 
 @dataclass(slots=True)
