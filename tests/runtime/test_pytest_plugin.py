@@ -14,6 +14,7 @@ import torch
 
 # A run inside this process forgets the modules that it imported first, but packages keep those as attributes, and the
 # next run would get some of the old modules beside new ones: all must be there before the first run.
+import devlint.runtime.shadows.shadow
 import devlint.runtime.simulator.handrules
 import devlint.runtime.simulator.session  # noqa: F401
 
