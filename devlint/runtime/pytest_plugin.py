@@ -418,7 +418,8 @@ def _hide_own_frames(error: BaseException) -> None:
 
     trace = error.__traceback__
     while trace is not None:
-        if is_devlint(trace.tb_frame.f_code.co_filename):
+        name = trace.tb_frame.f_code.co_filename
+        if is_devlint(name) and name != __file__:  # a skip that is raised here must be seen
             trace.tb_frame.f_globals["__tracebackhide__"] = True
         trace = trace.tb_next
 
