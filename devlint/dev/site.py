@@ -23,6 +23,7 @@ GUIDES = (
     ("Device-agnostic PyTorch in 2026", "device-agnostic.md"),
     ("verify", "verify.md"),
     ("Testing for GPUs without one", "testing-without-a-gpu.md"),
+    ("Shadow tests", "shadow-tests.md"),
     ("Writing a rule", "writing-a-rule.md"),
     ("How devlint decides", "how-it-decides.md"),
     ("How each fix was confirmed", "confirmed-by.md"),

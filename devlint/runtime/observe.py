@@ -17,6 +17,7 @@ from time import perf_counter as _now  # the real one, before the clocks are rep
 from typing import Any
 
 from devlint.runtime.recorder import Recorder
+from devlint.runtime.waiting import PAGEABLE
 
 #: How long the work of a card that is kept busy takes, in clock cycles, and in seconds at 3 GHz, which no card reaches; it is
 #: renewed when fewer seconds than the third are left. The fourth bounds how often, and so what a run waits for it.
@@ -178,7 +179,7 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool, draws: list[list[A
                 self.copies.begin(target, torch.cuda.current_stream(card).record_event(), str(card))
             what = "copy_" if name == "copy_" else "to"
             if direction == "h2d" and non_blocking and not source.is_pinned():
-                what += " from pageable memory"
+                what += PAGEABLE
             self._queued[card] = 0 if blocking else pending + 1
             recorder.record(
                 "transfer",

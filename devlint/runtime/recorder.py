@@ -19,7 +19,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
+from devlint.runtime import waiting
+
+Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault", "unwritten"]
 Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
 
 _DEVLINT = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -37,6 +39,7 @@ class Event:
         ``transfer``  bytes moved between host and card or between cards; a blocking one also waits
         ``clock``     the user read a clock, or the time between two accelerator events
         ``race``      the host read the result of a non-blocking copy before waiting for it
+        ``unwritten`` memory of the card was read that was allocated and never written
         ``fault``     an error that names devices was raised; ``what`` is its message
     what: the operation or call, for a fault the message.
     file, line: the nearest frame of user code; ``None`` and 0 when no user frame was on the stack.
@@ -191,12 +194,17 @@ class Recorder:
         at: tuple[str | None, int] | None = None,
         source: Source | None = None,
     ) -> None:
-        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads."""
+        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads.
+
+        Raises HostWaited in a region of `waiting.no_sync` if the happening makes the host wait.
+        """
         if self._paused:
             return
         file, line = self.locate(sys._getframe(1)) if at is None else at
         if kind == "clock":
             self._time(file, line)
+        if waiting.forbidden():
+            waiting.check(kind, what, direction, blocking, file, line)
         if len(self.log) < self.max_log:
             seconds = _clock() - self._began
             self.log.append(

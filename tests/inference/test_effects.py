@@ -14,10 +14,6 @@ FAULTS: Final[dict[str, str]] = {
     "list_replaced_by_slice": "a write to a slice is not read",
     "list_popped_and_appended": "after `pop` the numbered items are taken to be the same",
     "hook_moves_the_inputs": "hooks of a module are not read",
-    "helper_gets_modules_by_star": "what a call gathers in `*arguments` is not bound, and not forgotten either",
-    "helper_gets_a_module_by_two_stars": "what a call gathers in `**arguments` is not bound, and not forgotten either",
-    "thread_moves": "`threading` is taken to look only, and a handed method forgets its object",
-    "cached_function_gives_the_same_model": "a cached function makes a new object at each call",
     "flag_ends_the_loop_with_the_move": "a flag that ends the loop does not end it",
 }
 

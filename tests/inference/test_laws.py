@@ -351,7 +351,6 @@ def test_write_to_one_of_two_objects_loses_nothing(old: Places, new: Places) -> 
                 assert said(old, world) | said(new, world) <= said(found, world)
 
 
-@pytest.mark.xfail(strict=True, reason="a write to several objects gives each the old values of those before it")
 def test_write_to_one_of_two_objects_mixes_nothing() -> None:
     second = ("new", 2, 0)
     heap = heap_of(None, (Alternative(CPU),))
