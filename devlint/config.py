@@ -204,7 +204,11 @@ class Config:
     ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use")
     extend_ignore: tuple[str, ...] = _setting((), STRINGS, "rules not to use beside the ignored ones")
     severity: tuple[tuple[str, str], ...] = _setting((), SEVERITIES, "severities of rules that differ from their own")
-    min_severity: str = _setting("info", SEVERITY, "the lowest severity that is reported")
+    min_severity: str | None = _setting(
+        None,
+        SEVERITY,
+        "the lowest severity that is reported; when not set, a report shows little of what is info, and that fails no run",
+    )
     functions: tuple[tuple[str, MovingFunction], ...] = _setting(
         (), FUNCTIONS, "functions of the project that move an argument to a device: the positions of both"
     )
@@ -233,8 +237,15 @@ class Config:
     assume_accelerator: bool = _setting(
         True, BOOLEAN, "assume that modules and tensor arguments may be on an accelerator"
     )
+    targets: tuple[str, ...] = _setting(
+        (),
+        STRINGS,
+        'the devices that the project must run on, such as `cuda` and `xpu`, or `any` (with `inference = "new"`)',
+    )
     inference: str = _setting(
-        "old", _one_of(("old", "new")), "which inference finds mixed devices; `new` is a preview and says how sure it is"
+        "old",
+        _one_of(("old", "new")),
+        "which inference finds mixed devices; `new` is a preview and says how sure it is",
     )
     plugins: tuple[str, ...] = _setting((), STRINGS, "installed packages whose rules are used beside the shipped ones")
     cache_dir: str = _setting(".devlint_cache", STRING, "where results are kept between runs")
@@ -243,8 +254,9 @@ class Config:
 
     @property
     def lowest_torch(self) -> tuple[int, int]:
-        """The lowest version of torch that fixes may rely on."""
-        return self.torch_version or self.torch_required or ASSUMED_TORCH
+        """The lowest version of torch that fixes may rely on: no newer one than the project admits."""
+        assumed = min(ASSUMED_TORCH, self.torch_newest or ASSUMED_TORCH)
+        return self.torch_version or self.torch_required or assumed
 
     @property
     def states_torch(self) -> bool:

@@ -240,6 +240,7 @@ class _Check:
         self.crashed: set[str] = set()
         self.others: dict[str, Source | None] = {}
         self.left_alone: dict[tuple[str, Span], Diagnostic] = {}
+        self.read: dict[str, FileState] = {}  # the other files that the findings follow from
         self.asked: Counter[str] = Counter()  # suspects, by function
 
     def run(self, freezes: bool) -> None:
@@ -282,9 +283,10 @@ class _Check:
         if self.linter.explains:
             self.leave_beside(facts)
         self.result.statistics.lines_parsed_by_libcst = tree.lines_parsed
-        if facts.read:
+        self.read.update(facts.read)
+        if self.read:
             folder = os.path.dirname(os.path.abspath(self.source.path))
-            self.result.others = lines_of(facts.read, folder)
+            self.result.others = lines_of(self.read, folder)
         self.result.searched = facts.searched()
         self.finish(tree)
         self.add_contexts(tree)
@@ -301,21 +303,22 @@ class _Check:
 
     def mismatches(self, module: ast.Module, facts: Facts) -> Sequence[Event]:
         """What the new inference finds, where it is switched on."""
-        if self.linter.settings.inference != "new" or not any(
-            rule.meta.code in self.replaced() for rule in self.linter.rules
-        ):
+        if self.linter.settings.inference != "new":
             return ()
         from devlint.inference.analysis import device_mismatches
+        from devlint.inference.events import DeviceMismatch
 
+        if not any(issubclass(DeviceMismatch, (rule.event, *rule.also)) for rule in self.linter.rules):
+            return ()
         try:
-            events, read = device_mismatches(module, self.source, self.linter.load_tree)
+            events, read = device_mismatches(module, self.source, self.linter.load_tree, self.linter.settings.targets)
         except RecursionError:
             self.add_unreadable(SourceError(_TOO_DEEP, *_deepest(module)))
             return ()
         except Exception as error:  # a fault of the inference must not end the run
             self.crash("the inference", _row_in(error, 1), error)
             return ()
-        facts.read.update(read)
+        self.read.update(read)
         return events
 
     def ask(self, rule: Rule[Any], event: Event, facts: Facts, tree: Tree) -> None:
@@ -384,14 +387,20 @@ class _Check:
         certainty = event.certainty
         related = tuple(related for origin in finding.because for related in self.related(origin))
         diagnostic = self.diagnostic(rule, finding.span, finding.message)
-        severity = diagnostic.severity
+        severity = finding.severity or diagnostic.severity
         if certainty == "assume" and severity is Severity.ERROR:
             severity = Severity.WARNING
         severity = getattr(event, "severity", severity)
         diagnostic = replace(
-            diagnostic, severity=severity, fix=fix, related=related, certainty=certainty,
-            evidence=getattr(event, "evidence", None), proof=_proof(event),
-        )  # fmt: skip
+            diagnostic,
+            severity=severity,
+            fix=fix,
+            related=related,
+            certainty=certainty,
+            evidence=getattr(event, "evidence", None),
+            proof=_proof(event),
+            portability=finding.portability or rule.meta.portability,
+        )
         known = self.found.setdefault((rule.meta.code, finding.span), diagnostic)
         if known.certainty == "assume" and certainty == "certain":
             self.found[(rule.meta.code, finding.span)] = diagnostic  # what needs no assumption says more
@@ -422,7 +431,8 @@ class _Check:
     def finish(self, tree: Tree) -> None:
         """Sort the findings and set apart those that a comment silences."""
         suppressions = Suppressions(self.source)
-        for diagnostic in sorted(self.found.values(), key=lambda d: (d.span, d.code)):
+        self.keep_one_of_each()
+        for diagnostic in sorted(self.on_their_ways(tree), key=lambda d: (d.span, d.code)):
             if diagnostic.code != UNREADABLE_FILE.code and suppressions.covers(
                 diagnostic.code, diagnostic.name, self.rows(diagnostic, tree)
             ):
@@ -430,6 +440,36 @@ class _Check:
             else:
                 self.result.diagnostics.append(diagnostic)
         self.comments(suppressions)
+
+    def on_their_ways(self, tree: Tree) -> Iterator[Diagnostic]:
+        """The findings, those about other machines with the way to their statement."""
+        known: dict[int, tuple[int, ...]] = {}
+        for diagnostic in self.found.values():
+            portability = diagnostic.portability
+            if portability is None:
+                yield diagnostic
+                continue
+            from devlint.folding import may_be_skipped, ways
+
+            known = known or ways(tree.ast)
+            try:
+                statement = tree.head(diagnostic.span).owner
+            except LookupError:
+                yield diagnostic
+                continue
+            if portability.stops and may_be_skipped(statement, diagnostic.span, self.source.span):
+                portability = portability._replace(stops=False)
+            yield replace(diagnostic, portability=portability, way=known.get(id(statement), ()))
+
+    def keep_one_of_each(self) -> None:
+        """Drop the findings of rules that give way to another one of the same expression."""
+        giving = {rule.meta.code: rule.meta.gives_way for rule in self.linter.rules if rule.meta.gives_way}
+        for code, span in [key for key in self.found if key[0] in giving]:
+            others = [
+                of for by, of in self.found if by in giving[code] and of.start <= span.start and span.end <= of.end
+            ]
+            if any(of.start == span.start or of.end == span.end for of in others):
+                del self.found[code, span]
 
     def comments(self, suppressions: Suppressions) -> None:
         """Judge the comments themselves, after all that they silence was found."""

@@ -58,9 +58,24 @@ Level = Literal["certain", "assume", "certain / assume"]  # what the findings of
 FixWhen = Literal["always", "sometimes", "hint", "never"]
 
 
+class Portability(NamedTuple):
+    """That a finding is about other machines alone: the code is right on the machine that it was written for.
+
+    `stops`: a machine without the accelerator gets no further than this place. `decision`: what is to be decided, the same
+    text for all findings of a file that one choice settles; "" where a finding stands for itself. See `devlint.folding`.
+    """
+
+    stops: bool = False
+    decision: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RuleMeta:
-    """What is known about a rule without running it. `words`: without one of them in the file it cannot fire."""
+    """What is known about a rule without running it. `words`: without one of them in the file it cannot fire.
+
+    `portability`: of the rule's findings, where they do not say otherwise.
+    `gives_way`: the codes of rules that say more of the same expression; where one of them reports it, this one does not.
+    """
 
     code: str
     name: str
@@ -71,6 +86,8 @@ class RuleMeta:
     fix: FixWhen
     words: tuple[str, ...]
     opt_in: bool = False
+    portability: Portability | None = None
+    gives_way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +128,14 @@ class ImportNeed:
 
 @dataclass(frozen=True, slots=True)
 class RunDeviceNeed:
-    """The fix uses the name `name` for the device of the run; a definition is added once per file, after the imports.
+    """The fix uses the name `name` for the device of the run; `name = choice` is added once per file, after the imports.
 
-    `type`: the only accelerator that it may be, where the rest of the file knows no other; None for any.
+    `choice`: an expression that names torch in full (`torch.device(...)`), or as the file itself spells it. All fixes of a
+    file that need the device give the same.
     """
 
     name: str = "device"
-    type: str | None = None
+    choice: str = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
 
 Need = ImportNeed | RunDeviceNeed
@@ -136,12 +154,17 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule says: the fact as a message, where, the remedy, and the places that explain it."""
+    """What a rule says: the fact as a message, where, the remedy, and the places that explain it.
+
+    `severity`: where it differs from that of the rule. `portability`: None for what is wrong on every machine.
+    """
 
     span: Span
     message: str
     fix: Fix | None = None
     because: tuple[Origin, ...] = ()
+    severity: Severity | None = None
+    portability: Portability | None = None
 
 
 class LeftAlone(NamedTuple):
@@ -166,7 +189,7 @@ class TextEdit(NamedTuple):
 class TextFix:
     """A fix made concrete: `edits` belong to this finding, `shared` are needs that several fixes have in common.
 
-    `why`: why a hint is no more than that.
+    `why`: why a hint is no more than that, or why a fix that its rule calls safe is unsafe.
     """
 
     title: str
@@ -194,6 +217,16 @@ class Related:
     cell: int | None = None
 
 
+class Folded(NamedTuple):
+    """A finding that another one stands for."""
+
+    code: str
+    message: str
+    start: Position
+    end: Position
+    cell: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding as it is reported: with rule, file, positions and the concrete fix.
@@ -201,7 +234,8 @@ class Diagnostic:
     `cell`: in a notebook the number of the cell, counted from 1 over all cells; positions and offsets are then those of
     the cell. `context`: enclosing definitions and a checksum of the statement, which stay when rows shift. `certainty`:
     "assume" where the finding rests on the assumption that arguments, parameters and buffers may be on an accelerator; it
-    is a warning then, even if the rule's findings are errors.
+    is a warning then, even if the rule's findings are errors. `portability`: as in `Finding`; `way`: where its statement
+    stands among those that run before it, see `devlint.folding`. `folded`: the findings that this one stands for in a report.
     """
 
     path: str
@@ -219,6 +253,9 @@ class Diagnostic:
     certainty: Certainty = "certain"
     evidence: Evidence | None = None
     proof: Proof | None = None
+    portability: Portability | None = None
+    way: tuple[int, ...] = ()
+    folded: tuple[Folded, ...] = ()
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 Read are, in the nearest directory upwards whose files say it: `pyproject.toml` (PEP 621 and Poetry; an extra where the
 dependencies do not name torch), `setup.cfg`, `setup.py` (strings that read like a requirement), `requirements.txt`, conda's
-`environment.yml`, and the lists for kinds of machines, `requirements_cuda.txt`; where none of them says it, a `README` that
+`environment.yml` and what stands for it, a `Pipfile`, and the lists for kinds of machines, `requirements_cuda.txt`;
+where none of them says it, a `README` that
 names a torch before 1.0. A list that pins torchvision admits no later torch than that goes with. The search ends at the root
 of the repository.
 A program in a folder of its own, with a list of requirements that leaves torch open, is not bound by the package around it.
@@ -37,7 +38,7 @@ class Required(NamedTuple):
 
 _FILES = (
     "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", os.path.join("requirements", "base.txt"), "reqs.txt",
-    "environment.yml", "environment.yaml", "conda.yml", "conda.yaml",
+    "environment.yml", "environment.yaml", "conda.yml", "conda.yaml", "Pipfile",
 )  # fmt: skip
 #: Folders beside an installed package, and the extras and groups that are for what stands there.
 _BESIDE = re.compile(
@@ -72,8 +73,19 @@ _FIRST_VISION, _VISION_OF_2 = 5, 15
 #: A row that includes another list, or names one of constraints [pip's documentation, "Requirements File Format"].
 _INCLUDED = re.compile(r"^[ \t]*(?:-r|-c|--requirement|--constraint)[ =]+([^\s#]+)", re.MULTILINE)
 _INCLUDES = 3  # lists that include one another
+#: Other names of lists of requirements, and of environments of conda.
+_OTHER_LISTS = re.compile(r"requirements?\.txt\Z", re.IGNORECASE)
+_ENVIRONMENT = re.compile(r"(?:[\w-]*[-_])?(?:env|environment|conda)(?:[-_.][\w.-]*)?\.ya?ml\Z", re.IGNORECASE)
+_FOLDER = "requirements"  # whose lists are for kinds of machines, like those beside it
+_FOR_WORK = re.compile(r"(dev|develop|development|lint|format|style|types?|typing|ci|build|tools?)\Z", re.IGNORECASE)
 #: A row of an environment of conda, where the package has two names and one `=` means equal.
-_CONDA = re.compile(rf"^[ \t]*-{_GAP}(?:[\w.-]{{1,80}}::)?(?:py)?torch{_GAP}(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE)
+_CONDA = re.compile(
+    rf"^[ \t]*-{_GAP}[\"']?(?:[\w.-]{{1,80}}::)?(?:py)?torch{_GAP}(=[^\n#]*|[<>~!][^\n#]*)", re.MULTILINE
+)
+#: A row of a Pipfile.
+_PIPFILE = re.compile(r"^[ \t]*torch[ \t]*=[ \t]*(?:\{[^}\n]*version[ \t]*=[ \t]*)?[\"']([^\"'\n]+)[\"']", re.MULTILINE)
+#: The version in the name of a wheel [packaging.python.org, binary distribution format].
+_WHEEL = re.compile(r"/torch-(\d+\.\d+)[\w.%+]*-\w+-\w+-\w+\.whl")
 #: A torch before 1.0, 0.1 to 0.4, that a text for readers names: `PyTorch 0.4.1`, `pytorch=0.3`, `PyTorch (0.3 or 0.4)`.
 _OLD = re.compile(
     r"(?i)(?<![\w.])(?:py)?torch(?: version)?[ :=`*_()\[\]v]{1,6}0\.(?P<first>[1-4])(?![\d%])(?:\.\d)?"
@@ -163,7 +175,7 @@ def is_program(directory: str) -> bool:
 
 def required_in(directory: str) -> Required | None:
     """What the packaging files of one directory say; the first that has a bound decides."""
-    for name in _FILES:
+    for name in (*_FILES, *_further(directory)):
         path = os.path.join(directory, name)
         found = _required(list(_specifiers(path)))
         if found.newest is None and path.endswith(".txt"):
@@ -208,12 +220,24 @@ def _required(said: list[str]) -> Required:
     )
 
 
+def _further(directory: str) -> list[str]:
+    """The files of a directory that are lists of requirements or environments by another name than the usual one."""
+    names = _names(directory)
+    return [name for form in (_OTHER_LISTS, _ENVIRONMENT) for name in names if form.match(name) and name not in _FILES]
+
+
 def _variants(directory: str) -> list[str]:
-    """The lists of requirements in a directory that are for one kind of machine each."""
+    """The lists of requirements in a directory, or in its folder for them, that are for one kind of machine each."""
     matches = ((name, _VARIANT.match(name)) for name in _names(directory))
-    return [
+    found = [
         os.path.join(directory, n) for n, match in matches if match is not None and not _BESIDE.match(match["kind"])
     ]
+    folder = os.path.join(directory, _FOLDER)
+    for name in _names(folder):
+        kind, end = os.path.splitext(name)
+        if end == ".txt" and not _BESIDE.match(kind) and not _FOR_WORK.match(kind):
+            found.append(os.path.join(folder, name))
+    return found
 
 
 def _names(directory: str) -> list[str]:
@@ -246,10 +270,14 @@ def _specifiers(path: str, depth: int = 0) -> Iterator[str]:
     text = _read(path)
     if not text:
         return
+    yield from (f"=={version}" for version in _WHEEL.findall(text))
     if path.endswith(".toml"):
         yield from _of_pyproject(text)
+    elif path.endswith("Pipfile"):
+        yield from _PIPFILE.findall(text)
     elif path.endswith(".py"):
         yield from _STRING.findall(text)
+        yield from _ROW.findall(text)
     elif path.endswith((".yml", ".yaml")):
         yield from _CONDA.findall(text)
     else:
@@ -295,6 +323,12 @@ def _of_dependencies(document: Any) -> Iterator[str]:
         if isinstance(each, str):
             yield from _ROW.findall(each)
     tool = document.get("tool", {})
+    uv = tool.get("uv", {}) if isinstance(tool, dict) else {}
+    for name in ("constraint-dependencies", "override-dependencies") if isinstance(uv, dict) else ():
+        bounds = uv.get(name, [])
+        for each in bounds if isinstance(bounds, list) else []:
+            if isinstance(each, str):
+                yield from _ROW.findall(each)
     poetry = tool.get("poetry", {}) if isinstance(tool, dict) else {}
     needed = poetry.get("dependencies", {}) if isinstance(poetry, dict) else {}
     torch = needed.get("torch") if isinstance(needed, dict) else None

@@ -99,7 +99,7 @@ class Rulebook:
             severities = self._severities(config, metas)
             codes = enabled(metas, [*layers_of(config), self._command_line])
             least = self._min_severity or config.min_severity
-            grave = SEVERITY_NAMES[: SEVERITY_NAMES.index(least) + 1]
+            grave = SEVERITY_NAMES[: SEVERITY_NAMES.index(least) + 1] if least is not None else SEVERITY_NAMES
             by_code = dict(severities)
             codes = tuple(m.code for m in metas if m.code in codes and by_code.get(m.code, m.severity).value in grave)
             settings = Settings(
@@ -109,10 +109,11 @@ class Rulebook:
                 torch_stated=config.states_torch,
                 torch_newest=config.torch_newest,
                 assume_accelerator=config.assume_accelerator,
+                targets=config.targets,
                 inference=self._inference or config.inference,
                 functions=config.functions,
                 severities=severities,
-                min_severity=Severity(least),
+                min_severity=Severity(least) if least is not None else None,
                 fix_changes=self._fix_changes(config, metas),
             )
             known = self._common[id(config)] = (config, settings)

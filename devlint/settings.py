@@ -29,10 +29,11 @@ class Settings:
     torch_stated: bool = True
     torch_newest: tuple[int, int] | None = None
     assume_accelerator: bool = True
+    targets: tuple[str, ...] = ()  # what the project must run on: types of devices, or "any"
     inference: str = "old"  # which inference DEV101, 102, 103, 104 and 109 follow
     functions: tuple[tuple[str, MovingFunction], ...] = ()  # by qualified name
     severities: tuple[tuple[str, Severity], ...] = ()  # by code, where somebody set them
-    min_severity: Severity = Severity.INFO  # the lowest that is reported
+    min_severity: Severity | None = None  # the lowest that is reported; None where nobody says so
     fix_changes: tuple[tuple[str, str], ...] = ()  # by code: `withhold`, `promote` (unsafe to safe), `demote`
 
     def selects(self, code: str, name: str, opt_in: bool) -> bool:
@@ -54,7 +55,13 @@ class Settings:
 
     def reports(self, diagnostic: Diagnostic) -> bool:
         """Whether a finding is grave enough; a file that cannot be read always is."""
-        return diagnostic.code == UNREADABLE_FILE.code or diagnostic.severity.rank <= self.min_severity.rank
+        least = self.min_severity or Severity.INFO
+        return diagnostic.code == UNREADABLE_FILE.code or diagnostic.severity.rank <= least.rank
+
+    @property
+    def counts_info(self) -> bool:
+        """Whether findings of severity info count like others, which somebody has to ask for."""
+        return self.min_severity is Severity.INFO
 
     @property
     def changes_diagnostics(self) -> bool:

@@ -25,7 +25,7 @@ LEVELS = (
     ("facts",),
     ("inference",),
     ("rule",),
-    ("api", "tree", "identity", "suppression", "names", "unused"),
+    ("api", "tree", "identity", "suppression", "names", "unused", "folding"),
     ("registry", "engine", "fix"),
 )
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}

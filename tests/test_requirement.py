@@ -467,3 +467,47 @@ def test_a_pinned_torchvision_goes_with_one_torch(tmp_path: Path, text: str, req
     (tmp_path / ".git").mkdir()
     (tmp_path / "requirements.txt").write_text(text)
     assert Requirements().of(str(tmp_path)) == required
+
+
+WHEEL = "https://example.org/whl/cu113/torch-1.12.0%2Bcu113-cp38-cp38-linux_x86_64.whl"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lowest"),
+    [
+        ("requirement.txt", "torch==1.8.1\n", (1, 8)),
+        ("Requirements.txt", "torch==1.8.1\n", (1, 8)),
+        ("requirements/requirements.txt", "torch==1.8.1\n", (1, 8)),
+        ("requirements/main.txt", "torch==1.8.1\n", (1, 8)),
+        ("requirements.txt", f"torch @ {WHEEL}\n", (1, 12)),
+        ("requirements.txt", f"{WHEEL}\n", (1, 12)),
+        ("setup.py", 'NEEDS = """\nnumpy\ntorch==1.8.1\n"""\n', (1, 8)),
+        ("pyproject.toml", f"[tool.poetry.dependencies]\ntorch = {{url = '{WHEEL}'}}\n", (1, 12)),
+        ("pyproject.toml", "[tool.uv]\nconstraint-dependencies = ['torch==1.8.1']\n", (1, 8)),
+        ("Pipfile", '[packages]\ntorch = "==1.8.1"\n', (1, 8)),
+        ("env.yml", "dependencies:\n  - pytorch=1.8.1\n", (1, 8)),
+        ("conda_env.yaml", "dependencies:\n  - pytorch=1.8.1\n", (1, 8)),
+        ("environment_gpu.yml", "dependencies:\n  - pytorch==1.8.1\n", (1, 8)),
+        ("environment.yml", "dependencies:\n  - 'pytorch=1.8.1'\n", (1, 8)),
+        ("environment.yml", 'dependencies:\n  - "pytorch::pytorch=1.8.1"\n', (1, 8)),
+    ],
+)
+def test_pinned_torch_is_found(tmp_path: Path, name: str, text: str, lowest: tuple[int, int]) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert lowest_of(tmp_path) == lowest
+
+
+@pytest.mark.parametrize("text", ["torch<2.0\n", "torch<=1.13.1\n", "torch!=1.9,<1.13\n"])
+def test_fix_uses_nothing_that_the_newest_admitted_torch_lacks(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "requirements.txt").write_text(text)
+    (tmp_path / "a.py").write_text("from torch.cuda.amp import autocast\n\nwith autocast():\n    pass\n")
+    assert run("check", "--no-cache", "--fix", "a.py").out.count("fixed") == 0
+    assert "torch.cuda.amp" in (tmp_path / "a.py").read_text()
+
+
+def test_list_for_development_pins_nothing(tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "dev.txt").write_text("torch==1.8.1\n")
+    assert lowest_of(tmp_path) is None

@@ -21,7 +21,7 @@ def fixed(code: str, torch_version: tuple[int, int]) -> str:
     ("literal", "choice"),
     [
         ('"cuda"', '"cuda" if torch.cuda.is_available() else "cpu"'),
-        ('torch.device("cuda:0")', 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'),
+        ('torch.device("cuda:0")', 'torch.device("cuda:0" if torch.cuda.is_available() else "cpu")'),
         ('"mps"', '"mps" if torch.backends.mps.is_available() else "cpu"'),
         ('"xpu"', '"xpu" if torch.xpu.is_available() else "cpu"'),
     ],
@@ -35,7 +35,7 @@ def test_old_torch_keeps_the_type_of_accelerator(literal: str, choice: str) -> N
     ("literal", "choice"),
     [
         ('torch.device("cuda")', 'torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")'),
-        ('"mps"', 'torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")'),
+        ('"mps"', 'torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"'),
     ],
 )
 def test_new_torch_takes_any_accelerator(literal: str, choice: str) -> None:

@@ -230,6 +230,7 @@ class Check:
 
             for text in lines(report, self._terminal.error_style):
                 self._terminal.note(text)
+        report = _folded(report)
         if self._args.diff and outcome.after is not None:
             from devlint.report.diff import unified_diff
 
@@ -240,7 +241,8 @@ class Check:
         if self._args.fix_only or self._args.diff:  # what is left was not asked for, but no file goes unread in silence
             result = report.result
             result.diagnostics = [each for each in result.diagnostics if each.code == UNREADABLE_FILE.code]
-        tally.problems += len(report.result.diagnostics)
+        report = replace(report, counts_info=task.settings.counts_info)
+        tally.problems += len(report.problems)
         return report
 
     def _report(self, run: Run) -> None:
@@ -261,7 +263,7 @@ class Check:
         if say is not emit and not run.quiet:
             for note in run.notes:
                 say(note)
-        if self._args.write_baseline and not any(True for _ in run.problems()):
+        if self._args.write_baseline and not any(True for _ in run.findings()):
             for note in run.notes if say is emit else ():
                 say(note)
             return
@@ -276,8 +278,7 @@ class Check:
                 emit(block, commands=FORMATS[output.format].commands)
 
     def _close_diff(self, files: Sequence[FileReport]) -> None:
-        from devlint.report.closing import fixed_lines
-        from devlint.report.concise import line
+        from devlint.report.closing import fixed_lines, line
 
         style = self._terminal.error_style
         run = Run(files)
@@ -316,6 +317,17 @@ class Check:
         path, _, _ = problem.partition(": ")
         is_word = self._args.paths[:1] == [path] and path.isalpha()
         return did_you_mean(path, COMMANDS) if is_word else ""
+
+
+def _folded(report: FileReport) -> FileReport:
+    """A report whose findings stand for those that they settle."""
+    result = report.result
+    if all(each.portability is None for each in (*result.diagnostics, *report.fixed)):
+        return report
+    from devlint.folding import fold
+
+    result.diagnostics = fold(result.diagnostics)
+    return replace(report, fixed=tuple(fold(report.fixed)))
 
 
 def _near_baseline(directory: Path) -> Path | None:

@@ -134,9 +134,15 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
         metavar="PATTERN:RULES",
         help="rules not to use in files that match a pattern, as in `tests/*:DEV101,DEV2`",
     )
-    group.add_argument("--min-severity", choices=SEVERITY_NAMES, help="the lowest severity that is reported")
     group.add_argument(
-        "--inference", choices=("old", "new"), help="how mixed devices are found; `new` is a preview of the next version"
+        "--min-severity",
+        choices=SEVERITY_NAMES,
+        help="the lowest severity that is reported; `info` shows and counts all that is info",
+    )
+    group.add_argument(
+        "--inference",
+        choices=("old", "new"),
+        help="how mixed devices are found; `new` is a preview of the next version",
     )
 
 

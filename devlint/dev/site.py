@@ -24,6 +24,7 @@ GUIDES = (
     ("Explaining errors", "explaining-errors.md"),
     ("verify", "verify.md"),
     ("Testing for GPUs without one", "testing-without-a-gpu.md"),
+    ("Shadow tests", "shadow-tests.md"),
     ("Writing a rule", "writing-a-rule.md"),
     ("How devlint decides", "how-it-decides.md"),
     ("How each fix was confirmed", "confirmed-by.md"),

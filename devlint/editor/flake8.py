@@ -10,6 +10,8 @@ from typing import Any
 
 from devlint import __version__
 from devlint.engine import Linter
+from devlint.folding import fold
+from devlint.model import Severity
 
 
 class Plugin:
@@ -27,7 +29,10 @@ class Plugin:
         from devlint.source import decode
 
         source = decode(self.text.encode(), self.filename)
-        for found in linter(os.path.dirname(os.path.abspath(self.filename)), self.filename).check(source).diagnostics:
+        checker = linter(os.path.dirname(os.path.abspath(self.filename)), self.filename)
+        for found in fold(checker.check(source).diagnostics):
+            if found.severity is Severity.INFO and not checker.settings.counts_info:
+                continue  # flake8 knows no severities: what it prints fails its run
             yield found.start.row, found.start.column - 1, f"{found.code} {found.message}", type(self)
 
 

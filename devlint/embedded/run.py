@@ -127,7 +127,8 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
             (result.suppressed, done.result.suppressed),
             (result.left_alone, done.result.left_alone),
         ):
-            ours += [each for each in theirs if block.start <= each.span.start and each.span.end <= end]
+            inside = (each for each in theirs if block.start <= each.span.start and each.span.end <= end)
+            ours += [_of_block(each, number) for each in inside]
         _add(result.statistics, done.result.statistics)
         result.crashes += done.result.crashes
         result.others += [line for line in done.result.others if line not in result.others]
@@ -143,6 +144,15 @@ def _markdown(task: Task, checker: Checker, raw: bytes) -> Outcome:
     if text != original:
         outcome.before, outcome.after = raw, (_BOM if bom else b"") + text.encode("utf-8")
     return outcome
+
+
+def _of_block(diagnostic: Diagnostic, number: int) -> Diagnostic:
+    """A finding that is no decision together with those of other blocks."""
+    portability = diagnostic.portability
+    if portability is None:
+        return diagnostic
+    decision = f"{number} {portability.decision}" if portability.decision else ""
+    return replace(diagnostic, portability=portability._replace(decision=decision), way=(-number - 1, *diagnostic.way))
 
 
 def _add(total: Statistics, more: Statistics) -> None:

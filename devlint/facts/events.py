@@ -379,7 +379,8 @@ class Clock(Event):
 
     `start`: the first reading. `work`: the last device work queued between both. `waits`: whether the host waited for
     the device after that work and before this reading; `start_waits`: whether it waited before the first reading.
-    Only when there is device work in between. `level`: "certain" when the work surely runs on an accelerator.
+    Only when there is device work in between. `level`: "certain" when the work surely runs on an accelerator. `held_up`: the
+    host waited for some of the work in between, so that only the rest of it is still queued.
     """
 
     clock: str  # "time.perf_counter"
@@ -390,6 +391,7 @@ class Clock(Event):
     level: Conflict
     device_type: str | None  # the accelerator's type when the code names it
     helper: str | None = None  # what reads the clock, where that is in another file: `Timer`
+    held_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

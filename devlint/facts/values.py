@@ -190,7 +190,8 @@ def describe(device: Device) -> str:
 class Reading(NamedTuple):
     """One reading of a host clock: where, by which clock, and the device work before it.
 
-    `pending`: work queued and not waited for; `level` and `device_type` tell how sure it is; `works`: how many so far.
+    `pending`: work queued and not waited for; `level` and `device_type` tell how sure it is; `works`: how many so far, and
+    `waited`: how many there were at the last wait.
     """
 
     span: Span
@@ -200,6 +201,7 @@ class Reading(NamedTuple):
     level: Conflict
     device_type: str | None
     works: int
+    waited: int = 0
 
 
 @record(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate
 
 from devlint.model import Span, TextEdit, TextFix
@@ -18,12 +18,14 @@ def apply(text: str, fixes: Sequence[TextFix]) -> tuple[str, list[int]]:
     return splice(text, edits), chosen
 
 
-def choose(fixes: Sequence[TextFix]) -> tuple[list[TextEdit], list[int]]:
-    """The edits to make, sorted, and the indices of the fixes they belong to."""
+def choose(fixes: Sequence[TextFix], first: Collection[int] = ()) -> tuple[list[TextEdit], list[int]]:
+    """The edits to make, sorted, and the indices of the fixes they belong to. `first`: those that win over earlier places."""
     taken: list[TextEdit] = []
     shared: list[TextEdit] = []
     chosen: list[int] = []
-    order = sorted((index for index, fix in enumerate(fixes) if fix.edits), key=lambda i: (min(fixes[i].edits), i))
+    order = sorted(
+        (i for i, fix in enumerate(fixes) if fix.edits), key=lambda i: (i not in first, min(fixes[i].edits), i)
+    )
     for index in order:
         fix = fixes[index]
         needs = [edit for edit in fix.shared if edit not in shared]

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from devlint.facts import Facts
+from devlint.fix.doubts import doubt, misplaced
 from devlint.fix.needs import needs_of
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
 from devlint.model import (
@@ -47,11 +48,14 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
     """
     if not fix.edits or fix.safety is Safety.HINT:
         return TextFix(fix.title, Safety.HINT, why=fix.why)
+    wrong = misplaced(fix, tree)
+    if wrong is not None:
+        return TextFix(fix.title, Safety.HINT, why=wrong)
     hint = TextFix(fix.title, Safety.HINT, why=_NO_HARMLESS_EDIT)
     edits: list[TextEdit] = []
     try:
         for edit in fix.edits:
-            made = _made(edit, tree)
+            made = _made(edit, tree, fix.edits)
             if made is not None and made not in edits:
                 edits.append(made)
         if not edits:
@@ -60,29 +64,38 @@ def resolve(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> TextFix:
         for one, other in pairwise(edits):
             if other.start < one.end or (one.start, one.end) == (other.start, other.end):
                 raise ValueError(f"edits of the fix {fix.title!r} overlap")
-        shared = needs_of(fix, tree, facts, settings)
+        shared = needs_of(fix, tree, facts)
     except CannotEditError:
         return hint
     if any(need.start > edits[0].start for need in shared):
         return replace(hint, why="what it needs would be defined after its use")
-    title = fix.title
+    safety, why, title = fix.safety, "", fix.title
+    if safety is Safety.SAFE and (why := doubt(fix, tree) or ""):
+        safety = Safety.UNSAFE
     if not settings.torch_stated and any(_ACCELERATOR in each.text for each in (*edits, *shared)):
         lowest = ".".join(map(str, settings.torch_version))
         title += f" (assumes torch {lowest} or newer: `torch-version` is not set)"
-    return TextFix(title, fix.safety, tuple(edits), tuple(shared))
+    return TextFix(title, safety, tuple(edits), tuple(shared), why)
 
 
-def _made(edit: Edit | InsertStatement | ReplaceBlock, tree: Tree) -> TextEdit | None:
+AnyEdit = Edit | InsertStatement | ReplaceBlock
+
+
+def _made(edit: AnyEdit, tree: Tree, beside: Sequence[AnyEdit]) -> TextEdit | None:
+    """One edit of a fix; `beside`: all of them."""
     if isinstance(edit, InsertStatement):
         return _insert(edit, tree)
-    return _replace_block(edit, tree) if isinstance(edit, ReplaceBlock) else _replace(edit, tree)
+    return _replace_block(edit, tree) if isinstance(edit, ReplaceBlock) else _replace(edit, tree, beside)
 
 
 # Replacing and removing
 
 
-def _replace(edit: Edit, tree: Tree) -> TextEdit | None:
+def _replace(edit: Edit, tree: Tree, beside: Sequence[AnyEdit]) -> TextEdit | None:
     chunk = tree.home(edit.old)
+    if edit.new is None and edit.old is chunk.statement and not chunk.head.is_compound:
+        inserted = (tree.head(each.at) for each in beside if isinstance(each, InsertStatement))
+        return _remove_statement(chunk.head, tree, any(head.block is chunk.head.block for head in inserted))
     if edit.new is None:
         return _remove(edit.old, chunk, tree)
     return _changed(chunk, edit.old, edit.new, tree)
@@ -172,9 +185,7 @@ def _remove(old: cst.CSTNode, chunk: Chunk, tree: Tree) -> TextEdit | None:
     import libcst as cst
 
     if old is chunk.statement:
-        if chunk.head.is_compound:
-            raise ValueError("a compound statement cannot be removed")
-        return _remove_statement(chunk.head, tree)
+        raise ValueError("a compound statement cannot be removed")
     if isinstance(old, cst.Decorator):
         row = tree.source.row(chunk.spans[old].start)
         start = tree.source.starts[row - 1]
@@ -207,11 +218,12 @@ def _sequence_of(root: cst.CSTNode, item: cst.CSTNode) -> tuple[cst.CSTNode, str
     raise ValueError(f"{type(item).__name__} stands in no sequence")
 
 
-def _remove_statement(head: Head, tree: Tree) -> TextEdit:
+def _remove_statement(head: Head, tree: Tree, filled: bool = False) -> TextEdit:
+    """`filled`: another statement takes its place in the block."""
     source = tree.source
     row_start = source.starts[source.row(head.span.start) - 1]
     rest = REST_OF_ROW.match(source.text, head.end)
-    if len(head.block) == 1 or rest is None or not starts_row(source, head.span.start):
+    if (len(head.block) == 1 and not filled) or rest is None or not starts_row(source, head.span.start):
         return TextEdit(head.span.start, head.end, "pass")
     if rest.group(1):  # the comment stays, on a row of its own
         return TextEdit(head.span.start, rest.start(1), "")

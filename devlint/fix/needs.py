@@ -7,19 +7,18 @@ of a need would come before it cannot be made.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import re
 from functools import lru_cache
 
 from devlint.facts import Facts
 from devlint.fix.rows import REST_OF_ROW, CannotEditError, newline_of, starts_row
 from devlint.model import Fix, ImportNeed, RunDeviceNeed, TextEdit
-from devlint.settings import Settings
 from devlint.tree import Tree
 
-_ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
+_TORCH_NAME = re.compile(r"\btorch(?:\.\w+)+")
 
 
-def needs_of(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[TextEdit]:
+def needs_of(fix: Fix, tree: Tree, facts: Facts) -> list[TextEdit]:
     """The imports and definitions that the fix uses and the module lacks."""
     if not fix.needs:
         return []
@@ -41,17 +40,9 @@ def needs_of(fix: Fix, tree: Tree, facts: Facts, settings: Settings) -> list[Tex
         after = max(block, bound[local.split(".")[0]]) if has_torch else block
         after = max(after, _last_setting(tree))
         for need in dict.fromkeys(devices):
-            definition = f"{need.name} = {_run_device(need.type, spell, settings)}"
+            definition = f"{need.name} = {_TORCH_NAME.sub(lambda name: spell(name[0]), need.choice)}"
             shared.append(_after(tree, after, definition, apart=True, ends=True))
     return shared
-
-
-def _run_device(type: str | None, spell: Callable[[str], str], settings: Settings) -> str:
-    """The device of the run as an expression that works on every machine, for the lowest torch of the project."""
-    device = spell("torch.device")
-    if type is None and settings.torch_version >= _ACCELERATOR_SINCE:
-        return f'{spell("torch.accelerator.current_accelerator")}(check_available=True) or {device}("cpu")'
-    return f'{device}("cuda" if {spell("torch.cuda.is_available")}() else "cpu")'
 
 
 def _last_setting(tree: Tree) -> int:

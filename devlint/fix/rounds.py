@@ -1,8 +1,11 @@
-"""Fixes one source in rounds until nothing is left to fix, and checks what every round did.
+"""Fixes the findings of one source in rounds until none of them is left to fix, and checks what every round did.
 
 A round applies the fixes that fit together and lints the result. It must decode and parse, the fixed findings must be
-gone, and no new one may be left; then it counts. When a round fails its fixes are tried one by one, and those that fail
-alone are withdrawn and named. All other text is untouched by construction: only `TextEdit`s are written.
+gone, and no new one may be left that has no fix of its own; then it counts. When a round fails its fixes are tried one by
+one, and those that fail alone are withdrawn and named. Safe fixes are made of findings that were there at first alone: what
+comes up by a fix is reported, and another run fixes it, once somebody could read it. Where unsafe fixes are allowed it is
+fixed as well, since a program that is converted for every device is done only then. All other text is untouched by
+construction: only `TextEdit`s are written.
 """
 
 from __future__ import annotations
@@ -48,14 +51,18 @@ class FixOutcome:
 def fix_source(
     linter: Checker, source: Source, allow: Collection[Safety] = (Safety.SAFE,), result: FileResult | None = None
 ) -> FixOutcome:
-    """Apply the fixes of the allowed levels. `result`: the findings of `source`, when they are already known."""
+    """Apply the fixes of the allowed levels. `result`: the findings of `source`, when they are already known.
+
+    Without unsafe fixes a finding that only comes up by a fix stays.
+    """
     original = source
     outcome = FixOutcome(source.text, result if result is not None else linter.check(source))
     seen = {source.text}
+    listed = _keys(outcome.result)
     withdrawn: dict[Key, str] = {}
     writable = _encodes_back(source)
     for _ in range(ROUNDS):
-        found = [d for d in outcome.result.diagnostics if _may_fix(d, allow) and (d.code, d.span) not in withdrawn]
+        found = [d for d in _of(listed, outcome.result) if _may_fix(d, allow) and (d.code, d.span) not in withdrawn]
         if not found:
             break
         if not writable:
@@ -74,9 +81,14 @@ def fix_source(
             outcome.rejected.append(Rejected(diagnostic, problem))
         if failed:
             continue
+        applied = {(d.code, d.span) for d in attempt.fixed}
+        listed = [key for key in listed if key not in applied]
         for edits in attempt.steps:
             moves = Moves(edits)
             withdrawn = {(code, moves.span(span)): why for (code, span), why in withdrawn.items()}
+            listed = [(code, moves.span(span)) for code, span in listed]
+        if Safety.UNSAFE in allow:
+            listed = _keys(attempt.result)
         source = attempt.source
         seen.add(source.text)
         outcome.text, outcome.result = source.text, attempt.result
@@ -107,6 +119,19 @@ def _codes(result: FileResult) -> list[str]:
 Key = tuple[str, Span]  # the code of a finding and its place
 
 
+def _of(listed: Sequence[Key], result: FileResult) -> list[Diagnostic]:
+    """The findings that are those of a list, each of which stands for one at most."""
+    exact = set(listed)
+    found = [d for d in result.diagnostics if (d.code, d.span) in exact]
+    left = sorted(exact - {(d.code, d.span) for d in found})
+    for diagnostic in result.diagnostics if left else ():
+        same = next((key for key in left if _same(key, diagnostic)), None)
+        if same is not None and (diagnostic.code, diagnostic.span) not in exact:
+            left.remove(same)
+            found.append(diagnostic)
+    return found
+
+
 class _Attempt(NamedTuple):
     """A source after some fixes, what the linter says about it, the edits of each step, the findings that were fixed,
     and what is wrong with it ("" if it is sound)."""
@@ -126,20 +151,23 @@ def _try(
     allow: Collection[Safety],
     seen: Collection[str],
 ) -> _Attempt:
-    """Apply some fixes, and those of the findings that come up by it, until none is left that was not there before.
+    """Apply some fixes, and try those of the findings that come up by it, until none is left that was not there before.
 
     A fault may hide another one, as the first of two operands on the wrong device hides the second; so a finding that
-    comes up is no objection when its own fix removes it.
+    comes up is no objection when its own fix removes it. Where only safe fixes are allowed, the text before that is given
+    back.
     """
-    steps: list[Sequence[TextEdit]] = []
-    fixed: list[Diagnostic] = []
+    steps: list[tuple[Source, FileResult, Sequence[TextEdit], Sequence[Diagnostic]]] = []
     applied = {(d.code, d.span) for d in batch}
     stay = [key for key in _keys(before) if key not in applied]
     gone: list[Key] = []
     after, result = source, before
 
     def attempt(problem: str) -> _Attempt:
-        return _Attempt(after, result, steps, fixed, problem)
+        made = steps if Safety.UNSAFE in allow else steps[:1]
+        fixed = [diagnostic for step in made for diagnostic in step[3]]
+        last = made[-1] if made else (source, before)
+        return _Attempt(last[0], last[1], [step[2] for step in made], fixed, problem)
 
     while batch:
         edits, batch = _choose(batch)
@@ -153,8 +181,7 @@ def _try(
         if fresh.text in seen or len(steps) == ROUNDS:
             return attempt("the fix undoes another one")
         after, result = fresh, linter.check(fresh)
-        steps.append(edits)
-        fixed += batch
+        steps.append((after, result, edits, batch))
         moves = Moves(edits)
         stay = [(code, moves.span(span)) for code, span in stay]
         gone = [(code, moves.span(span)) for code, span in (*gone, *((d.code, d.span) for d in batch))]
@@ -174,8 +201,9 @@ def _try(
 
 
 def _choose(found: Sequence[Diagnostic]) -> tuple[list[TextEdit], list[Diagnostic]]:
-    """The edits of the fixes that fit together, and their findings."""
-    edits, chosen = choose([d.fix for d in found if d.fix is not None])
+    """The edits of the fixes that fit together, and their findings. What one decision settles is settled at once."""
+    decided = {i for i, d in enumerate(found) if d.portability is not None and d.portability.decision}
+    edits, chosen = choose([d.fix for d in found if d.fix is not None], decided)
     return edits, [found[index] for index in chosen]
 
 

@@ -20,12 +20,19 @@ from devlint.source import Source
 
 #: The severity of a finding, by its evidence and whether it is proved.
 SEVERITIES: Final[dict[tuple[Evidence, bool], Severity]] = {
-    ("named", True): Severity.ERROR, ("device", True): Severity.ERROR, ("called", True): Severity.ERROR,
-    ("named", False): Severity.WARNING, ("device", False): Severity.WARNING, ("called", False): Severity.WARNING,
-    ("intended", True): Severity.WARNING, ("intended", False): Severity.INFO,
-    ("declared", True): Severity.WARNING, ("declared", False): Severity.WARNING,
-    ("contract", True): Severity.INFO, ("contract", False): Severity.INFO,
-}  # fmt: skip
+    ("named", True): Severity.ERROR,
+    ("device", True): Severity.ERROR,
+    ("called", True): Severity.ERROR,
+    ("named", False): Severity.WARNING,
+    ("device", False): Severity.WARNING,
+    ("called", False): Severity.WARNING,
+    ("intended", True): Severity.WARNING,
+    ("intended", False): Severity.INFO,
+    ("declared", True): Severity.WARNING,
+    ("declared", False): Severity.WARNING,
+    ("contract", True): Severity.INFO,
+    ("contract", False): Severity.INFO,
+}
 
 
 class Side(NamedTuple):
@@ -94,12 +101,28 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
     function = site.function
     off = _handed_side(mismatch, off, source) if at is not mismatch.node else off
     return DeviceMismatch(
-        place, at, _because(mismatch, source, path), NO_GUARDS, {}, function.name if function is not None else "",
-        code, mismatch.how, mismatch.operation, off, other, mismatch.evidence, mismatch.soft, _when(mismatch.condition),
-        _clause(mismatch, other, source), factory, origin.name if origin is not None else "",
-        _takes_device(node), mismatch.how in ("paths", "size", "copy"), _remedy(mismatch),
+        place,
+        at,
+        _because(mismatch, source, path),
+        NO_GUARDS,
+        {},
+        function.name if function is not None else "",
+        code,
+        mismatch.how,
+        mismatch.operation,
+        off,
+        other,
+        mismatch.evidence,
+        mismatch.soft,
+        _when(mismatch.condition),
+        _clause(mismatch, other, source),
+        factory,
+        origin.name if origin is not None else "",
+        _takes_device(node),
+        mismatch.how in ("paths", "size", "copy"),
+        _remedy(mismatch),
         _loop(mismatch, source),
-    )  # fmt: skip
+    )
 
 
 def _loop(mismatch: Mismatch, source: Source) -> Span | None:
@@ -126,7 +149,12 @@ def _is_to_blame(mismatch: Mismatch) -> bool:
     origin = mismatch.off_at.origin
     if origin is None or origin.why not in ("factory", "option") or mismatch.off_at.atom != CPU or origin.node is None:
         return False
-    return origin.why == "option" or origin.maker is None or mismatch.site in (origin.maker, None) or origin.maker.handles(mismatch.site)
+    return (
+        origin.why == "option"
+        or origin.maker is None
+        or mismatch.site in (origin.maker, None)
+        or origin.maker.handles(mismatch.site)
+    )
 
 
 def _calls_module(step: Step | None) -> bool:
@@ -173,7 +201,7 @@ def where(at: Alternative) -> str:
     if tag == "names":
         return f"is on `{show_path(key)}`"
     if tag == "place" and not is_unread(at.atom):
-        return "may be on a GPU" if key == ("self",) else f"is where `{show_path(key)}` is"
+        return "may be on a GPU" if len(key) == 1 else f"is where `{show_path(key)}` is"
     return "may be elsewhere"
 
 
@@ -186,10 +214,11 @@ def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
         step = mismatch.chain[0]
         likely = "probably gets" if mismatch.soft else "gets"
         return f"`{mismatch.chain[-1].name}` {likely} such values from line {getattr(step.node, 'lineno', 0)}"
-    if mismatch.evidence == "named":
-        return "it fails here"
-    if mismatch.evidence == "device":
-        return "it fails wherever that device is a GPU"
+    fails = "probably fails" if mismatch.soft else "fails"
+    if mismatch.evidence == "named" and (ACCELERATOR, True) not in mismatch.condition:
+        return f"it {fails} here"
+    if mismatch.evidence in ("named", "device"):
+        return f"it {fails} wherever that device is a GPU"
     if mismatch.evidence == "intended":
         return "this function handles devices, and misses this one"
     if mismatch.evidence == "declared":
@@ -212,16 +241,28 @@ def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...
 
 
 _ORIGINS: Final = {
-    "factory": "made on the CPU here", "option": "made on the CPU here, as no device is given", "host": "made of host data here",
-    "loader": "its batches are in host memory", "module": "made on the CPU here", "named": "made on that device here",
-    "moved": "moved here", "loaded": "loaded here", "argument": "given here",
-}  # fmt: skip
+    "factory": "made on the CPU here",
+    "option": "made on the CPU here, as no device is given",
+    "host": "made of host data here",
+    "loader": "its batches are in host memory",
+    "module": "made on the CPU here",
+    "named": "made on that device here",
+    "moved": "moved here",
+    "loaded": "loaded here",
+    "argument": "given here",
+}
+
+
+#: Literals of a condition that a message shows.
+_WORDS: Final = 3
 
 
 def _when(condition: Condition) -> str:
     """A condition in words: "when `mask` is None"."""
-    words = [text for test, outcome in sorted(condition, key=repr) if (text := _literal(test, outcome))]
-    return " and ".join(words[:3])
+    said = {test[1] for test, outcome in condition if test[0] == "truth" and outcome}
+    kept = [(t, o) for t, o in condition if not (t[0] == "none" and not o and t[1] in said)]  # what is true is given
+    words = [text for test, outcome in sorted(kept, key=repr) if (text := _literal(test, outcome))]
+    return " and ".join(words[:_WORDS]) + (" and more" if len(words) > _WORDS else "")
 
 
 def _literal(test: Test, outcome: bool) -> str:

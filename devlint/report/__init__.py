@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple, Protocol, cast
 
-from devlint.model import Diagnostic, FileResult, Safety, Statistics
+from devlint.model import Diagnostic, FileResult, Safety, Severity, Statistics
 from devlint.terminal import Style
 
 
@@ -16,7 +16,7 @@ class FileReport:
     """One checked file. `text` is what the positions of the diagnostics refer to, kept when a format shows code.
 
     `applied`: the levels of fixes that `--fix`, with the options in force for this file, applies. `cells`: the texts of
-    a notebook's code cells by number, instead of `text`.
+    a notebook's code cells by number, instead of `text`. `counts_info`: what is info counts like any other problem.
     """
 
     result: FileResult
@@ -24,6 +24,16 @@ class FileReport:
     fixed: tuple[Diagnostic, ...] = ()
     applied: frozenset[Safety] = frozenset({Safety.SAFE})
     cells: Mapping[int, str] = field(default_factory=dict)
+    counts_info: bool = False
+
+    @property
+    def problems(self) -> list[Diagnostic]:
+        """The findings that fail a run."""
+        return [each for each in self.result.diagnostics if not self.is_note(each)]
+
+    def is_note(self, diagnostic: Diagnostic) -> bool:
+        """Whether a finding is shown in short and fails nothing."""
+        return diagnostic.severity is Severity.INFO and not self.counts_info
 
     def text_at(self, cell: int | None) -> str | None:
         """The text that positions with this cell number refer to; None when it was not kept."""
@@ -49,10 +59,19 @@ class Run:
     plugins: tuple[str, ...] = ()
     quiet: bool = False
 
-    def problems(self) -> Iterator[tuple[FileReport, Diagnostic]]:
+    def findings(self) -> Iterator[tuple[FileReport, Diagnostic]]:
+        """All findings, with their files."""
         for file in self.files:
             for diagnostic in file.result.diagnostics:
                 yield file, diagnostic
+
+    def problems(self) -> Iterator[tuple[FileReport, Diagnostic]]:
+        """The findings that fail the run."""
+        return ((file, each) for file, each in self.findings() if not file.is_note(each))
+
+    def asides(self) -> Iterator[tuple[FileReport, Diagnostic]]:
+        """The findings that a report for people shows in short, and that fail nothing."""
+        return ((file, each) for file, each in self.findings() if file.is_note(each))
 
     def fixed(self) -> list[Diagnostic]:
         return [diagnostic for file in self.files for diagnostic in file.fixed]

@@ -19,7 +19,7 @@ _ESCAPES = (("%", "%AZP25"), (";", "%3B"), ("\r", "%0D"), ("\n", "%0A"), ("]", "
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    for _, diagnostic in run.problems():
+    for _, diagnostic in run.findings():
         start, _ = rows_in_file(diagnostic)
         kind = "error" if diagnostic.severity is Severity.ERROR else "warning"
         yield (

@@ -1,12 +1,38 @@
-"""The last lines of a report for people: how many problems, and how many of them `--fix` would handle."""
+"""The last lines of a report for people: what is info, how many problems, and how many of them `--fix` would handle.
+
+Of a single program with unsafe fixes, `devlint verify --fix` can tell which of them hold.
+"""
 
 from __future__ import annotations
 
+import ast
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
-from devlint.model import Safety
-from devlint.report import Run, count
-from devlint.terminal import Style
+from devlint.model import Diagnostic, Safety, Severity
+from devlint.report import FileReport, Run, count
+from devlint.report.places import place
+from devlint.terminal import Style, printable
+
+ASIDES = 3  # findings of severity info that a report shows where nobody asked for them
+
+
+def line(diagnostic: Diagnostic, fixable: bool, style: Style) -> str:
+    """One problem in one line; line breaks of a message become spaces."""
+    star = f" [{style.mark('*')}]" if fixable else ""
+    info = " info:" if diagnostic.severity is Severity.INFO else ""
+    message = printable(" ".join(diagnostic.message.split()))
+    return f"{place(diagnostic, style)}: {style.code(diagnostic.code)}{star}{info} {message}"
+
+
+def aside_lines(run: Run, style: Style) -> Iterator[str]:
+    """The first findings of severity info, one line each, and how many more there are."""
+    found = list(run.asides())
+    for file, diagnostic in found[:ASIDES]:
+        yield line(diagnostic, file.is_fixable(diagnostic), style)
+    if len(found) > ASIDES:
+        yield f"{len(found) - ASIDES} more of severity info: `--min-severity info` shows all."
 
 
 def closing_lines(run: Run, style: Style) -> Iterator[str]:
@@ -39,6 +65,28 @@ def _counts(run: Run, style: Style) -> Iterator[str]:
         yield f"[{style.mark('*')}] {safe} fixable with `--fix`{more}."
     elif unsafe:
         yield f"{unsafe} fixable with `--fix --unsafe-fixes`."
+    if unsafe and len(run.files) == 1 and _is_program(run.files[0]):
+        path = shlex.quote(run.files[0].result.path)
+        yield f"`devlint verify --fix {path}` runs the program and writes the fixes that hold."
+
+
+def _is_program(file: FileReport) -> bool:
+    """Whether a file does something when it is run: it asks for its own name, or calls or repeats something at the top."""
+    if not file.result.path.endswith(".py"):
+        return False
+    try:
+        text = Path(file.result.path).read_bytes() if file.text is None else file.text
+        tree = ast.parse(text)
+    except (OSError, SyntaxError, ValueError):
+        return False
+    for statement in tree.body:
+        if isinstance(statement, ast.If):
+            if any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test)):
+                return True
+        called = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+        if called or isinstance(statement, ast.For | ast.While | ast.With):
+            return True
+    return False
 
 
 def _assumed(number: int, problems: int) -> str:

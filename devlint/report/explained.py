@@ -27,5 +27,6 @@ def _not_applied(report: FileReport, diagnostic: Diagnostic) -> str:
     if fix is None or report.is_fixable(diagnostic):
         return ""
     if fix.safety is Safety.UNSAFE:
-        return "not fixed: the fix is unsafe; `--unsafe-fixes` applies it"
+        doubt = f" ({fix.why})" if fix.why else ""
+        return f"not fixed: the fix is unsafe{doubt}; `--unsafe-fixes` applies it"
     return f"not fixed: only a hint: {fix.why}" if fix.why else "not fixed: only a hint, for a person to follow"

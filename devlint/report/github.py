@@ -21,9 +21,9 @@ _ORDER = list(_COMMANDS)
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    problems = sorted(run.problems(), key=lambda each: _ORDER.index(each[1].severity))
-    for _, diagnostic in problems:
+    for _, diagnostic in sorted(run.findings(), key=lambda each: _ORDER.index(each[1].severity)):
         yield _command(diagnostic)
+    problems = list(run.problems())
     files = len({diagnostic.path for _, diagnostic in problems})
     yield f"Found {count(len(problems), 'problem')} in {count(files, 'file')}." if problems else "No problems found."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from devlint.report import Run
-from devlint.report.closing import closing_lines
+from devlint.report.closing import aside_lines, closing_lines
 from devlint.report.statistics import table as render_statistics
 from devlint.terminal import Style, printable
 
@@ -14,7 +14,7 @@ __all__ = ["render", "render_statistics"]
 
 def render(run: Run, style: Style) -> Iterator[str]:
     for file in run.files:
-        found = file.result.diagnostics
+        found = file.problems
         if not found:
             continue
         path = file.result.path
@@ -29,4 +29,5 @@ def render(run: Run, style: Style) -> Iterator[str]:
             text = printable(" ".join(diagnostic.message.split()))
             yield f"  {where:<{width}}  {style.code(diagnostic.code)}{star} {text}"
         yield ""
+    yield from aside_lines(run, style)
     yield from closing_lines(run, style)

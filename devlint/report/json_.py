@@ -19,7 +19,7 @@ from devlint.terminal import Style
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    rows = [row(diagnostic, file) for file, diagnostic in run.problems()]
+    rows = [row(diagnostic, file) for file, diagnostic in run.findings()]
     yield as_json(rows, indent=2)
 
 
@@ -51,6 +51,16 @@ def row(diagnostic: Diagnostic, file: FileReport) -> dict[str, Any]:
                 "message": related.message,
             }
             for related in diagnostic.related
+        ],
+        "folded": [
+            {
+                "code": folded.code,
+                "cell": folded.cell,
+                "location": _location(folded.start),
+                "end_location": _location(folded.end),
+                "message": folded.message,
+            }
+            for folded in diagnostic.folded
         ],
         "url": rule_url(diagnostic.code),
     }

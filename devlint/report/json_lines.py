@@ -13,5 +13,5 @@ __all__ = ["render", "render_statistics"]
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    for file, diagnostic in run.problems():
+    for file, diagnostic in run.findings():
         yield as_json(row(diagnostic, file))

@@ -1,4 +1,4 @@
-"""JUnit XML: a suite for each file with problems, a failed case for each problem.
+"""JUnit XML: a suite for each file with findings, a failed case for each problem, a passed one for what is info.
 
 A run without problems holds one passed case, since some servers take a report without cases for a failure.
 """
@@ -18,9 +18,10 @@ __all__ = ["render", "render_statistics"]
 
 def render(run: Run, style: Style) -> Iterator[str]:
     files = [file for file in run.files if file.result.diagnostics]
-    problems = sum(len(file.result.diagnostics) for file in files)
+    tests = sum(len(file.result.diagnostics) for file in files)
+    problems = sum(len(file.problems) for file in files)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield f'<testsuites name="devlint" tests="{problems or 1}" failures="{problems}" errors="0">'
+    yield f'<testsuites name="devlint" tests="{tests or 1}" failures="{problems}" errors="0">'
     for file in files:
         yield from _suite(file)
     if not files:
@@ -33,7 +34,7 @@ def render(run: Run, style: Style) -> Iterator[str]:
 def _suite(file: FileReport) -> Iterator[str]:
     found = file.result.diagnostics
     path = _attribute(file.result.path)
-    yield f'  <testsuite name={path} tests="{len(found)}" failures="{len(found)}" errors="0">'
+    yield f'  <testsuite name={path} tests="{len(found)}" failures="{len(file.problems)}" errors="0">'
     for diagnostic in found:
         start, _ = rows_in_file(diagnostic)
         name = _attribute(f"{diagnostic.code} ({diagnostic.name})")
@@ -41,8 +42,11 @@ def _suite(file: FileReport) -> Iterator[str]:
         where = f'line="{start.row}" column="{start.column}"'
         yield f"    <testcase name={name} classname={path} file={path} {where}>"
         failure = f"{start.row}:{start.column}: {diagnostic.code} {text}" if diagnostic.cell is None else text
-        opening = f"<failure type={_attribute(diagnostic.code)} message={_attribute(text)}>"
-        yield f"      {opening}{escape(_legal(failure))}</failure>"
+        if file.is_note(diagnostic):
+            yield f"      <system-out>{escape(_legal(failure))}</system-out>"
+        else:
+            opening = f"<failure type={_attribute(diagnostic.code)} message={_attribute(text)}>"
+            yield f"      {opening}{escape(_legal(failure))}</failure>"
         yield "    </testcase>"
     yield "  </testsuite>"
 

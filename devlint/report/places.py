@@ -56,3 +56,9 @@ def _root(directory: str) -> str:
             return os.path.realpath(os.getcwd())
         directory = parent
     return directory
+
+
+def related_places(diagnostic: Diagnostic) -> list[Related]:
+    """The places that explain a finding, and those of the findings that it stands for."""
+    stands_for = (Related(diagnostic.path, f.start, f.end, f"{f.code} {f.message}", f.cell) for f in diagnostic.folded)
+    return [*diagnostic.related, *stands_for]

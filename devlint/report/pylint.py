@@ -13,6 +13,6 @@ __all__ = ["render", "render_statistics"]
 
 
 def render(run: Run, style: Style) -> Iterator[str]:
-    for _, diagnostic in run.problems():
+    for _, diagnostic in run.findings():
         start, _ = rows_in_file(diagnostic)
         yield f"{printable(diagnostic.path)}:{start.row}: [{diagnostic.code}] {message(diagnostic)}"

@@ -14,7 +14,7 @@ from devlint.report import FileReport, Run
 from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics
 from devlint.report.lines import Lines
-from devlint.report.places import message
+from devlint.report.places import message, related_places
 from devlint.terminal import Style
 
 __all__ = ["render", "render_statistics"]
@@ -46,9 +46,9 @@ def _row(diagnostic: Diagnostic, file: FileReport, lines: Lines) -> dict[str, An
             }
             for edit in sorted((*fix.edits, *fix.shared))
         ]
-    if diagnostic.related:
+    if places := related_places(diagnostic):
         row["related_locations"] = [
-            {"message": related.message, "location": _location(related, lines, file)} for related in diagnostic.related
+            {"message": each.message, "location": _location(each, lines, file)} for each in places
         ]
     return row
 

@@ -20,7 +20,7 @@ from devlint.report import FileReport, Run
 from devlint.report.data import as_json
 from devlint.report.json_ import render_statistics
 from devlint.report.lines import Lines
-from devlint.report.places import message, repository_path
+from devlint.report.places import message, related_places, repository_path
 from devlint.terminal import Style
 
 __all__ = ["render", "render_statistics"]
@@ -98,8 +98,9 @@ def _result(diagnostic: Diagnostic, key: Key, file: FileReport, index: dict[str,
         steps = [{"location": _location(each, each.message)} for each in _in_order(diagnostic)]
         steps.append({"location": _location(diagnostic, message(diagnostic))})
         result["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
+    if places := related_places(diagnostic):
         result["relatedLocations"] = [
-            {"id": number, **_location(each, each.message)} for number, each in enumerate(diagnostic.related, start=1)
+            {"id": number, **_location(each, each.message)} for number, each in enumerate(places, start=1)
         ]
     text = file.text_at(diagnostic.cell)
     if diagnostic.fix is not None and diagnostic.fix.edits and diagnostic.cell is None and text is not None:

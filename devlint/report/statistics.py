@@ -23,7 +23,7 @@ class RuleCount:
 def rule_counts(run: Run) -> list[RuleCount]:
     """The commonest rule first, then by code."""
     found: dict[str, RuleCount] = {}
-    for file, diagnostic in run.problems():
+    for file, diagnostic in run.findings():
         before = found.get(diagnostic.code) or RuleCount(diagnostic.code, diagnostic.name, 0, 0)
         found[diagnostic.code] = RuleCount(
             diagnostic.code, diagnostic.name, before.count + 1, before.fixable + file.is_fixable(diagnostic)

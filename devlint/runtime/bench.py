@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from devlint.errors import DevlintError, UsageError
 from devlint.model import Position
+from devlint.runtime.alignment import Alignment, Watched
+from devlint.runtime.comparison import Compared, Comparison
 from devlint.runtime.correction import Edition, FixCase, Variant, shown
 from devlint.runtime.groups import MOST_ROUNDS, assign, decode, is_clean, stoppers
 from devlint.runtime.launch import Job
@@ -33,7 +35,9 @@ from devlint.runtime.verdict import (
     differ,
     differing_losses,
     exit_code,
+    falls_short,
     judge,
+    same_end,
 )
 
 REAL = ("cuda", "mps", "xpu")
@@ -41,6 +45,8 @@ FEWEST_IN_GROUPS = 8
 
 _VARIES = "losses differ from run to run under one seed, so they were not compared"
 _LEFT = "the program left processes running; they were ended"
+_NOT_STEADY = "varies from run to run, so what it computes was not compared"
+_LEAVES = "the program writes files, and each run finds what the one before it left there"
 _ALSO = "another fix removes the same fault"
 #: A card that is kept busy, and the rules whose faults a fast card may hide.
 BUSY, _HIDDEN = "cuda@busy", ("DEV401", "DEV402", "DEV403", "DEV505")
@@ -78,7 +84,9 @@ class JudgedFix:
 @dataclass(slots=True)
 class Report:
     """All that one verification found. script: the script or the command. runs: by label, in the order in which they
-    were made. originals, corrected: the texts of files with fixes, by path, without and with all fixes."""
+    were made. originals, corrected: the texts of files with fixes, by path, without and with all fixes. falls_short: why
+    the corrected program does not run as far as the original was meant to, "" when it does. writes: whether confirmed
+    fixes are to be written, and written: how many were, by path; then the corrected program is what is written."""
 
     script: str
     device: str = ""
@@ -89,6 +97,9 @@ class Report:
     notes: list[str] = field(default_factory=list)
     originals: dict[str, str] = field(default_factory=dict)
     corrections: dict[str, str] = field(default_factory=dict)
+    falls_short: str = ""
+    writes: bool = False
+    written: dict[str, int] = field(default_factory=dict)
 
     @property
     def corrected(self) -> str:
@@ -101,8 +112,13 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """1 if any fix is refuted, 3 if there were fixes and none could be judged, else 0."""
-        return exit_code(fix.judgement.verdict for fix in self.fixes)
+        """1 if any fix is refuted, 3 if there were fixes and none could be judged, 1 if the corrected program does not run
+        as far as the original was meant to, else 0. A fix that is refuted is not written, so then it counts for nothing."""
+        if self.writes:
+            judged = {fix.judgement.verdict for fix in self.fixes} - {Verdict.COULD_NOT_JUDGE, Verdict.NOT_REACHED}
+            return 0 if not self.falls_short else 1 if judged or not self.fixes else 3
+        code = exit_code(fix.judgement.verdict for fix in self.fixes)
+        return code or int(bool(self.falls_short))
 
 
 class Runner:
@@ -119,17 +135,27 @@ class Runner:
         self.chosen: dict[str, str] = {}
         self._launcher = launcher
         self._say = say
-        self._made: dict[tuple[object, str, bool], Run] = {}
+        self._made: dict[tuple[object, str, bool], tuple[Run, Watched]] = {}
 
-    def run(self, edition: Edition, device: str, label: str, forgiving: bool = False, again: bool = False) -> Run:
+    def run(
+        self,
+        edition: Edition,
+        device: str,
+        label: str,
+        forgiving: bool = False,
+        again: bool = False,
+        watched: Watched | None = None,
+    ) -> Run:
         """One run of an edition on a device; see `launch.Job` for `forgiving`. `again`: even if it was run before.
+        watched: the values to look at.
 
         Raises UsageError when torch or the device is missing, DevlintError when devlint itself fails.
         """
         device = self.chosen.get(device, device)
+        watched = watched or Watched()
         known = self._made.get((edition.identity, device, forgiving))
-        if known is not None and not again:
-            return known
+        if known is not None and not again and watched.within(known[1]):
+            return known[0]
         self._say(label)
         request = self.request
         path = os.path.abspath(request.script) if not request.command else ""
@@ -147,6 +173,9 @@ class Runner:
                         variant.text if each == path else changed.get(each),
                         edition.first[each],
                         len(variant.keys),
+                        watched.looked.get(each, ()),
+                        watched.spots.get(each, ()),
+                        watched.discarded.get(each, ()) if forgiving else (),
                     )
                     for each, variant in edition.files.items()
                 },
@@ -173,13 +202,18 @@ class Runner:
             self._note(*report.get("notes", ()))
         if ended.left_behind:
             self._note(_LEFT)
+        written = sorted({name for report in reports for name in report.get("files", ())})
+        if written:
+            some = ", ".join(written[:5]) + (f" and {len(written) - 5} more" if len(written) > 5 else "")
+            self._note(f"{_LEAVES}: {some}")
         limits = Limits(request.command, request.steps, request.timeout, request.memory)
-        run = observed(ended, edition, limits, forgiving)
+        run = observed(ended, edition, limits, forgiving, watched)
         if current:
             run = replace(run, device=f"{run.device}, card {current} current")
         if busy:
             run = replace(run, device=f"{run.device}, kept busy")
-        self._made[edition.identity, self.chosen.get(device, device), forgiving] = run
+        if not again:
+            self._made[edition.identity, self.chosen.get(device, device), forgiving] = run, watched
         return run
 
     def _note(self, *notes: str) -> None:
@@ -209,11 +243,16 @@ class Bench:
         self._variants: dict[tuple[str, frozenset[int]], Variant] = {}
         self._everything = frozenset(range(len(fixes)))
         self._whole = self._edition(frozenset())
-        self._claims = [_claim(index, case, originals, self._whole) for index, case in enumerate(fixes)]
         self._written = [
             frozenset(key for key in self._whole.keys if index in self._whole.written_by(key))
             for index in range(len(fixes))
         ]
+        self._claims = [
+            replace(_claim(index, case, originals, self._whole), written=self._written[index])
+            for index, case in enumerate(fixes)
+        ]
+        self._alignment = Alignment(originals, fixes)
+        self._comparison = Comparison(self._claims, self._run_to_compare, self._everything, _is_real)
         self._corrected = f"corrected ({_fixes(len(fixes))})"
         self._listed: set[str] = set()
         self._repeats: dict[str, bool] = {}
@@ -222,7 +261,10 @@ class Bench:
         first = self._run("original", self._everything, request.device)
         report.device = first.device
         self._device = runner.chosen.get(request.device, request.device)
-        self._run(self._corrected, frozenset(), self._device)
+        second = self._run(self._corrected, frozenset(), self._device)
+        self._ends_before = same_end(first, second) and not any(
+            run.ran(key) for run in (first, second) for claim in self._claims for key in claim.own | claim.watch
+        )
 
     def _edition(self, left_out: frozenset[int]) -> Edition:
         cases = self._fixes
@@ -254,11 +296,27 @@ class Bench:
             label = f"{label}, the card kept busy"
         elif device != self._device:
             label = f"{label}, on {device}"
-        run = self._runner.run(self._edition(left_out), device, label, forgiving)
+        edition = self._edition(left_out)
+        run = self._runner.run(edition, device, label, forgiving, watched=self._alignment.of(edition))
         if label not in self._listed:
             self._listed.add(label)
             self._report.runs.append((label, run))
         return run
+
+    def _run_to_compare(
+        self, left_out: frozenset[int], device: str, forgiving: bool = False, again: bool = False
+    ) -> Run:
+        """A run of the comparison; one that is made anyway has its usual name."""
+        names = ", ".join(self._name(index) for index in sorted(left_out))
+        label = f"corrected without {names}" if left_out else self._corrected
+        label = "original" if left_out == self._everything else label
+        label += ", mixed devices let through" if forgiving else ""
+        if not again:
+            return self._run(label, left_out, device, forgiving)
+        edition = self._edition(left_out)
+        return self._runner.run(
+            edition, device, f"{label}, repeated", forgiving, again=True, watched=self._alignment.of(edition)
+        )
 
     def _original(self, device: str) -> Run:
         return self._run("original", self._everything, device)
@@ -329,7 +387,13 @@ class Bench:
         Those are plain CPU, and for a fix that has not shown its worth there, two simulated cards of which the second
         is current, or a card of another kind, or a real card that is kept busy.
         """
+        if self._ends_before:  # as with a missing module: no run comes further
+            return judge(self._claims[index], self._original(self._device), self._with_all(self._device))
         judgement = self._on_usual_devices(index)
+        if judgement.verdict in (Verdict.COULD_NOT_JUDGE, Verdict.NOT_REACHED, Verdict.NOT_REPRODUCED):
+            judgement = self._past_missed_faults(index) or judgement
+        if judgement.verdict is not Verdict.REFUTED:
+            judgement = self._compared(index, judgement)
         if judgement.verdict is Verdict.NOT_REPRODUCED and "@" not in self._device:
             for device in self._elsewhere(self._claims[index].code):
                 if device == self._device or not self._with_all(device).complete:
@@ -338,6 +402,98 @@ class Bench:
                 if other.verdict is Verdict.CONFIRMED:
                     return other
         return judgement
+
+    def _past_missed_faults(self, index: int) -> Judgement | None:
+        """The judgement with mixed devices let through, where the corrected program stops at a fault that no fix is for."""
+        corrected = self._with_all(self._device)
+        if not self._simulated or corrected.stop is None or not corrected.stop.device:
+            return None
+        further = self._run(f"{self._corrected}, mixed devices let through", frozenset(), self._device, True)
+        if not further.complete and further.stop == corrected.stop:
+            return None
+        label = f"{self._label(index)}, mixed devices let through"
+        without = self._run(label, frozenset({index}), self._device, True)
+        judgement = judge(self._claims[index], without, further, None, self._tolerance(self._device, without, further))
+        if judgement.verdict not in (Verdict.CONFIRMED, Verdict.REFUTED):
+            return None
+        for fault in further.caught:
+            where = fault.where or f"line {fault.line}"
+            self._runner.note(
+                f"{where}: no fix is for this fault; it was let through to judge the others: {fault.text}"
+            )
+        return replace(judgement, then=corrected.stop)
+
+    def finish(self) -> None:
+        """Say of the corrected program whether it runs as far as the original was meant to."""
+        self._report.falls_short = self.falls_short
+
+    @property
+    def falls_short(self) -> str:
+        """Why the corrected program does not run as far as the original was meant to; "" when it does."""
+        corrected = self._with_all(self._device)
+        if not falls_short(corrected, ()):
+            return ""
+        original = self._original(self._device)
+        return falls_short(corrected, [original, *([] if self._ends_before else [self._original("cpu")])])
+
+    @property
+    def changes(self) -> str:
+        """How the fixes change together what the program computes; "" when they do not."""
+        if self._ends_before:
+            return ""
+        seen = [compared for _, compared in self._comparisons()]
+        return next(
+            (each for compared in seen for each in (*compared.guilty.values(), compared.unexplained) if each), ""
+        )
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the files that the fixes change, by path."""
+        return self._whole.changed
+
+    def _compared(self, index: int, judgement: Judgement) -> Judgement:
+        """The same judgement, unless the fix changes what the program computes on plain CPU or on the device."""
+        claim = self._claims[index]
+        seen = self._comparisons()
+        if not any(compared.covers(claim) for _, compared in seen):
+            seen += self._alone_with(index)
+        for device, compared in seen:
+            if index in compared.guilty:
+                why = f"the fix changes what the program computes: {compared.guilty[index]}"
+                return Judgement(Verdict.REFUTED, (why,), None, compared.corrected.device)
+            where = "plain CPU" if device == "cpu" else compared.corrected.device
+            if compared.unexplained:
+                self._runner.note(
+                    f"the fixes together change what the program computes on {where}: {compared.unexplained}"
+                )
+            if compared.varying:
+                self._runner.note(f"not compared on {where}, since it varies from run to run: {compared.words()}")
+        if judgement.verdict is Verdict.CONFIRMED and any(compared.varies(claim) for _, compared in seen):
+            return replace(judgement, evidence=(*judgement.evidence, f"{claim.at} {_NOT_STEADY}"))
+        return judgement
+
+    def _comparisons(self) -> list[tuple[str, Compared]]:
+        """Original and corrected program side by side, on plain CPU and on the device.
+
+        Where the original stops at a fault that can be let through, it is, so that it shows what it would compute.
+        """
+        found = [("cpu", self._comparison.on("cpu", self._stops_early("cpu")))]
+        if self._device != "cpu":
+            found.append((self._device, self._comparison.on(self._device, self._stops_early(self._device))))
+        return found
+
+    def _alone_with(self, index: int) -> list[tuple[str, Compared]]:
+        """The program with all fixes beside the one without this fix, on plain CPU, else on the card."""
+        found = [("cpu", self._comparison.alone(index, "cpu", False))]
+        if self._simulated and not found[0][1].covers(self._claims[index]):
+            found.append((self._device, self._comparison.alone(index, self._device, True)))
+        return found
+
+    def _stops_early(self, device: str) -> bool:
+        stop = self._original(device).stop
+        if stop is None or not stop.device:
+            return False
+        return device.startswith("sim") or (device == "cpu" and stop.key in self._alignment.discarded)
 
     def _elsewhere(self, code: str) -> Sequence[str]:
         """Further devices on which a fix of a rule may show its worth."""
@@ -444,6 +600,10 @@ def _claim(index: int, case: FixCase, originals: Mapping[str, Places], whole: Ed
         beside={key(number): beside(number) for number in own},
         where=whole.where(path, line),
     )
+
+
+def _is_real(device: str) -> bool:
+    return device.partition("@")[0] in REAL
 
 
 def _fixes(count: int) -> str:

@@ -26,6 +26,7 @@ from devlint.runtime.findings import CAUGHT, KINDS, Finding, sort
 from devlint.runtime.launch import end_now
 from devlint.runtime.recorder import Event
 from devlint.runtime.serving import ImportCalls
+from devlint.runtime.signals import reported_before
 
 if TYPE_CHECKING:
     from devlint.runtime.watch import Watch
@@ -317,6 +318,8 @@ def _begin(family: Family, torch: Any) -> None:
     stack = contextlib.ExitStack()
     stack.enter_context(watching(family.device, watch))
     stack.enter_context(member.watched())
+    stack.enter_context(watch.seeing_threads_end())
+    stack.enter_context(reported_before(member.end))
     member.watch_end()
     _held.append(stack)
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from devlint.runtime.blame import Blame, Owner, function_at, in_loop, moves_what_it_makes
 from devlint.runtime.recorder import Event
+from devlint.runtime.waiting import CONVERTED, PAGEABLE, STRIDED
 
 Kind: TypeAlias = Literal["error", "warning", "note"]
 KINDS: Final[tuple[Kind, ...]] = ("error", "warning", "note")
@@ -29,6 +30,8 @@ RULE_NAMES: Final = {
     "DEV110": "generator-device",
     "DEV112": "lengths-on-device",
     "DEV201": "hardcoded-device",
+    "DEV208": "load-without-map-location",
+    "DEV301": "no-such-method",
     "DEV401": "unsynchronized-timing",
     "DEV402": "unsynchronized-event",
     "DEV501": "create-then-move",
@@ -38,8 +41,13 @@ RULE_NAMES: Final = {
     "DEV505": "non-blocking-to-host",
     "DEV508": "graph-retained",
     "DEV509": "pinned-memory-misuse",
+    "DEV601": "data-parallel-devices",
+    "DEV602": "ddp-device-ids",
     "DEV605": "device-in-worker",
 }
+
+UNWRITTEN: Final = "RUN101"  # no rule finds it without running
+RULE_NAMES[UNWRITTEN] = "read-of-unwritten-memory"
 
 # What an error text is about, where it is not a mixture of operands.
 _BY_TEXT: Final = (
@@ -53,7 +61,17 @@ _BY_TEXT: Final = (
     ("Both events must be", "DEV402"),
     ("in forked subprocess", "DEV605"),
     ("CUDA error: initialization error", "DEV605"),
+    ("must have its parameters and buffers on device", "DEV601"),
+    ("device_ids and output_device arguments only work with", "DEV602"),
+    ("Attempting to deserialize object on", "DEV208"),
+    ("has no attribute '", "DEV301"),
 )
+# The memory of a copy that waits although it was asked not to.
+_THROUGH_BUFFER: Final = {
+    PAGEABLE: "from memory that is not pinned",
+    STRIDED: "from pinned memory with gaps",
+    CONVERTED: "from pinned memory of another type",
+}
 # Follows the text of a device error that did not end the program.
 CAUGHT: Final = " (caught by the program"
 _DIRECTIONS: Final = {"h2d": "host to device", "d2h": "device to host", "d2d": "device to device"}
@@ -169,7 +187,7 @@ def from_events(events: Iterable[Event]) -> list[Finding]:
     """The findings of all events but faults, which need `device_error`; errors first, then by weight."""
     found: list[Finding] = []
     for event in events:
-        finding = _clock(event) or _race(event) or _sync(event) or _transfer(event)
+        finding = _clock(event) or _race(event) or _unwritten(event) or _sync(event) or _transfer(event)
         if finding is not None:
             found.append(finding)
     return sort(found)
@@ -213,6 +231,14 @@ def _race(event: Event) -> Finding | None:
     )
 
 
+def _unwritten(event: Event) -> Finding | None:
+    if event.kind != "unwritten":
+        return None
+    message = f"{event.what}, and never written"
+    details = ("what is read is whatever was in that memory before: it differs from run to run and from card to card",)
+    return Finding(UNWRITTEN, "error", message, event.file, event.line, count=event.count, details=details)
+
+
 def _sync(event: Event) -> Finding | None:
     if event.kind != "sync" or not _again_and_again(event):
         return None
@@ -243,8 +269,9 @@ def _transfer(event: Event) -> Finding | None:
         "count": event.count,
         "bytes": event.bytes,
     }
-    if event.what.endswith("from pageable memory"):
-        return Finding("DEV504", "note", f"{amount}; from memory that is not pinned, so the host waits", **place)
+    through = next((text for end, text in _THROUGH_BUFFER.items() if event.what.endswith(end)), None)
+    if through is not None:
+        return Finding("DEV504", "note", f"{amount}; {through}, so the host waits", **place)
     if event.direction == "h2d" and moves_what_it_makes(event.file, event.line):
         return Finding("DEV501", "note", f"{amount}: a tensor made on the host and moved at once", **place)
     if event.again and in_loop(event.file, event.line):

@@ -30,15 +30,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from devlint.runtime.places import COUNTS
+from devlint.runtime.instrument import COUNTS, VALUE
 from devlint.runtime.serving import File, Served
 from devlint.runtime.tally import Graphs, Warned
+from devlint.runtime.values import Values
+from devlint.runtime.written import Written
 
 if TYPE_CHECKING:
     from devlint.runtime.recorder import Recorder
 
 MOST_LOSSES = 10_000
 MOST_LOGGED = 20_000
+MOST_MESSAGE = 2000
+"""Characters kept from each end of an error's message."""
 _real_exit = os._exit
 _now = time.time  # the real one: a simulation puts another in its place
 
@@ -156,7 +160,7 @@ def main(job_file: str) -> None:
 def serve(number: int) -> None:
     """Wait on a socket for jobs and fork a child for each, with torch already imported.
 
-    A request is one JSON object with `job` and `command`, and the two files for standard output and error. The
+    A request is one JSON object with `job` and `command`, and the three files for standard input, output and error. The
     answer is the child's process number, then its exit status (negative: the signal that ended it). Linux only.
     """
     with contextlib.suppress(ImportError):
@@ -169,16 +173,17 @@ def serve(number: int) -> None:
             return  # something that is imported with torch has touched the card, so that no child could
     line = socket.socket(fileno=number)
     while True:
-        data, files, _, _ = socket.recv_fds(line, 65536, 2)
+        data, files, _, _ = socket.recv_fds(line, 65536, 3)
         if not data:
             return
         pid = os.fork()
         if pid == 0:
             line.close()
             os.setsid()
-            for target, source in zip((1, 2), files, strict=True):
+            for target, source in zip((0, 1, 2), files, strict=True):
                 os.dup2(source, target)
                 os.close(source)
+            sys.stdin = open(0, encoding=sys.stdin.encoding, closefd=False) if sys.stdin is not None else open(0)  # noqa: SIM115
             request = json.loads(data)
             _enter(os.path.join(os.path.dirname(request["job"]), "start"))
             _leave(request["job"], request["command"])
@@ -272,25 +277,36 @@ def begin(job: Job, served: Served, report: Log, torch: Any, stack: contextlib.E
     report.fields["seconds"] = lambda: time.monotonic() - started
     report.fields["torch"] = lambda: torch.__version__
     report.fields["chosen"] = lambda: device
-    losses = _Losses(torch, on_host=device == "cpu" or device.startswith("sim"))
+    on_host = device == "cpu" or device.startswith("sim")
+    losses = _Losses(torch, on_host)
     report.fields["losses"] = losses.values
     steps = _Steps(job.steps, report)
     report.fields["steps"] = lambda: steps.made
     seed(job.seed, torch)
-    stack.enter_context(_device(device, job, report, torch))
-    if job.forgiving:
+    draws: list[list[Any]] = []
+    report.fields["draws"] = lambda: draws
+    values = Values(torch, on_host, lambda: steps.made, lambda: len(draws))
+    report.fields["values"] = values.rows
+    stack.enter_context(_device(device, job, report, torch, draws))
+    if job.forgiving and device.startswith("sim"):
         stack.enter_context(_forgiving())
     if job.current:
         getattr(torch, "xpu" if "xpu" in device else "cuda").set_device(job.current)
+    written = Written([job.folder], [os.path.dirname(path) for path in job.files])
+    written.install(torch)
+    report.fields["files"] = written.rows
     warned = Warned(lambda frame: standing(frame, served))
     report.fields["warnings"] = warned.rows
     warned.install()
     graphs = Graphs(torch)
     report.fields["graphs"] = lambda: graphs.kept
     report.fields["training"] = graphs.training
+    report.fields["gradients"] = graphs.gradients
     torch.autograd.backward = graphs.around(losses.around(torch.autograd.backward))
     register_optimizer_step_post_hook(graphs.after_step)
     register_optimizer_step_post_hook(steps.after_step)
+    look = values.look
+    setattr(builtins, VALUE, lambda number, value: look(number, value))  # a function, which torch's compiler stops at
 
 
 def _resolve(device: str, torch: Any) -> str:
@@ -307,7 +323,7 @@ def _resolve(device: str, torch: Any) -> str:
 
 
 @contextlib.contextmanager
-def _device(device: str, job: Job, report: Log, torch: Any) -> Iterator[None]:
+def _device(device: str, job: Job, report: Log, torch: Any, draws: list[list[Any]]) -> Iterator[None]:
     """Put the run on its device and let the report say which it was and what was recorded."""
     if device == "cpu":
         report.fields["device"] = lambda: "plain CPU"
@@ -327,16 +343,21 @@ def _device(device: str, job: Job, report: Log, torch: Any) -> Iterator[None]:
         return
     name = _card_name(device, torch)
     report.fields["device"] = lambda: name
-    with _observed(recorder, job.busy):
+    with _observed(recorder, job.busy, draws):
         yield
 
 
 @contextlib.contextmanager
 def _forgiving() -> Iterator[None]:
-    """Let operations on mixed devices go on after they are recorded, on the first card among their operands."""
-    from devlint.runtime.simulator import mixing
+    """Let operations on mixed devices go on after they are recorded, on the first card among their operands.
+
+    So does what torch checks by itself before it calls an operator, such as the state of a recurrent network, or that
+    an array is made of host memory; a card that is not there, a fork and an event that was not recorded end the program.
+    """
+    from devlint.runtime.simulator import messages, mixing
     from devlint.runtime.simulator.marks import card_of
     from devlint.runtime.simulator.mode import tensors_in
+    from devlint.runtime.simulator.simulation import Simulation
 
     strict = mixing.resolve
 
@@ -350,11 +371,21 @@ def _forgiving() -> Iterator[None]:
                 raise
             return card
 
-    mixing.resolve = resolve
+    fails = Simulation.fault
+
+    final = (messages.EVENTS_WITHOUT_TIMING, messages.EVENTS_NOT_RECORDED, messages.EVENTS_NOT_COMPLETED)
+
+    def fault(self: Any, error: Any, text: str, operands: Any = ()) -> Any:
+        if operands or text in final or "CUDA error" in text or "in forked subprocess" in text:
+            return fails(self, error, text, operands)
+        self.recorder.record("fault", text, at=self.recorder.locate(sys._getframe(1)))
+        return None
+
+    mixing.resolve, Simulation.fault = resolve, fault  # type: ignore[method-assign]
     try:
         yield
     finally:
-        mixing.resolve = strict
+        mixing.resolve, Simulation.fault = strict, fails  # type: ignore[method-assign]
 
 
 def _card_name(kind: str, torch: Any) -> str:
@@ -366,10 +397,10 @@ def _card_name(kind: str, torch: Any) -> str:
     return f"{name} x{count}" if count > 1 else str(name)
 
 
-def _observed(recorder: Recorder, busy: bool) -> contextlib.AbstractContextManager[Any]:
+def _observed(recorder: Recorder, busy: bool, draws: list[list[Any]]) -> contextlib.AbstractContextManager[Any]:
     from devlint.runtime.observe import observe
 
-    return observe(recorder, busy)
+    return observe(recorder, busy, draws)
 
 
 def count_into(path: str) -> None:
@@ -378,6 +409,7 @@ def count_into(path: str) -> None:
         view = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
     half = len(view) // 2
     setattr(builtins, COUNTS, view[:half])
+    setattr(builtins, VALUE, lambda number, value: value)  # until torch is there
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: setattr(builtins, COUNTS, view[half:]))
 
@@ -559,9 +591,13 @@ def blocker_of(error: BaseException) -> BaseException | None:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
+    """What a report says of an error; of a long message, such as one that quotes a worker's traceback, both ends."""
+    message = str(error)
+    if len(message) > 2 * MOST_MESSAGE:
+        message = f"{message[:MOST_MESSAGE]}\n[...]\n{message[-MOST_MESSAGE:]}"
     return {
         "type": type(error).__name__,
-        "message": str(error)[:2000],
+        "message": message,
         "simulated": hasattr(error, "devlint_operands"),
     }
 

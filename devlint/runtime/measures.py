@@ -106,6 +106,18 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     gone = [c for k, c in early.items() if k not in still and (k in with_fix.clocks or with_fix.counts.get(k, 0))]
     if not gone:
         return None
+    if claim.code.startswith("DEV4"):
+        unread = [
+            c for k, c in early.items() if k in claim.own and with_fix.counts.get(k, 0) and k not in with_fix.clocks
+        ]
+        if unread:
+            return Verdict.REFUTED, f"{_at(unread[0])}: with the fix the clock is read no more"
+        anew = [c for k, c in with_fix.clocks.items() if k in claim.written and k.rpartition("/")[2].startswith("+")]
+        if anew:
+            return Verdict.REFUTED, f"{claim.at}: the fix reads the clock once more, so another time is measured"
+    other_work = _other_work(without, with_fix) if claim.code.startswith("DEV4") else ""
+    if other_work:
+        return Verdict.REFUTED, f"{claim.at}: {other_work}"
     read = min(gone, key=lambda c: (c.line != claim.line, c.line))
     said = f"{_at(read)}: without the fix the clock is read with {_kernels(read.pending)} queued and not waited for"
     after = next((c for k, c in with_fix.clocks.items() if early.get(k) == read), None)
@@ -117,11 +129,22 @@ def _clocks(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     return Verdict.CONFIRMED, f"{said}; with it, with none{times}"
 
 
+def _other_work(without: Run, with_fix: Run) -> str:
+    """How the work between two clock reads differs, by its kernels: what is timed must stay the same work."""
+    for pair, counts in without.timed.items():
+        there = with_fix.timed.get(pair)
+        if there is not None:
+            for before, after in zip(counts, there, strict=False):
+                if before != after:
+                    return f"the fix changes the work that is timed: {_kernels(before)} become {after}"
+    return ""
+
+
 def _copies(claim: Claim, without: Run, with_fix: Run) -> Seen | None:
     """Copies from the host to a card at the fix's statements."""
 
     def total(run: Run) -> Copies:
-        at = [run.copies[k] for k in claim.own if k in run.copies]
+        at = [run.copies[k] for k in claim.own | claim.written if k in run.copies]
         calls = frozenset(call for c in at for call in c.calls)
         return Copies(claim.line, sum(c.count for c in at), sum(c.bytes for c in at), calls)
 

@@ -17,6 +17,7 @@ from time import perf_counter as _now  # the real one, before the clocks are rep
 from typing import Any
 
 from devlint.runtime.recorder import Recorder
+from devlint.runtime.waiting import PAGEABLE
 
 #: How long the work of a card that is kept busy takes, in clock cycles, and in seconds at 3 GHz, which no card reaches; it is
 #: renewed when fewer seconds than the third are left. The fourth bounds how often, and so what a run waits for it.
@@ -24,11 +25,11 @@ _CYCLES, _LASTS, _LEFT, _MOST_TIMES = 12_000_000, 0.004, 0.002, 1000
 
 
 @contextmanager
-def observe(recorder: Recorder, busy: bool = False) -> Iterator[Recorder]:
+def observe(recorder: Recorder, busy: bool = False, draws: list[list[Any]] | None = None) -> Iterator[Recorder]:
     """Record what the body asks of the real accelerator; does nothing where there is none.
 
     The mode also sees operators of the backward pass: torch carries it into its device threads. busy: keep the card
-    busy (CUDA and ROCm).
+    busy (CUDA and ROCm). draws: is given operator, shape, type and device of each random draw.
     """
     kind = accelerator_kind()
     if kind is None:
@@ -37,7 +38,7 @@ def observe(recorder: Recorder, busy: bool = False) -> Iterator[Recorder]:
     from devlint.runtime.simulator.patches.base import PatchSet
     from devlint.runtime.simulator.patches.clocks import clock_patches
 
-    observer = _make_observer(kind, recorder, busy and kind == "cuda")
+    observer = _make_observer(kind, recorder, busy and kind == "cuda", [] if draws is None else draws)
     patches = PatchSet()
     patches.apply(clock_patches(recorder, observer.unfinished))
     if kind == "cuda":
@@ -62,7 +63,11 @@ def accelerator_kind() -> str | None:
     return None
 
 
-def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
+#: Random draws that are noted.
+_MOST_DRAWS = 10_000
+
+
+def _make_observer(kind: str, recorder: Recorder, busy: bool, draws: list[list[Any]]) -> Any:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -119,6 +124,8 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
                 if "device" in str(error):
                     recorder.record("fault", str(error).splitlines()[0])
                 raise
+            if plan.random and isinstance(result, torch.Tensor) and len(draws) < _MOST_DRAWS:
+                draws.append([plan.name, list(result.shape), str(result.dtype), str(result.device)])
             cards = {tensor.device for tensor in tensors if tensor.device.type == kind}
             if copies:
                 self._copied(plan.name, args, kwargs, result)
@@ -172,7 +179,7 @@ def _make_observer(kind: str, recorder: Recorder, busy: bool) -> Any:
                 self.copies.begin(target, torch.cuda.current_stream(card).record_event(), str(card))
             what = "copy_" if name == "copy_" else "to"
             if direction == "h2d" and non_blocking and not source.is_pinned():
-                what += " from pageable memory"
+                what += PAGEABLE
             self._queued[card] = 0 if blocking else pending + 1
             recorder.record(
                 "transfer",

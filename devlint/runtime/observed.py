@@ -11,17 +11,33 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from devlint.runtime.alignment import Watched
 from devlint.runtime.correction import Edition, shown
 from devlint.runtime.processes import Ended, Seen
-from devlint.runtime.runs import Caught, ClockRead, Copies, Moment, Noticed, Outcome, Run, Stop, Training
+from devlint.runtime.runs import (
+    Caught,
+    ClockRead,
+    Computed,
+    Copies,
+    Moment,
+    Noticed,
+    Outcome,
+    Row,
+    Run,
+    Stop,
+    Training,
+)
 from devlint.runtime.verdict import is_device_fault
 
 _DIED = ("exception", "exit", "cannot simulate")
 
 
-def observed(ended: Ended, edition: Edition, limits: Limits, forgiving: bool = False) -> Run:
-    """One run. `forgiving`: device faults were let through by devlint, not caught by the program."""
-    return _Reader(ended, edition, limits, forgiving).run()
+def observed(
+    ended: Ended, edition: Edition, limits: Limits, forgiving: bool = False, watched: Watched | None = None
+) -> Run:
+    """One run. `forgiving`: device faults were let through by devlint, not caught by the program. watched: what was
+    looked at."""
+    return _Reader(ended, edition, limits, forgiving, watched or Watched()).run()
 
 
 class Limits:
@@ -43,7 +59,8 @@ class Limits:
 
 
 class _Reader:
-    def __init__(self, ended: Ended, edition: Edition, limits: Limits, forgiving: bool) -> None:
+    def __init__(self, ended: Ended, edition: Edition, limits: Limits, forgiving: bool, watched: Watched) -> None:
+        self._watched = watched
         self._ended = ended
         self._edition = edition
         self._limits = limits
@@ -100,7 +117,89 @@ class _Reader:
             seconds=max((report.get("seconds", 0.0) for report in self._reports), default=0.0),
             text=text,
             timeline=timeline,
+            values=self._values(),
+            lines=self._lines(),
+            gradients=tuple((int(count), float(size)) for count, size in first.get("gradients", ())),
+            draws=tuple(tuple(map(str, draw)) for draw in first.get("draws", ())),
+            out=self._ended.stdout,
+            status=self._ended.returncode,
+            files=self._files(),
+            timed=self._timed(),
+            cut=self._cut(),
         )
+
+    # ------------------------------------------------------------------------------------------------- values
+
+    def _values(self) -> dict[str, Computed]:
+        """What statements computed, in the process that computed most."""
+        reports = [report["values"] for report in self._reports if report.get("values")]
+        rows: dict[str, Any] = max(reports, key=lambda values: sum(made for made, _ in values.values()), default={})
+        lines = self._lines()
+        found = {}
+        for number, (made, kept) in rows.items():
+            name = self._name(int(number))
+            if name is not None:
+                where = lines.get(name.partition("@")[0], "")
+                simple = int(number) >= len(self._edition.keys) or self._is_simple(int(number))
+                found[name] = Computed(made, tuple(Row(*row) for row in kept), where, simple)
+        return found
+
+    def _files(self) -> dict[str, tuple[str, str]] | None:
+        """What the processes wrote; None where none of them can say."""
+        rows = [report["files"] for report in self._reports if "files" in report]
+        return {name: (each[0], each[1]) for row in rows for name, each in row.items()} if rows else None
+
+    def _name(self, number: int) -> str | None:
+        keys = self._edition.keys
+        return keys[number] if number < len(keys) else self._watched.names.get(number)
+
+    def _lines(self) -> dict[str, str]:
+        """How a report names each statement that was looked at."""
+        found = {}
+        for path, numbers in self._watched.looked.items():
+            variant, first = self._edition.files[path], self._edition.first[path]
+            for number in numbers:
+                line = variant.original_line(variant.places.statements[number - first].first_line)
+                found[self._edition.keys[number]] = self._edition.where(path, line)
+        return found
+
+    def _cut(self) -> dict[str, int]:
+        """How often simple statements began and did not come to their value."""
+        found: dict[str, int] = {}
+        simple = [number for number in self._looked() if self._is_simple(number)]
+        for seen in self._seen:
+            if seen.report is None or "values" not in seen.report:
+                continue
+            for number in simple:
+                made = seen.report["values"].get(str(number), (0,))[0]
+                missing = (seen.counts[number] if number < len(seen.counts) else 0) - made
+                if missing > 0:
+                    key = self._edition.keys[number]
+                    found[key] = max(found.get(key, 0), missing)
+        return found
+
+    def _looked(self) -> Iterable[int]:
+        return (number for numbers in self._watched.looked.values() for number in numbers)
+
+    def _is_simple(self, number: int) -> bool:
+        for path, first in self._edition.first.items():
+            statements = self._edition.files[path].places.statements
+            if first <= number < first + len(statements):
+                statement = statements[number - first]
+                return statement.end == statement.header_end
+        return False
+
+    def _timed(self) -> dict[tuple[str | None, str | None], tuple[int, ...]]:
+        """Kernels between clock reads in the program, by the statements of the two."""
+        found: dict[tuple[str | None, str | None], tuple[int, ...]] = {}
+        for report in self._reports:
+            for before, at, file, line, counts in _recorded(report).get("timed", ()):
+                pair = (
+                    self._edition.key_at_line(self._known(before), at),
+                    self._edition.key_at_line(self._known(file), line),
+                )
+                found.setdefault(pair, tuple(counts))
+        return found
 
     # ------------------------------------------------------------------------------------------------ outcome
 

@@ -1,4 +1,4 @@
-"""The statements of a program as places: numbered, counted while it runs, and found again in a corrected copy.
+"""The statements of a program as places: numbered, and found again in a corrected copy.
 
 A place is a simple statement, or the header of a compound one. The count of a place says whether the runs came there
 and whether one run got further than another. Free of torch.
@@ -11,9 +11,6 @@ import bisect
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-
-COUNTS = "__devlint_counts__"
-"""The name, among the builtins of a run, of the sequence that the counting statements write to."""
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _BODIES = ("body", "orelse", "finalbody")
@@ -91,11 +88,11 @@ class Places:
         self._by_start = sorted((statement.start, number) for number, statement in enumerate(self.statements))
 
     def _statement(self, node: ast.stmt) -> Statement:
-        first_line, column = _begin(node)
+        first_line, column = begin_of(node)
         start = self.lines.offset(first_line, column)
         end = self.lines.offset(node.end_lineno or first_line, node.end_col_offset or 0)
         body = next(bodies(node), None)
-        header_end = end if body is None else self.lines.offset(*_begin(body[0]))
+        header_end = end if body is None else self.lines.offset(*begin_of(body[0]))
         last = header_end - 1
         while last > start and self.lines.text[last].isspace():
             last -= 1
@@ -147,48 +144,9 @@ class Places:
         ]
 
 
-def _begin(node: ast.stmt) -> tuple[int, int]:
+def begin_of(node: ast.stmt) -> tuple[int, int]:
     """Line and byte column of a statement, its first decorator's `@` included."""
     decorators = getattr(node, "decorator_list", None)
     if decorators:
         return decorators[0].lineno, max(decorators[0].col_offset - 1, 0)
     return node.lineno, node.col_offset
-
-
-def count_statements(tree: ast.Module, start: int = 0) -> int:
-    """Add before each statement one that counts it in `COUNTS`, from number `start` on; returns how many there are.
-
-    Line numbers stay. Docstrings and `from __future__` imports keep their place at the top and are not counted.
-    """
-    number = start
-    blocks: list[tuple[list[ast.stmt], int]] = []
-    for block in bodies(tree):
-        blocks.append((block, number))
-        number += len(block)
-    owners = {id(getattr(node, "body", None)) for node in ast.walk(tree) if _has_docstring(node)}
-    for block, first in blocks:
-        counted: list[ast.stmt] = []
-        for position, statement in enumerate(block):
-            docstring = position == 0 and id(block) in owners
-            if not docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
-                counted.append(_counter(first + position, statement))
-            counted.append(statement)
-        block[:] = counted
-    return number - start
-
-
-def _has_docstring(node: ast.AST) -> bool:
-    return isinstance(node, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and (
-        ast.get_docstring(node, clean=False) is not None
-    )
-
-
-def _counter(number: int, statement: ast.stmt) -> ast.stmt:
-    line, column = _begin(statement)
-    place = ast.Subscript(ast.Name(COUNTS, ast.Load()), ast.Constant(number), ast.Store())
-    counter = ast.AugAssign(place, ast.Add(), ast.Constant(1))
-    for node in ast.walk(counter):
-        if isinstance(node, (ast.expr, ast.stmt)):
-            node.lineno = node.end_lineno = line
-            node.col_offset = node.end_col_offset = column
-    return counter

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,8 @@ GRACE = 5.0
 """Seconds a child may take beyond its time limit to write its report."""
 START_UP = 60.0
 """Seconds a child may take to import torch, which does not count as the program's time."""
+MOST_INPUT = 256 * 1024 * 1024
+"""Bytes of standard input that are handed on."""
 MOST_OUTPUT = 64 * 1024
 """Bytes kept from the end of each output stream."""
 _MARK = "DEVLINT_RUN"
@@ -69,6 +72,7 @@ class Launcher:
 
     def __init__(self, forks: bool | None = None) -> None:
         self._forks = sys.platform == "linux" if forks is None else forks
+        self._input = _Input()
         self._nursery: _Nursery | None = None
 
     def __enter__(self) -> Launcher:
@@ -120,7 +124,14 @@ class Launcher:
         found = shutil.which(name, path=path)
         if found is None:
             raise UsageError(f"cannot start {name}: there is no such command")
-        return _fresh([found, *arguments], job, {"PATH": path, **following(job.folder)})
+        return self._fresh([found, *arguments], job, {"PATH": path, **following(job.folder)})
+
+    def _fresh(self, call: list[str], job: Job, environment: dict[str, str]) -> Ended:
+        given = self._input.give()
+        try:
+            return _fresh(call, job, environment, given)
+        finally:
+            os.close(given)
 
     def _supervise(self, job: Job) -> Ended:
         if not self._forks or job.device in ("xpu", "mps") or (job.device == "auto" and _may_have_another_card()):
@@ -128,12 +139,17 @@ class Launcher:
         if self._nursery is None or not self._nursery.alive:
             self.close()
             self._nursery = _Nursery()
-        return self._nursery.run(job) or self._alone(job)
+        given = self._input.give()
+        try:
+            ended = self._nursery.run(job, given)
+        finally:
+            os.close(given)
+        return ended or self._alone(job)
 
     def _alone(self, job: Job) -> Ended:
         if job.command:
             return self._command(job)
-        return _fresh(_python(f"main({os.path.join(job.folder, 'job')!r})"), job, {})
+        return self._fresh(_python(f"main({os.path.join(job.folder, 'job')!r})"), job, {})
 
 
 def _command_path() -> dict[str, str]:
@@ -180,13 +196,13 @@ def _environment(mark: str) -> dict[str, str]:
     return {**os.environ, _MARK: mark, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 
-def _fresh(call: list[str], job: Job, environment: dict[str, str]) -> Ended:
-    """A run in an interpreter of its own, or of a command."""
+def _fresh(call: list[str], job: Job, environment: dict[str, str], given: int) -> Ended:
+    """A run in an interpreter of its own, or of a command. given: its standard input."""
     mark = uuid.uuid4().hex
     try:
         child = subprocess.Popen(
             call,
-            stdin=subprocess.DEVNULL,
+            stdin=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**_environment(mark), **extra_environment(job.device), **environment},
@@ -212,6 +228,66 @@ def _fresh(call: list[str], job: Job, environment: dict[str, str]) -> Ended:
             _kill(-child.pid)  # without marks, at least what stayed in the child's group
     out, err = (stream.text() for stream in streams)
     return Ended(returncode, Seen(child.pid, None), stdout=out, stderr=err, left_behind=left)
+
+
+class _Input:
+    """Standard input, read once and given to every run from its beginning.
+
+    It is read as it comes, so a pipe that stays open keeps no run waiting that does not read. A terminal is not read.
+    """
+
+    def __init__(self, source: int = 0) -> None:
+        self._source = source
+        self._data = bytearray()
+        self._ended = not _can_be_read(source)
+        self._more = threading.Condition()
+        self._reader: threading.Thread | None = None
+
+    def give(self) -> int:
+        """A new file descriptor to read it from; the caller closes it."""
+        if self._ended and not self._data:
+            return os.open(os.devnull, os.O_RDONLY)
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read, daemon=True)
+            self._reader.start()
+        end, start = os.pipe()
+        threading.Thread(target=self._feed, args=(start,), daemon=True).start()
+        return end
+
+    def _read(self) -> None:
+        with suppress(OSError):
+            while len(self._data) < MOST_INPUT and (chunk := os.read(self._source, 65536)):
+                with self._more:
+                    self._data += chunk
+                    self._more.notify_all()
+        with self._more:
+            self._ended = True
+            self._more.notify_all()
+
+    def _feed(self, target: int) -> None:
+        done = 0
+        try:
+            while True:
+                with self._more:
+                    while done == len(self._data) and not self._ended:
+                        self._more.wait()
+                    chunk = bytes(self._data[done : done + 65536])
+                if not chunk:
+                    return
+                done += os.write(target, chunk)
+        except OSError:  # the run ended without reading all of it
+            return
+        finally:
+            os.close(target)
+
+
+def _can_be_read(source: int) -> bool:
+    """Whether a file descriptor is an open file or pipe, and no terminal or device."""
+    try:
+        mode = os.fstat(source).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 class _Nursery:
@@ -243,8 +319,8 @@ class _Nursery:
         _end_marked(self._mark, keep=0)
         self._process.wait()
 
-    def run(self, job: Job) -> Ended | None:
-        """Run a job in a child; None when no child was started."""
+    def run(self, job: Job, given: int) -> Ended | None:
+        """Run a job in a child; None when no child was started. given: its standard input."""
         pipes = [os.pipe(), os.pipe()]
         streams = [_Tail(open(read, "rb", buffering=0)) for read, _ in pipes]  # noqa: SIM115
         returncode: int | None = None
@@ -257,7 +333,7 @@ class _Nursery:
             Path(job.folder, "start").write_text(json.dumps(start), encoding="utf-8")
             request = json.dumps({"job": os.path.join(job.folder, "job"), "command": bool(job.command)}).encode()
             try:
-                socket.send_fds(self._socket, [request], [write for _, write in pipes])
+                socket.send_fds(self._socket, [request], [given, *(write for _, write in pipes)])
             finally:
                 for _, write in pipes:
                     os.close(write)

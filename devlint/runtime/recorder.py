@@ -19,7 +19,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault"]
+from devlint.runtime import waiting
+
+Kind: TypeAlias = Literal["sync", "transfer", "clock", "race", "fault", "unwritten"]
 Direction: TypeAlias = Literal["h2d", "d2h", "d2d"]
 
 _DEVLINT = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -37,6 +39,7 @@ class Event:
         ``transfer``  bytes moved between host and card or between cards; a blocking one also waits
         ``clock``     the user read a clock, or the time between two accelerator events
         ``race``      the host read the result of a non-blocking copy before waiting for it
+        ``unwritten`` memory of the card was read that was allocated and never written
         ``fault``     an error that names devices was raised; ``what`` is its message
     what: the operation or call, for a fault the message.
     file, line: the nearest frame of user code; ``None`` and 0 when no user frame was on the stack.
@@ -88,6 +91,8 @@ class Source(NamedTuple):
     state: Any
 
 
+# Pairs of clock reads, and reads of each, whose kernels are kept.
+_MOST_TIMED = 100
 # A line may copy so many other things between two copies of the same.
 _MOST_BETWEEN = 4
 
@@ -127,6 +132,9 @@ class Recorder:
         self.user_code: dict[int, CodeType] = {}
         self.other_code: dict[int, CodeType] = {}
         self._counters: dict[_Key, list[int]] = {}
+        # How many kernels were queued between a clock read and the one before it, by the lines of both.
+        self._last_clock: tuple[str | None, int, int] | None = None
+        self._timed: dict[tuple[str | None, int, str | None, int], list[int]] = {}
         self._library_roots = _library_roots()
 
     # ------------------------------------------------------------------ attribution
@@ -186,10 +194,17 @@ class Recorder:
         at: tuple[str | None, int] | None = None,
         source: Source | None = None,
     ) -> None:
-        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads."""
+        """Count one happening at the user's line (`at`, or found on the stack); `source` is what a transfer reads.
+
+        Raises HostWaited in a region of `waiting.no_sync` if the happening makes the host wait.
+        """
         if self._paused:
             return
         file, line = self.locate(sys._getframe(1)) if at is None else at
+        if kind == "clock":
+            self._time(file, line)
+        if waiting.forbidden():
+            waiting.check(kind, what, direction, blocking, file, line)
         if len(self.log) < self.max_log:
             seconds = _clock() - self._began
             self.log.append(
@@ -213,10 +228,22 @@ class Recorder:
         if counters[0] == 1 and self.on_news is not None:
             self.on_news()
 
+    def _time(self, file: str | None, line: int) -> None:
+        """A clock is read: note how many kernels came since the last time."""
+        queued = sum(list(self.kernels.values()))
+        if self._last_clock is not None:
+            before, at, number = self._last_clock
+            if len(self._timed) < _MOST_TIMED:
+                counts = self._timed.setdefault((before, at, file, line), [])
+                counts += [queued - number] if len(counts) < _MOST_TIMED else []
+        self._last_clock = file, line, queued
+
     def forget(self) -> None:
         """Start anew: in a forked child, what happened before is the parent's."""
         self._counters.clear()
         self.kernels.clear()
+        self._timed.clear()
+        self._last_clock = None
         self.log.clear()
         self.dropped = 0
 
@@ -250,7 +277,7 @@ class Recorder:
         return lines
 
     def to_json(self) -> str:
-        """One JSON object: ``events`` (rows with the fields of Event), ``kernels``, ``log`` and ``dropped``."""
+        """One JSON object: ``events`` (rows with the fields of Event), ``kernels``, ``log``, ``timed`` and ``dropped``."""
         kernels = [
             {"file": file, "line": line, "count": count} for (file, line), count in self.kernels_by_line().items()
         ]
@@ -259,6 +286,7 @@ class Recorder:
                 "events": [asdict(event) for event in self.events()],
                 "kernels": kernels,
                 "log": self.log,
+                "timed": [[*places, counts] for places, counts in list(self._timed.items())],
                 "dropped": self.dropped,
             }
         )

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from devlint.runtime.correction import shown
 from devlint.runtime.runs import Run, Stop, Verdict
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ def as_text(report: Report) -> str:
         lines.append("")
     lines += [f"note: {note}" for note in report.notes]
     lines.append(_summary(report))
+    if report.writes:
+        lines += _written(report)
+    elif report.falls_short:
+        lines.append(f"The corrected program does not run as far as the original was meant to: {report.falls_short}")
     return "\n".join(lines)
 
 
@@ -69,6 +74,19 @@ def _swallowed(run: Run) -> str:
     return f" ({caught} device {'fault' if caught == 1 else 'faults'} caught by the program)"
 
 
+def _written(report: Report) -> list[str]:
+    """What was written, and how it runs."""
+    lines = [
+        f"{shown(path)}: wrote {number} confirmed {'fix' if number == 1 else 'fixes'}."
+        for path, number in report.written.items()
+    ]
+    lines = lines or ["Nothing was written."]
+    what = "The program" if not report.written else "What was written"
+    if report.falls_short:
+        return [*lines, f"{what} does not run as the original was meant to: {report.falls_short}"]
+    return [*lines, f"{what} runs as far as the original was meant to."]
+
+
 def _summary(report: Report) -> str:
     if not report.fixes:
         return "No fix to verify."
@@ -102,6 +120,8 @@ def as_json(report: Report) -> str:
                 for case, at in report.hints
             ],
             "notes": report.notes,
+            "falls_short": report.falls_short,
+            "written": {shown(path): number for path, number in report.written.items()},
             "exit_code": report.exit_code,
         },
         indent=2,

@@ -25,9 +25,11 @@ from typing import Any, Final, NoReturn
 
 from devlint.commands.shell import parse
 from devlint.errors import UsageError
+from devlint.runtime.everywhere import run_on_all
 from devlint.runtime.family import Family, Member, Report, merged
 from devlint.runtime.findings import Finding, Totals, shown, size, source_line, times, transfers_by_line
 from devlint.runtime.launch import StepLimit, end_now, extra_environment, is_devlint
+from devlint.runtime.signals import reported_before
 from devlint.runtime.watch import DEVICES, Watch, cannot_simulate, check_device, choose_device, show_exception, watching
 
 NOT_SIMULATED: Final = 3
@@ -72,6 +74,12 @@ def main(argv: Sequence[str]) -> int:
     Raises UsageError for a wrong command line, a missing script, one that is no Python, or a missing device.
     """
     request = _parse(list(argv))
+    if not request.module and request.script.endswith(".ipynb"):
+        raise UsageError(
+            f"{request.script}: run takes no notebooks; save the code as a script, as with: jupyter nbconvert --to script"
+        )
+    if request.device == "all":
+        return run_on_all(request.script, request.arguments, request.json, request.output)
     if not request.module and not os.path.isfile(request.script):
         request = replace(request, path=_command(request.script))
     if not request.module:
@@ -90,10 +98,12 @@ def main(argv: Sequence[str]) -> int:
         with (
             watching(device, watch),
             member.watched(),
+            watch.seeing_threads_end(),
             _reported_before_exit(report),
+            reported_before(report.terminated),
             _ended_after(request.steps, report),
         ):
-            end = _run(request)
+            end = run_program(request)
             _finish_threads_and_handlers()
         if not member.first:  # a child that the program forked, and that came to the program's end
             member.error = end.error
@@ -130,7 +140,7 @@ def _check_syntax(path: str) -> None:
 # ------------------------------------------------------------------------------------------------------ the program
 
 
-def _run(request: Request) -> End:
+def run_program(request: Request) -> End:
     """Carry the program out as `python SCRIPT ARGUMENTS` or `python -m MODULE ARGUMENTS` would."""
     path = os.path.abspath(request.path or request.script)
     try:
@@ -292,6 +302,13 @@ class _Written:
                 os.chdir(here)
         return status
 
+    def terminated(self, how: str) -> None:
+        """The process is asked to end: write what there is."""
+        if self.member.first:
+            self.write(End(143, how))
+        else:
+            self.member.end(how)
+
     def _to_stderr(self, text: str) -> None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -405,10 +422,12 @@ def _parse(argv: list[str]) -> Request:
         parser().error("which program? Give a script, or -m and a module")
     if options.steps is not None and options.steps < 1:
         parser().error("--steps must be at least 1")
+    if options.device == "all" and (module or options.steps is not None):
+        parser().error("--device all runs a script to its end: no -m, no --steps")
     return Request(
         script=rest[0],
         arguments=tuple(rest[1:]),
-        device=check_device(options.device),
+        device="all" if options.device == "all" else check_device(options.device),
         module=module,
         steps=options.steps,
         json=options.json,
@@ -426,7 +445,12 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit code: the program's own; 1 if the report holds an error; 2 wrong usage; 3 the program needs "
         "something that cannot be simulated.",
     )
-    result.add_argument("--device", default="auto", help=f"{DEVICES} (default: auto, a real one if there is one)")
+    result.add_argument(
+        "--device",
+        default="auto",
+        help=f"{DEVICES} (default: auto, a real one if there is one); "
+        "all: a table of where the program ends on plain CPU, one card, two cards, XPU, MPS, and a CUDA build without a card",
+    )
     result.add_argument("--steps", type=int, metavar="N", help="end the program after N optimizer steps")
     result.add_argument("--json", action="store_true", help="the report as one JSON object")
     result.add_argument("--output", metavar="FILE", help="write the report there instead of to standard error")

@@ -7,9 +7,9 @@ Free of torch.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Outcome(str, enum.Enum):
@@ -120,6 +120,29 @@ class Training:
     in_no_optimizer: int = 0
 
 
+class Row(NamedTuple):
+    """One value of a statement: the number of the value, its digest (see `values`), and how many optimizer steps and
+    random draws came before it."""
+
+    number: int
+    digest: Sequence[Any]
+    steps: int
+    draws: int
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What a statement, or an expression in one, computed: how many values, and those that were kept.
+
+    simple: whether it is no header of a compound statement.
+    """
+
+    made: int
+    rows: tuple[Row, ...] = ()
+    where: str = ""
+    simple: bool = True
+
+
 class Moment(NamedTuple):
     """One entry of a timeline: seconds since the start, the number of the process, and what happened where.
 
@@ -146,6 +169,12 @@ class Run:
     counts: how often each statement ran, in the process where it ran most; `elsewhere`: statements that ran in forked
     processes. failures: what tests failed by, and `passed`: those that did not. waits: how often the host waited for a
     card at each statement. timeline: what happened, in order, when that was asked for.
+    values: by statement, and by the expressions in it that are looked at; lines: how a report names each statement.
+    gradients: of the first backward passes, how many leaves each reached, and the sum of the magnitudes of what it left
+    in them. draws: random draws on a real card, each with operator, shape, type and device. out, status: standard output
+    and exit status. files: what was written, by relative path, as a checksum and, of small texts, the text; None where
+    that is not known. cut: how often a statement that is looked at began and did not come to its value.
+    timed: kernels between a clock read and the one before it, by their statements.
     kernels: how many the device was given, 0 where that is not known. graphs: the most graphs of earlier backward passes
     that were alive when the next one began.
     """
@@ -173,6 +202,15 @@ class Run:
     seconds: float = 0.0
     text: str = ""  # the outcome in one line
     timeline: tuple[Moment, ...] = ()
+    values: Mapping[str, Computed] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
+    gradients: tuple[tuple[int, float], ...] = ()
+    draws: tuple[tuple[Any, ...], ...] = ()
+    out: str = ""
+    status: int | None = 0
+    files: Mapping[str, tuple[str, str]] | None = None
+    timed: Mapping[tuple[str | None, str | None], tuple[int, ...]] = field(default_factory=dict)
+    cut: Mapping[str, int] = field(default_factory=dict)
 
     def ran(self, key: str) -> bool:
         """Whether the statement ran, in any process."""
@@ -188,8 +226,9 @@ class Run:
 class Claim:
     """What a fix says, as far as verdicts need it.
 
-    finding: the statement of the finding. own: it and the statements that the fix writes in. watch: statements where
-    its fault may show. beside: for statements that the fix takes away, what stands after and before in their block.
+    finding: the statement of the finding. own: it and the statements that the fix writes in. written: statements of the
+    corrected program that it wrote part of. watch: statements where its fault may show. beside: for statements that the
+    fix takes away, what stands after and before in their block.
     """
 
     index: int
@@ -200,6 +239,7 @@ class Claim:
     watch: frozenset[str] = frozenset()
     beside: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
     where: str = ""  # with the file, in a program of several
+    written: frozenset[str] = frozenset()
 
     @property
     def at(self) -> str:

@@ -15,22 +15,26 @@ import os
 import runpy
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from devlint.runtime.places import count_statements
+from devlint.runtime.instrument import Spot, count_statements
 
 
 class File(NamedTuple):
     """One file of the program.
 
     text: what to serve, None for what is on disk. first, statements: the numbers of its first statement and of how many
-    there are.
+    there are. looked: the numbers of the statements whose values are looked at; spots: where expressions are that are
+    looked at, each with its number. passed_over: statements after whose AttributeError the program goes on.
     """
 
     text: str | None
     first: int
     statements: int
+    looked: Sequence[int] = ()
+    spots: Sequence[tuple[Sequence[int], int]] = ()
+    passed_over: Sequence[int] = ()
 
 
 class Served:
@@ -67,7 +71,9 @@ class Served:
             lines = text.splitlines(keepends=True)
             linecache.cache[path] = (len(text), None, lines, path)
         tree = ast.parse(text, path)
-        if count_statements(tree, file.first) != file.statements:  # changed on disk since it was looked at
+        spots = {Spot(*spot): number for spot, number in file.spots}
+        number = count_statements(tree, file.first, frozenset(file.looked), spots, file.passed_over)
+        if number != file.statements:  # changed on disk since it was looked at
             tree = ast.parse(text, path)
         code: types.CodeType = compile(tree, path, "exec", dont_inherit=True)
         return code

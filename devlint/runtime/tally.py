@@ -5,6 +5,7 @@ Counted in the process that runs the program, given to its report as plain data.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import warnings
@@ -88,6 +89,7 @@ class Graphs:
         self._torch = torch
         self._alive: weakref.WeakSet[_Mark] = weakref.WeakSet()
         self._walks = 0
+        self._gradients: list[tuple[int, Any]] = []
         self._with_gradient: dict[int, weakref.ref[Any]] = {}
         self._optimized: dict[int, weakref.ref[Any]] = {}
 
@@ -96,33 +98,60 @@ class Graphs:
 
         def looked(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             roots = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
-            self._look([node for root in roots if (node := getattr(root, "grad_fn", None)) is not None])
-            return backward(tensors, *args, **kwargs)
+            reached = self._look([node for root in roots if (node := getattr(root, "grad_fn", None)) is not None])
+            result = backward(tensors, *args, **kwargs)
+            if reached is not None:
+                self._note_gradients(reached)
+            return result
 
         return looked
 
-    def _look(self, nodes: list[Any]) -> None:
+    def _look(self, nodes: list[Any]) -> list[Any] | None:
+        """Note a graph; returns the leaves it reaches, None where it is not searched."""
         self.kept = max(self.kept, len(self._alive))
         mark = _Mark()
         for node in nodes:  # the dictionary goes when the node does
             node.metadata["devlint"] = mark
         if nodes:
             self._alive.add(mark)
-        if self._walks < MOST_WALKS:
-            self._walks += 1
-            self._walk(nodes)
+        if self._walks >= MOST_WALKS:
+            return None
+        self._walks += 1
+        return self._walk(nodes)
 
-    def _walk(self, nodes: list[Any]) -> None:
+    def _walk(self, nodes: list[Any]) -> list[Any]:
         waiting, seen = list(nodes), set(nodes)
+        leaves: list[Any] = []
         while waiting:
             node = waiting.pop()
             leaf = getattr(node, "variable", None)
+            if leaf is not None:
+                leaves.append(leaf)
             if isinstance(leaf, self._torch.nn.Parameter):
                 self._with_gradient.setdefault(id(leaf), weakref.ref(leaf))
             for below, _ in node.next_functions:
                 if below is not None and below not in seen:
                     seen.add(below)
                     waiting.append(below)
+        return leaves
+
+    def _note_gradients(self, leaves: list[Any]) -> None:
+        """Keep how many leaves a backward pass reached, and the size of their gradients, without a trace on the device."""
+        torch, base = self._torch, self._torch._C.TensorBase
+        total = None
+        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad(), contextlib.suppress(Exception):
+            for leaf in leaves:
+                gradient = base.grad.__get__(leaf)
+                if gradient is not None and base.layout.__get__(gradient) is torch.strided:
+                    size = base.sum(base.abs(base.detach(gradient)))
+                    total = size if total is None else base.add(total, base.to(size, base.device.__get__(total)))
+        self._gradients.append((len(leaves), total))
+
+    def gradients(self) -> list[list[float]]:
+        """For each backward pass that was searched: the leaves it reached, and the sum of their gradients' magnitudes."""
+        with self._torch.utils._python_dispatch._disable_current_modes():
+            item = self._torch._C.TensorBase.item
+            return [[count, 0.0 if total is None else float(item(total))] for count, total in self._gradients]
 
     def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """The hook that torch calls after each `step()` of any optimizer."""

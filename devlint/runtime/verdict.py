@@ -110,7 +110,11 @@ def judge(
         return Judgement(verdict, tuple(e for e in evidence if e), later, with_fix.device)
 
     blocked = next((r for r in (without, with_fix) if r.outcome is Outcome.CANNOT_SIMULATE), None)
-    trouble = _trouble_with_fix(claim, without, with_fix, original) or worsened(claim, without, with_fix)
+    trouble = (
+        _trouble_with_fix(claim, without, with_fix, original)
+        or _merely_caught(claim, without, with_fix)
+        or worsened(claim, without, with_fix)
+    )
     if trouble:
         return say(Verdict.REFUTED, *trouble, later=None)
     if starts_to_train(without, with_fix):  # from the first step on it computes something else, which is the purpose
@@ -171,10 +175,30 @@ def _trouble_with_fix(claim: Claim, without: Run, with_fix: Run, original: Run |
             continue
         if _ran_before(fault, without) or (original is not None and _ran_before(fault, original)):
             found.append(f"the fix brings a fault at {fault.where}, which ran before: {fault.text}")
+        elif fault.kind in ("NameError", "UnboundLocalError") and not same and claim.own - with_fix.counts.keys():
+            found.append(f"the fix takes away what {fault.where} needs: {fault.text}")
         elif claim.index in fault.written_by and (_is_misnamed(fault) or (not same and _is_new_code(fault))):
             found.append(f"the fix itself fails at {fault.where}: {fault.text}")
         elif fault.device and not same and fault.key is not None and fault.key in claim.own | claim.watch:
             found.append(f"the fix brings a fault at {fault.where}: {fault.text}")
+    return found
+
+
+def _merely_caught(claim: Claim, without: Run, with_fix: Run) -> list[str]:
+    """Statements of the fix that still end in an exception, which the fix only keeps from ending the program."""
+    ends = [stop for stop in (without.stop, *without.failures) if stop is not None]
+    shown = {stop.key: stop for stop in ends if stop.key in claim.own | claim.watch}
+    still = [stop.key for stop in (with_fix.stop, *with_fix.failures) if stop is not None]
+    caught = {each.key for each in with_fix.caught} - {each.key for each in without.caught}
+    found: list[str] = []
+    for key in sorted(claim.own | claim.watch | claim.written):
+        new = key.rpartition("/")[2].startswith("+")
+        if key not in shown and not new:
+            continue
+        if with_fix.cut.get(key, 0) > still.count(key) or (key in caught and key not in still):
+            what = shown[key].text if key in shown else "an exception"
+            where = shown[key].where if key in shown else with_fix.lines.get(key, claim.at)
+            found.append(f"the fix only catches the fault at {where}: {what}")
     return found
 
 
@@ -314,6 +338,34 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
         return 1
     judged = {Verdict.CONFIRMED, Verdict.NOT_REPRODUCED}
     return 3 if verdicts and not judged.intersection(verdicts) else 0
+
+
+def falls_short(run: Run, references: Sequence[Run]) -> str:
+    """Why a corrected program does not run as far as the original was meant to; "" when it does.
+
+    references: runs of the original. An end that one of them has, too, and that is no device fault, is meant.
+    """
+    if run.outcome is Outcome.CANNOT_SIMULATE:
+        return run.text
+    meant = [fault for reference in references for fault in _ends(reference)]
+    for fault in _ends(run):
+        if fault.device or not any(_same_place(each, fault) and each.text == fault.text for each in meant):
+            return f"{fault.where}: {fault.text}" if fault.test else f"it stops at {fault.where}: {fault.text}"
+    return ""
+
+
+def _ends(run: Run) -> list[Stop]:
+    """What ended a run, and its tests, early."""
+    stopped = run.stop is not None and run.outcome in (Outcome.DEVICE_FAULT, Outcome.OTHER_STOP)
+    return [*([run.stop] if stopped and run.stop is not None else []), *run.failures]
+
+
+def same_end(one: Run, other: Run) -> bool:
+    """Whether two runs end with one exception that has nothing to do with devices, such as a missing module."""
+    a, b = one.stop, other.stop
+    if a is None or b is None or a.device or b.device or not a.kind:
+        return False
+    return one.outcome is other.outcome is Outcome.OTHER_STOP and (a.where, a.text) == (b.where, b.text)
 
 
 def _times(count: int) -> str:

@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from devlint.runtime.correction import Edition, FixCase, carried_back, choose, o
 from devlint.runtime.places import Places
 from devlint.runtime.processes import Launcher
 from devlint.runtime.runs import Judgement, Verdict
+from devlint.runtime.writing import write_confirmed
 
 __all__ = ["Finder", "Launcher", "Report", "Request", "Runner", "find_with_linter", "main", "verify"]
 
@@ -74,6 +76,7 @@ def verify(
         bench = Bench(request, originals, fixes, runner, report)
         for index, case in enumerate(fixes):
             report.fixes.append(_judged(originals, case, bench.judge(index)))
+        bench.finish()
     for case in waiting:
         report.fixes.append(_judged(originals, case, Judgement(Verdict.COULD_NOT_JUDGE, (_OVERLAPS,))))
     judged = {(fix.case.file, fix.case.code, fix.start) for fix in report.fixes}  # a hint may become a fix later on
@@ -233,6 +236,8 @@ def main(argv: list[str]) -> int:
         request = _request(options)
         for file in (options.html, options.trace):
             _check_writable(file)
+        if options.fix and request.script and not os.access(request.script, os.W_OK):
+            raise UsageError(f"{request.script} is read-only, so no fix can be written to it")
         report = _verify(request, options)
         if options.html:
             from devlint.runtime.page import as_html
@@ -259,7 +264,11 @@ def _request(options: argparse.Namespace) -> Request:
     path = Path(given[0])
     if len(given) == 1 and not path.is_dir() and not path.is_file():
         raise UsageError(f"{path} is not a file")
-    is_script = len(given) == 1 and path.is_file()
+    if path.suffix == ".ipynb":
+        raise UsageError(
+            f"{path}: verify takes no notebooks; save its code as a script, as with: jupyter nbconvert --to script"
+        )
+    is_script = len(given) == 1 and path.is_file() and not _is_command(options.arguments)
     if not is_script and not options.arguments:
         raise UsageError(f"what runs {' '.join(given)}? give a command after --, such as: -- pytest -q")
     return Request(
@@ -272,6 +281,11 @@ def _request(options: argparse.Namespace) -> Request:
         memory=options.memory,
         ordered=bool(options.html or options.trace),
     )
+
+
+def _is_command(arguments: Sequence[str]) -> bool:
+    """Whether what follows `--` is a command of this interpreter, such as `python drive.py`, and no arguments."""
+    return bool(arguments) and shutil.which(arguments[0], path=os.path.dirname(sys.executable)) is not None
 
 
 def _check_writable(file: str | None) -> None:
@@ -292,11 +306,18 @@ def _write(file: str, text: str) -> None:
 def _verify(request: Request, options: argparse.Namespace) -> Report:
     made = 0
 
+    def finished(report: Report, texts: Mapping[str, str]) -> Report:
+        if options.fix:
+            write_confirmed(request, report, texts, runner)
+        return report
+
     def say(label: str) -> None:
         nonlocal made
         made += 1
         if sys.stderr.isatty():
             print(f"\r\x1b[Kdevlint verify: run {made}: {label} ...", end="", file=sys.stderr, flush=True)
+        else:
+            print(f"devlint verify: run {made}: {label}", file=sys.stderr, flush=True)
 
     select, ignore = _codes(options.select), _codes(options.ignore)
     try:
@@ -306,18 +327,22 @@ def _verify(request: Request, options: argparse.Namespace) -> Report:
                 texts, cases, finders, left = find_in_files(options.paths, select, ignore)
                 for each in left:
                     runner.note(each)
-                return verify(request, texts, cases, runner, finders)
+                return finished(verify(request, texts, cases, runner, finders), texts)
             path = Path(request.script)
             if options.fixes:
                 from devlint.source import read_source
 
                 text = read_source(path).text
-                return verify(request, text, read_cases(Path(options.fixes), text), runner)
+                return finished(verify(request, text, read_cases(Path(options.fixes), text), runner), _of(path, text))
             text, find = find_with_linter(path, select, ignore)
-            return verify(request, text, find(text), runner, find)
+            return finished(verify(request, text, find(text), runner, find), _of(path, text))
     finally:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _of(path: Path, text: str) -> dict[str, str]:
+    return {os.path.abspath(path): text}
 
 
 def _codes(values: Sequence[str]) -> tuple[str, ...]:
@@ -357,7 +382,8 @@ def parser() -> argparse.ArgumentParser:
         prog="devlint verify",
         description="Run a program with and without each fix, and say which fixes hold. This runs your program.",
         usage="devlint verify [OPTIONS] SCRIPT [-- ARGUMENTS]\n       devlint verify [OPTIONS] PATH... -- COMMAND",
-        epilog="Exit code: 0 no fix is refuted, 1 one is, 2 wrong usage, 3 no fix could be judged.",
+        epilog="Exit code: 0 no fix is refuted and the corrected program runs as far as the original was meant to, 1 one "
+        "is or it does not, 2 wrong usage, 3 no fix could be judged. With --fix: 0 only if what was written runs so far.",
     )
     result.add_argument(
         "paths",
@@ -374,6 +400,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--memory", type=_bytes, metavar="SIZE", help="most memory of a process, such as 500M or 4G")
     result.add_argument("--select", action="append", default=[], metavar="CODES", help="only these rules")
     result.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these rules")
+    result.add_argument(
+        "--fix", action="store_true", help="write the confirmed fixes, safe or not, and nothing else to the files"
+    )
     result.add_argument("--json", action="store_true", help="print one JSON object")
     result.add_argument("--html", metavar="FILE", help="also write a page with verdicts, code and timelines")
     result.add_argument("--trace", metavar="FILE", help="also write a trace of the runs for Perfetto")

@@ -10,11 +10,14 @@ import itertools
 import os
 import re
 import sys
+import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType, TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from devlint.errors import UsageError
 from devlint.runtime.blame import Blame, blame, frames_from, frames_of
@@ -23,9 +26,11 @@ from devlint.runtime.launch import is_devlint
 from devlint.runtime.recorder import Event, Recorder
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.spec import DeviceSpec
+from devlint.runtime.verdict import is_device_fault
 
 DEVICES: Final = "auto, cuda, xpu, mps, or simulated: sim, sim:2, sim:xpu, sim:cuda:3"
 REAL: Final = ("cuda", "xpu", "mps")
+_Fault: TypeAlias = "tuple[str | None, int, str]"  # file, line and text of a device error
 _MOST_BLAMES = 200
 _MOST_SAMPLES = 4096
 # Growth is judged from the third step on: gradients and the optimizer's state are made in the first two.
@@ -75,13 +80,22 @@ class Watch:
         self.kind = ""
         self.notes: list[str] = []
         self.memory = Memory()
-        self._blames: dict[tuple[str | None, int, str], Blame] = {}
+        self.muted = False  # explain no device error: nobody will ask
+        self._blames: dict[_Fault, Blame] = {}
+        self._explained: dict[_Fault, Blame] = {}  # in this part of the run
+        self._in_threads: list[tuple[Finding, str]] = []
 
     def forget(self) -> None:
         """Start anew: in a forked child, what happened before is the parent's."""
         self.recorder.forget()
         self.memory.forget()
         self._blames.clear()
+        self._explained.clear()
+        self._in_threads.clear()
+
+    def begin_part(self) -> None:
+        """A new test begins: a device error at a line that an earlier one reached may be about another variable."""
+        self._explained.clear()
 
     # ------------------------------------------------------------------ device errors
 
@@ -93,6 +107,8 @@ class Watch:
             try:
                 fault(error, text, operands)
             except Exception as raised:
+                if self.muted:
+                    raise
                 self._explain(raised, text, operands, sys._getframe(1))
                 raise
 
@@ -100,12 +116,14 @@ class Watch:
 
     def _explain(self, error: Exception, text: str, operands: Any, frame: FrameType) -> None:
         file, line = self.recorder.locate(frame)
-        known = self._blames.get((file, line, text))
-        if known is None and len(self._blames) < _MOST_BLAMES:
+        known = self._explained.get((file, line, text))
+        if known is None and len(self._explained) < _MOST_BLAMES:
             found = Blame()
             with contextlib.suppress(Exception), _without_recording():  # explaining must not hide the error
                 found = blame(frames_from(frame), operands, self.recorder.is_user)
-            known = self._blames[file, line, text] = found
+            known = self._explained[file, line, text] = found
+            if len(self._blames) < _MOST_BLAMES:
+                self._blames.setdefault((file, line, text), found)
         setattr(error, "devlint_finding", self._finding(Event("fault", text, file, line), known))  # noqa: B010
 
     def _finding(self, event: Event, found: Blame | None, caught: int = 0) -> Finding:
@@ -128,7 +146,7 @@ class Watch:
             finding: Finding = behind.devlint_finding
             return finding
         for each in chain(error):
-            if not isinstance(each, (RuntimeError, TypeError, ValueError)) or not is_device_text(str(each)):
+            if not is_device_error(each):
                 continue
             places = frames_of(each.__traceback__)
             found = Blame()
@@ -140,21 +158,50 @@ class Watch:
             return self._finding(Event("fault", str(each), file, line), found)
         return None
 
+    def ended_thread(self, error: BaseException | None, name: str) -> None:
+        """An exception that nobody caught ended a thread of this name."""
+        found = self.explanation(error)
+        if found is not None and len(self._in_threads) < _MOST_BLAMES:
+            details = (*found.details, f"it ended the thread {name}")
+            self._in_threads.append((replace(found, kind="error", details=details), name))
+
+    @contextmanager
+    def seeing_threads_end(self) -> Iterator[None]:
+        """Inside, an exception that ends a thread is seen, and shown as ever."""
+        plain = threading.excepthook
+
+        def excepthook(ended: Any) -> None:
+            self.ended_thread(ended.exc_value, getattr(ended.thread, "name", "?"))
+            plain(ended)
+
+        threading.excepthook = excepthook
+        try:
+            yield
+        finally:
+            threading.excepthook = plain
+
     # ------------------------------------------------------------------ findings
+
+    def caught(self, known: Counter[tuple[str | None, int]]) -> list[Finding]:
+        """The device errors that some code caught: all but so many at each place, whose end is known."""
+        left, found = Counter(known), []
+        for event in self.recorder.events():
+            if event.kind != "fault":
+                continue
+            ended = min(left[event.file, event.line], event.count)
+            left[event.file, event.line] -= ended
+            if event.count > ended:
+                blame_of = self._blames.get((event.file, event.line, event.what))
+                found.append(self._finding(replace(event, count=event.count - ended), blame_of, event.count - ended))
+        return found
 
     def findings(self, ended_by: BaseException | None = None) -> list[Finding]:
         """Everything that was found. ended_by: the exception that ended the program, if one did."""
         found = from_events(self.recorder.events())
         last = self.explanation(ended_by)
-        if last is not None:
-            found.append(last)
-        for event in self.recorder.events():
-            if event.kind != "fault":
-                continue
-            same = last is not None and (last.file, last.line) == (event.file, event.line)
-            caught = event.count - int(same)
-            if caught > 0:
-                found.append(self._finding(event, self._blames.get((event.file, event.line, event.what)), caught))
+        uncaught = [*([] if last is None else [last]), *(finding for finding, _ in self._in_threads)]
+        found += uncaught
+        found += self.caught(Counter((finding.file, finding.line) for finding in uncaught))
         growth = self.memory.growth()
         if growth is not None:
             found.append(growth)
@@ -201,22 +248,13 @@ def cannot_simulate(error: BaseException | None) -> CannotSimulate | None:
     return next((each for each in chain(error) if isinstance(each, CannotSimulate)), None)
 
 
-def is_device_text(text: str) -> bool:
-    """Whether the text of an exception is one of torch's errors about devices."""
-    words = (
-        "on the same device",
-        "at the same device",
-        "device type tensor to numpy",
-        "indices should be either on",
-        "device type for generator",
-        "and weight type (torch.",
-        "invalid device ordinal",
-        "attempting to assign a gradient with device type",
-        "'lengths' argument should be a 1D CPU",
-        "in forked subprocess",
-        "CUDA error: initialization error",
-    )
-    return any(word in text for word in words)
+def is_device_error(error: BaseException) -> bool:
+    """Whether an exception is one of torch's errors about devices, or a device method was called on what has none."""
+    text = str(error)
+    if isinstance(error, AttributeError) and text.startswith("'NoneType'"):  # a value that is missing
+        return False
+    kinds = (RuntimeError, TypeError, ValueError, AttributeError)
+    return isinstance(error, kinds) and is_device_fault(type(error).__name__, text)
 
 
 @contextmanager

@@ -9,12 +9,13 @@ line: the safe and unsafe ones), without a finding that it does not mark itself,
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from devlint.engine import Linter
 from devlint.errors import DevlintError, SourceError
-from devlint.fix.rounds import fix_source
+from devlint.fix.rounds import ROUNDS, FixOutcome, fix_source
 from devlint.model import ENGINE_RULES, Diagnostic, FileResult, Safety
 from devlint.source import Source, decode
 from devlint.testing.markers import Expected, Fixture, Marker, read_fixture
@@ -147,6 +148,17 @@ def _difference(expected: Expected, diagnostic: Diagnostic) -> str | None:
     return None
 
 
+def _settled(linter: Linter, source: Source, allow: set[Safety]) -> FixOutcome:
+    """What fixing gives once it is repeated until nothing changes: what comes up by a fix is left to the next run."""
+    outcome = fix_source(linter, source, allow)
+    for _ in range(ROUNDS):
+        again = fix_source(linter, source.rewritten(outcome.text), allow)
+        if again.text == outcome.text:
+            break
+        outcome = replace(again, rejected=[*outcome.rejected, *again.rejected])
+    return outcome
+
+
 def _check_fixes(path: Path, fixture: Fixture, source: Source, result: FileResult, linter: Linter) -> list[str]:
     """Compare what the fixes make of the case with the `.fixed.py` beside it."""
     allow = {Safety.SAFE, Safety.UNSAFE} if fixture.unsafe else {Safety.SAFE}
@@ -155,7 +167,7 @@ def _check_fixes(path: Path, fixture: Fixture, source: Source, result: FileResul
     if not fixable:
         return [f"{beside.as_posix()}: nothing in {path.name} is fixed; remove this file"] if beside.exists() else []
     try:
-        outcome = fix_source(linter, source, allow)
+        outcome = _settled(linter, source, allow)
     except DevlintError as error:
         return [f"{fixture.path}: fixing failed: {error}"]
     failures = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from functools import lru_cache
 
 from devlint.api import (
     ACCELERATORS,
@@ -96,6 +98,31 @@ def hangs_on_import(event: ApiName, facts: Facts) -> bool:
 def fails_earlier(event: ApiName) -> bool:
     """Whether an import of the name by itself fails before the place is reached: that is where a lack of it shows."""
     return isinstance(event, ApiCall) and event.by_itself
+
+
+def is_bound_twice(event: ApiCall, site: Site) -> bool:
+    """Whether imports give the name that is written here to two things: the newer one, and in an `except` or `else` the
+    older one. Which of them is called the code does not say, and it needs no other."""
+    return len(_imported(site.facts.text).get(spelled(event, site).partition(".")[0], ())) > 1
+
+
+@lru_cache(maxsize=1)
+def _imported(text: str) -> dict[str, set[str]]:
+    """What the imports of a file bind each name to, wherever they stand."""
+    found: dict[str, set[str]] = {}
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except SyntaxError:  # of a notebook with magics
+        return found
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                found.setdefault(alias.asname or whole, set()).add(whole)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found.setdefault(alias.asname or alias.name, set()).add(f"{node.module}.{alias.name}")
+    return found
 
 
 def is_written_out(event: ApiCall, site: Site) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from devlint.api import DeviceMismatch, Edit, Finding, Fix, InsertStatement, Safety, Site, cst
+from devlint.api import DeviceMismatch, Edit, Finding, Fix, InsertStatement, Safety, Site, Span, cst
 from devlint_rules import _shared as shared
 from devlint_rules._calls import with_keyword
 
@@ -20,18 +20,15 @@ def judge(event: DeviceMismatch, site: Site) -> Finding:
 def _fact(event: DeviceMismatch, site: Site) -> str:
     """What is wrong, as one clause."""
     off, other = _quoted(event.off.text), _quoted(event.other.text)
-    line = f"on {site.line(site_span(event))}"
+    line = f"on {site.line(event.off.span)}"
     if event.code == "DEV109":
-        return f"{_quoted(event.off.text) if event.how != 'host' else other} {event.other.where}, and `{event.operation}` reads only the CPU's memory"
+        return f"{other} {event.other.where}, and `{event.operation}` reads only the CPU's memory"
     if event.leaves:
         return f"`{event.factory_name}` makes a CPU tensor that leaves the function; {other} {event.other.where}"
     if event.code == "DEV102" and event.factory is not None:
-        return f"`{event.factory_name}` makes a CPU tensor; {_operation(event)} {line} needs it where {other} is, which {event.other.where}"
+        needs = f"{_operation(event)} {line} needs it where {other} is, which {event.other.where}"
+        return f"`{event.factory_name}` makes a CPU tensor; {needs}"
     return f"{off} {event.off.where}, {other} {event.other.where}; {_operation(event)} needs both on one device"
-
-
-def site_span(event: DeviceMismatch) -> tuple[int, int]:
-    return event.off.span
 
 
 def _operation(event: DeviceMismatch) -> str:
@@ -83,9 +80,9 @@ def _names(device: str) -> set[str]:
     return {device.removeprefix("next(").partition(".")[0].partition("[")[0]}
 
 
-def _bound_by(span: tuple[int, int], site: Site) -> set[str]:
+def _bound_by(span: Span, site: Site) -> set[str]:
     """The names that the statement around a place binds: the device is not known before it."""
-    statement = site.statement_at(span)  # type: ignore[arg-type]
+    statement = site.statement_at(span)
     if not isinstance(statement, cst.Assign):
         return set()
     return {site.code(target.target).strip() for target in statement.targets}

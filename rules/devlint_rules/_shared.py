@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import symtable
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
 
@@ -269,6 +269,143 @@ def _tables(text: str, path: str) -> dict[str, list[symtable.SymbolTable]]:
     return found
 
 
+def _move_once(meet: Meet, site: Site) -> Fix | None:
+    """One move, where it is bound, of what a loop yields and is used more than once afterwards: a part with a name, or an
+    entry. None where it is used once, is bound in several places, or is used on the host as well."""
+    root = meet.off.node
+    while (
+        isinstance(root, ast.Subscript) and isinstance(root.slice, ast.Constant) and isinstance(root.slice.value, str)
+    ):
+        root = root.value
+    if not isinstance(root, ast.Name) or meet.how in ("inplace", "out", "index"):
+        return None
+    scope = _scope_around(root, site.facts.text)
+    path = ast.unparse(meet.off.node)
+    bound = [
+        n for n in _own_nodes(scope) if isinstance(n, ast.Name) and n.id == root.id and isinstance(n.ctx, ast.Store)
+    ]
+    uses = [n for n in _own_nodes(scope) if isinstance(n, ast.expr) and ast.unparse(n) == path and _is_read(n)]
+    if scope is None or len(bound) != 1 or len(uses) < 2 or _is_used_on_host(scope, path) or _is_set(scope, path):
+        return None
+    statement = next((n for n in _own_nodes(scope) if isinstance(n, ast.stmt) and _gives(n, bound[0])), None)
+    text = site.facts.text
+    if isinstance(statement, ast.For) and root is not meet.off.node:
+        place = span_of(statement.body[0], text)
+    elif isinstance(statement, ast.Assign) and statement.targets == [bound[0]] and meet.bound is not None:
+        place = span_of(statement, text)
+    else:
+        return None
+    device = device_of(meet.other, meet.scope, site.facts, place)
+    if device is None or _is_bound_in(statement, device.partition(".")[0]) or place.start >= meet.off.span.start:
+        return None
+    if isinstance(statement, ast.For):
+        paths = _entries_off(meet, statement, root.id, site.facts)
+        assigned = _assign_all_moved(paths, device, site)
+        title = f"Move {', '.join(f'`{each}`' for each in paths)} to `{device}` at the top of the loop"
+        return Fix(title, safety(meet), (InsertStatement(place, assigned),))
+    value = site.at(span_of(statement.value, text))
+    if not isinstance(value, cst.BaseExpression) or site.has_comment(value):
+        return None
+    edit = Edit(value, moved(value, site.expression(device)))
+    return Fix(f"Move `{path}` to `{device}` where it is bound", safety(meet), (edit,))
+
+
+def _entries_off(meet: Meet, loop: ast.For, root: str, facts: Facts) -> list[str]:
+    """All entries of what a loop yields that are off in its body, as they are written, in their order."""
+    found: dict[str, str] = {}
+    for event in facts.events:
+        if isinstance(event, Meet) and event.off.text.startswith(f"{root}[") and event.function == meet.function:
+            node = event.off.node
+            inside = loop.lineno < node.lineno <= (loop.end_lineno or 0)
+            is_entry = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+            if inside and is_entry and event.other.value.device == meet.other.value.device:
+                found.setdefault(ast.unparse(node), event.off.text)
+    return list(found.values())
+
+
+def _assign_all_moved(paths: list[str], device: str, site: Site) -> cst.Assign:
+    """`a, b = a.to(device), b.to(device)`"""
+    targets = [cst.Element(site.expression(path)) for path in paths]
+    values = [cst.Element(moved(site.expression(path), site.expression(device))) for path in paths]
+    if len(paths) == 1:
+        return cst.Assign([cst.AssignTarget(targets[0].value)], values[0].value)  # type: ignore[arg-type]
+    return cst.Assign([cst.AssignTarget(cst.Tuple(targets, lpar=[], rpar=[]))], cst.Tuple(values, lpar=[], rpar=[]))
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except SyntaxError:  # of a notebook with magics
+        return None
+
+
+def _scope_around(node: ast.expr, text: str) -> ast.AST | None:
+    """The innermost function around a node of the file, or the module."""
+    module = _parsed(text)
+    found: ast.AST | None = module
+    for each in ast.walk(module) if module is not None else ():
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            start, end = (each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)
+            if start <= (node.lineno, node.col_offset) < end:
+                found = each  # walked from the outside in
+    return found
+
+
+def _own_nodes(scope: ast.AST | None) -> Iterator[ast.AST]:
+    """The nodes of a function or module without those of the functions and classes in it."""
+    pending = list(ast.iter_child_nodes(scope)) if scope is not None else []
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def _is_read(node: ast.expr) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def _is_set(scope: ast.AST, path: str) -> bool:
+    stored = (n for n in _own_nodes(scope) if isinstance(n, ast.Subscript) and not _is_read(n))
+    return any(ast.unparse(node) == path for node in stored)
+
+
+def _is_used_on_host(scope: ast.AST, path: str) -> bool:
+    """Whether the code moves or fetches it somewhere already."""
+    methods = ("numpy", "cpu", "cuda", "to", "tolist", "item", "pin_memory")
+    named = (n for n in _own_nodes(scope) if isinstance(n, ast.Attribute) and n.attr in methods)
+    return any(ast.unparse(node.value) == path for node in named)
+
+
+def _gives(statement: ast.stmt, name: ast.Name) -> bool:
+    """Whether a statement is the one whose target holds a name."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(target is not None and any(n is name for n in ast.walk(target)) for target in targets)
+
+
+def _is_bound_in(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement gives a name a value."""
+    stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    return any(node.id == name for node in stored)
+
+
+def span_of(node: ast.expr | ast.stmt, text: str) -> Span:
+    """Where a node of the file stands, in code points."""
+    starts = _row_starts(text)
+
+    def offset(row: int, column: int) -> int:
+        line = text[starts[row - 1] : starts[row]]
+        return starts[row - 1] + (column if line.isascii() else len(line.encode()[:column].decode(errors="replace")))
+
+    return Span(offset(node.lineno, node.col_offset), offset(node.end_lineno or 0, node.end_col_offset or 0))
+
+
+@lru_cache(maxsize=1)
+def _row_starts(text: str) -> list[int]:
+    return [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text)), len(text)]
+
+
 def assign_moved(target: ast.expr, device: str, site: Site) -> cst.Assign:
     """The statement `x = x.to(device)` for a name or attribute chain."""
     path = ast.unparse(target)
@@ -303,6 +440,8 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
             statement = assign_moved(off.node, device, site)
             title = f"Move `{off.text}` to `{device}` at the top of the loop"
             return Fix(title, safety(meet), (InsertStatement(meet.loop, statement),))
+    if (once := _move_once(meet, site)) is not None:
+        return once
     device = device_of(meet.other, meet.scope, facts, meet.span)
     if device is None:
         return None
@@ -315,6 +454,45 @@ def move_fix(meet: Meet, site: Site) -> Fix | None:
     if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
         return None
     return Fix(title, safety(meet), (Edit(node, moved(node, site.expression(device))),))
+
+
+def forgotten_module(meet: Meet) -> str | None:
+    """The name of the module that made what is off, where it is on the CPU because nothing ever moved it."""
+    value = meet.off.value
+    if not value.is_tensor or value.moved or value.made or value.device != CPU:
+        return None
+    for path, known in meet.scope.items():
+        is_left = known.kind == "module" and known.device == CPU and not known.moved and "<" not in path
+        called = isinstance(meet.off.node, ast.Call) and ast.unparse(meet.off.node.func) == path
+        is_left = is_left and (called or f"<optimizer> {path}" in meet.scope)
+        if is_left and known.because and known.because[-1] in value.because:
+            return path
+    return None
+
+
+def move_forgotten(path: str, meet: Meet, site: Site) -> Fix:
+    """Move a module where it is made, and with it the tensors of the CPU that the call at hand gives it."""
+    made = meet.scope[path].because[-1]
+    device = device_of(meet.other, meet.scope, site.facts, made.span) if made.path is None else None
+    title = f"Move `{path}` with `.to({device or '...'})` where it is made, and what it is given"
+    if device is None:
+        return Fix(title, Safety.HINT)
+    try:
+        node = site.at(made.span)
+    except LookupError:
+        return Fix(title, Safety.HINT)
+    if not isinstance(node, cst.Call) or site.has_comment(node):
+        return Fix(title, Safety.HINT)
+    edits = [Edit(node, moved(node, site.expression(device)))]
+    call = meet.off.node
+    for argument in call.args if isinstance(call, ast.Call) and ast.unparse(call.func) == path else ():
+        known = meet.scope.get(ast.unparse(argument))
+        place = span_of(argument, site.facts.text)
+        if known is not None and known.is_tensor and known.device == CPU:
+            given = site.at(place)
+            if isinstance(given, cst.BaseExpression):
+                edits.append(Edit(given, moved(given, site.expression(device))))
+    return Fix(title, Safety.UNSAFE, tuple(edits))
 
 
 def parted(meet: Meet, site: Site) -> Finding | None:

@@ -35,7 +35,7 @@ A function that is only ever called under a guard is not recognised, unless its 
 
 from __future__ import annotations
 
-from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Rule, RuleMeta, Safety, Severity, Site
+from devlint.api import ApiCall, Facts, Finding, Fix, LeftAlone, Portability, Rule, RuleMeta, Safety, Severity, Site
 from devlint_rules._api import AVAILABLE, guarded_statement, service_of, spelled
 
 
@@ -49,6 +49,7 @@ class AcceleratorApiUnguarded(Rule[ApiCall]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("accelerator",),
+        portability=Portability(stops=True),
     )
     event = ApiCall
 

@@ -50,6 +50,7 @@ from devlint.api import (
     LeftAlone,
     Operand,
     Place,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -60,6 +61,7 @@ from devlint.api import (
 from devlint_rules._api import (
     argument,
     asks_version,
+    is_bound_twice,
     is_called,
     is_device_object,
     is_written_out,
@@ -81,6 +83,8 @@ _PARAMETERS = {
     "autocast": ("enabled", "dtype", "cache_enabled"),
     "GradScaler": ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled"),
 }
+#: Those of the new names behind the device.
+_NEW_PARAMETERS = {**_PARAMETERS, "autocast": ("dtype", "enabled", "cache_enabled")}
 _NEW = {
     "autocast": ("torch.autocast", (2, 2)),
     "GradScaler": ("torch.amp.GradScaler", (2, 3)),
@@ -104,6 +108,7 @@ class AmpDeviceType(Rule[ApiCall]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("amp", "autocast", "GradScaler", "custom_fwd", "custom_bwd"),
+        portability=Portability(),
     )
     event = ApiCall
 
@@ -139,9 +144,15 @@ class AmpDeviceType(Rule[ApiCall]):
         if old is not None:
             statement = site.statement
             patched = isinstance(statement, cst.Assign) and site.code(statement.targets[0].target).startswith("torch.")
-            if patched or not is_written_out(event, site):
+            if patched or not is_written_out(event, site) or is_bound_twice(event, site):
                 return None
             message = f"`{spelled(event, site)}` is deprecated since torch 2.4 and tied to {old['type'].upper()}"
+            told = _told_device(event)
+            if told is not None and old["name"] in _PARAMETERS:
+                takes = _PARAMETERS[old["name"]][0]
+                message = f'`{spelled(event, site)}` takes no device: "{told}" is its `{takes}`'
+                if takes in event.arguments:
+                    message += ", which is given twice: a TypeError"
             return Finding(event.span, message, self._modern(event, old, site), event.because)
         given = argument(event, "device_type", 0) or argument(event, "device", 0)
         if given is not None and not _is_cuda(given.value.constant):
@@ -166,14 +177,20 @@ class AmpDeviceType(Rule[ApiCall]):
         if not isinstance(node, cst.Call) or event.star or any(a.star for a in node.args):
             return hint
         parameters = _PARAMETERS[old["name"]]
+        told, written = _told_device(event), list(node.args)
+        if told is not None:
+            if told != old["type"]:
+                return hint
+            written = written[1:]
+            parameters = _NEW_PARAMETERS[old["name"]]
         given: dict[str, cst.Arg] = {}
-        for position, arg in enumerate(node.args):
+        for position, arg in enumerate(written):
             keyword = arg.keyword.value if arg.keyword is not None else None
             if keyword is None and position >= len(parameters):
                 return hint
             given[keyword or parameters[position]] = arg if keyword else _named(arg, parameters[position])
         follows = old["type"] == "cuda" and _varies(event) and not _is_meant(event)
-        enabled = event.arguments.get("enabled") or event.arguments.get("0")
+        enabled = event.arguments.get("enabled") or (event.arguments.get("0") if told is None else None)
         if not follows and old["name"] == "autocast" and enabled is not None and _by_availability(enabled.text):
             return Fix(f"Use `{new}` with the type of the device that the tensors are on", Safety.HINT)
         type = f"{_type_of(event, site)}" if follows else f'"{old["type"]}"'
@@ -228,6 +245,14 @@ class AmpDeviceType(Rule[ApiCall]):
         if event.qualname in _SCALER:
             arguments = _only_on_cuda(arguments, type, site)
         return Fix(f"Use `{type}`", Safety.UNSAFE, (Edit(node, node.with_changes(args=arguments)),))
+
+
+def _told_device(event: ApiCall) -> str | None:
+    """The type of device that the first positional argument of a call names, which the old names take for something else."""
+    first = event.arguments.get("0")
+    constant = first.value.constant if first is not None else None
+    type = constant.partition(":")[0] if isinstance(constant, str) else ""
+    return type if type in ("cuda", "cpu", "xpu", "mps", "hpu", "npu") else None
 
 
 def _is_cuda(constant: object) -> bool:

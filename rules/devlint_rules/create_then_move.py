@@ -27,7 +27,8 @@ ones, since one seed gives other numbers on another device, and for `linspace`, 
 floats, whose last bits differ. None across a comment, and none for `.cuda()`, which names no device.
 
 ## Known limits
-Silent in tests, where a copy costs nothing that matters; when the target is not known to be a device, since
+Silent in tests, where a copy costs nothing that matters; of `.cuda()` where DEV202 reports the same expression; when
+the target is not known to be a device, since
 `.to(x)` also takes a dtype or a tensor; when the tensor has a name first; next to `requires_grad` (the moved
 copy is no leaf, the rewritten tensor is one) and `out=`; when `.to` changes more than the device, except a
 dtype that `zeros`, `ones`, `eye` and `empty` can take over.
@@ -80,6 +81,7 @@ class CreateThenMove(Rule[Move]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=(".to", ".cuda", ".xpu", ".npu", ".mtia", ".hpu"),
+        gives_way=("DEV202",),
     )
     event = Move
 

@@ -54,6 +54,7 @@ from devlint.api import (
     Fix,
     LateQuestion,
     LeftAlone,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -95,6 +96,7 @@ class CudaApiUnguarded(Rule[Event]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("cuda", "mps", "xpu", "mtia", "npu", "hpu"),
+        portability=Portability(stops=True),
     )
     event = Event
 
@@ -145,7 +147,7 @@ class CudaApiUnguarded(Rule[Event]):
         hint = Fix("Ask for the accelerator first", Safety.HINT, why=why)
         if not isinstance(site.node, cst.Call) or event.type not in AVAILABLE:
             return hint
-        agnostic = replacement_call(event, site)
+        agnostic = replacement_call(event, site) if site.facts.torch_stated else None
         test = f"{site.spell(AVAILABLE['accelerator' if agnostic is not None else event.type])}()"
         edits = guarded_statement(event, site, test, agnostic)
         if edits is None:

@@ -26,8 +26,9 @@ Use instead:
         return x.to(device)
 
 ## Fix safety
-Safe when a variable in scope is proved to be CUDA wherever CUDA exists, the call has no
-index, and the receiver is proved to be a tensor or a module. Unsafe otherwise, as for DEV201. A tensor that is made
+One decision with DEV201, and safe with it in a program whose whole conversion is safe. Safe as well when a variable in scope
+is proved to be CUDA wherever CUDA exists, the call has no index, and the receiver is proved to be a tensor or a module.
+Unsafe otherwise. A tensor that is made
 beside tensor arguments goes to their device where no other is in scope. Only a hint where the file names several
 cards, and for a computed index.
 
@@ -55,16 +56,15 @@ from devlint.api import (
     Site,
     cst,
 )
+from devlint_rules._at_hand import run_device
+from devlint_rules._conversion import MOVABLE, TOO_EARLY, is_safe, portability
 from devlint_rules._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
-    run_device,
 )
 from devlint_rules._shared import is_initialized
-
-_MOVABLE = frozenset({"tensor", "parameter", "buffer", "module", "packed"})
 
 
 class CudaMethodCall(Rule[CudaMethod]):
@@ -93,7 +93,8 @@ class CudaMethodCall(Rule[CudaMethod]):
         message = f"`.{call.func.attr.value}()` only runs with `{event.type}`"
         if event.run_device is not None:
             message += f"; the run's device is `{event.run_device}`"
-        return Finding(event.span, message, self._fix(event, site, call, call.func), event.because)
+        fix = self._fix(event, site, call, call.func)
+        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
 
     def _fix(self, event: CudaMethod, site: Site, call: cst.Call, method: cst.Attribute) -> Fix:
         if event.index is not None and (hint := placed("Take the cards from a setting", site, event.type)):
@@ -106,10 +107,14 @@ class CudaMethodCall(Rule[CudaMethod]):
         computed = event.argument is not None and event.index is None and not _is_none(event.argument)
         if computed and given is None and not _is_current(event, site.facts):
             return Fix("Build a `torch.device` from this index and use `.to`", Safety.HINT, why="the index is computed")
-        buffer = _as_buffer(event, site, call, method) if event.run_device is None and given is None else None
+        whole = is_safe(event.type, site.facts)
+        alone = event.run_device is None and given is None and not whole
+        buffer = _as_buffer(event, site, call, method) if alone else None
         if buffer is not None:
             return buffer
         device = run_device(given or event.run_device, site, event)
+        if device is None:
+            return Fix("Use `.to` with the device that is there", Safety.HINT, why=TOO_EARLY)
         rest = [a for a in call.args if a.keyword is not None and a.keyword.value != "device"]
         if len(positional := [a for a in call.args if a.keyword is None]) > 1:
             rest = [_as_keyword(positional[1], "non_blocking"), *rest]
@@ -123,7 +128,7 @@ class CudaMethodCall(Rule[CudaMethod]):
         moved = call.with_changes(func=method.with_changes(attr=cst.Name("to")), args=[first, *rest])
         proved = event.run_device_is_proved and event.run_device is not None and not computed and event.index is None
         proved = proved and not may_use_other_cards(site.facts)
-        safe = proved and event.receiver.value.kind in _MOVABLE
+        safe = whole or (proved and event.receiver.value.kind in MOVABLE)
         return Fix(
             f"Use `.to({device.text})`", Safety.SAFE if safe else Safety.UNSAFE, (Edit(call, moved),), device.needs
         )

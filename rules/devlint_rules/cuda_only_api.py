@@ -50,6 +50,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -80,6 +81,7 @@ class CudaOnlyApi(Rule[ApiCall]):
         fix="sometimes",
         words=("cuda", "xpu", "mps", "mtia"),
         opt_in=True,
+        portability=Portability(),
     )
     event = ApiCall
 

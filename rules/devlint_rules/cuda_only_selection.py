@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint.api import ApiCall, Edit, Facts, Finding, Fix, Portability, Rule, RuleMeta, Safety, Severity, Site, cst
 from devlint_rules._calls import path_to
 
 _STRING = re.compile(r"[\"'](cuda|cpu)(:0)?[\"']\Z")
@@ -48,6 +48,7 @@ class CudaOnlySelection(Rule[ApiCall]):
         fix="sometimes",
         words=("is_available",),
         opt_in=True,
+        portability=Portability(),
     )
     event = ApiCall
 

@@ -46,6 +46,7 @@ from devlint.api import (
     Facts,
     Finding,
     Fix,
+    Portability,
     ReplaceBlock,
     Required,
     Rule,
@@ -85,6 +86,7 @@ class CudaRequired(Rule[Required]):
         severity=Severity.INFO,
         fix="sometimes",
         words=("is_available",),
+        portability=Portability(stops=True),
     )
     event = Required
 

@@ -92,9 +92,10 @@ class CurrentCard(Rule[Event]):
         summary="the current card is taken, where a tensor or device at hand may be another card",
         since="0.1.0",
         level="assume",
-        severity=Severity.WARNING,
+        severity=Severity.INFO,
         fix="sometimes",
         words=("is_cuda", "Stream(", "_stream(", ".type(", "cuda", "device"),
+        gives_way=("DEV207",),
     )
     event = Event
 

@@ -3,7 +3,8 @@
 ## What it flags
 `DataParallel` with `device_ids` written as numbers, or counted by `torch.cuda` outside a test of it; around a
 module that was moved to another card than the first of them, or without `device_ids` to another one than card 0;
-and a loss that gets the wrapped module's output with targets that were moved to another card.
+and a loss that gets the wrapped module's output with targets that were moved to another card. An info where the
+indices, or the card of the module, come from the function's caller.
 
 ## Why it matters
 Numbers tie the program to a machine with that many cards. The module's parameters have to be on the first
@@ -31,7 +32,11 @@ Silent for `[0]`, for ids from variables, and in files that set `CUDA_VISIBLE_DE
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
+
 from devlint.api import Edit, Facts, Finding, Fix, Parallel, Rule, RuleMeta, Safety, Severity, Site, cst
+from devlint_rules._at_hand import head_of
 from devlint_rules._shared import name
 
 
@@ -52,6 +57,10 @@ class DataParallelDevices(Rule[Parallel]):
         return event.wrapper == "DataParallel"
 
     def judge(self, event: Parallel, site: Site) -> Finding | None:
+        found = self._judge(event, site)
+        return replace(found, severity=Severity.INFO) if _is_up_to_callers(event, site.facts) else found
+
+    def _judge(self, event: Parallel, site: Site) -> Finding:
         ids = f"`{event.ids.text}`"
         if event.problem == "literal":
             message = f"`device_ids` {ids} ties the program to a machine with these cards"
@@ -80,3 +89,15 @@ class DataParallelDevices(Rule[Parallel]):
         if "output_device" in keywords or site.has_comment(keywords["device_ids"]):
             return hint
         return Fix("Use all visible cards", Safety.UNSAFE, (Edit(keywords["device_ids"], None),))
+
+
+def _is_up_to_callers(event: Parallel, facts: Facts) -> bool:
+    """Whether an argument of the function says which cards there are, or where the module is."""
+    head = head_of(event, facts)
+    if head is None:
+        return False
+    given = {a.arg for a in (*head.args.posonlyargs, *head.args.args, *head.args.kwonlyargs)}
+    decides: list[ast.AST] = [event.ids.node]
+    if event.problem == "module-elsewhere" and isinstance(event.node, ast.Call):
+        decides += event.node.args[:1]
+    return any(isinstance(n, ast.Name) and n.id in given for part in decides for n in ast.walk(part))

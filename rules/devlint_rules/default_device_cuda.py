@@ -52,6 +52,7 @@ from devlint.api import (
     Finding,
     Fix,
     LeftAlone,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -77,6 +78,7 @@ class DefaultDeviceCuda(Rule[DeviceLiteral]):
         fix="sometimes",
         words=("cuda", "xpu", "mps", "npu"),
         opt_in=True,
+        portability=Portability(),
     )
     event = DeviceLiteral
 

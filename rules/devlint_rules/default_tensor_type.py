@@ -31,9 +31,23 @@ The old default of the device is not undone where a CPU type follows a CUDA type
 
 from __future__ import annotations
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, InsertStatement, Rule, RuleMeta, Safety, Severity, Site, cst
-from devlint_rules._api import argument, dtype_of, is_called, serves_accelerator, spelled
-from devlint_rules._run_device import RunDevice, run_device
+from devlint.api import (
+    ApiCall,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    InsertStatement,
+    Portability,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+    cst,
+)
+from devlint_rules._api import argument, asks_version, dtype_of, is_called, serves_accelerator, spelled
+from devlint_rules._at_hand import RunDevice, run_device
 
 
 class DefaultTensorType(Rule[ApiCall]):
@@ -46,11 +60,12 @@ class DefaultTensorType(Rule[ApiCall]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("set_default_tensor_type",),
+        portability=Portability(stops=True),
     )
     event = ApiCall
 
     def suspects(self, event: ApiCall, facts: Facts) -> bool:
-        return event.qualname == "torch.set_default_tensor_type"
+        return event.qualname == "torch.set_default_tensor_type" and not asks_version(event)
 
     def judge(self, event: ApiCall, site: Site) -> Finding | None:
         if not event.is_call and is_called(event, site):
@@ -74,9 +89,11 @@ class DefaultTensorType(Rule[ApiCall]):
         if ".cuda." not in text:
             return Fix("Use `torch.set_default_dtype`", Safety.UNSAFE, tuple(edits))
         if serves_accelerator(event, site.facts) or event.under.allow("cuda"):
-            device = RunDevice('"cuda"')
+            device: RunDevice | None = RunDevice('"cuda"')
         else:
             device = run_device(event.run_device, site)
+        if device is None:
+            return Fix(title, Safety.HINT)
         place = cst.Call(
             site.expression(site.spell("torch.set_default_device")), [cst.Arg(site.expression(device.text))]
         )

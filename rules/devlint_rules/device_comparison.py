@@ -176,7 +176,7 @@ class DeviceComparison(Rule[Event]):
             if isinstance(around.operator, cst.Or) and site.code(around.right) == "0":
                 return None  # index 0 stays 0
             if isinstance(around.operator, cst.Or) and around.left is node:
-                return Finding(event.span, message, hint, event.because)
+                return Finding(event.span, message, hint, event.because, Severity.INFO)
         if len(above) > 1 and isinstance(choice := above[-2], cst.IfExp) and site.code(choice.orelse) == "0":
             return None  # index 0 stays 0
         test = site.expression(f"{site.code(node)} is not None")

@@ -55,7 +55,7 @@ class GraphRetained(Rule[Retained]):
         summary="losses are collected with their graph",
         since="0.1.0",
         level="assume",
-        severity=Severity.WARNING,
+        severity=Severity.INFO,
         fix="always",
         words=(".backward(",),
     )

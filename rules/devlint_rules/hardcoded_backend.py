@@ -40,7 +40,20 @@ from __future__ import annotations
 
 import re
 
-from devlint.api import ApiCall, Edit, Facts, Finding, Fix, LeftAlone, Rule, RuleMeta, Safety, Severity, Site
+from devlint.api import (
+    ApiCall,
+    Edit,
+    Facts,
+    Finding,
+    Fix,
+    LeftAlone,
+    Portability,
+    Rule,
+    RuleMeta,
+    Safety,
+    Severity,
+    Site,
+)
 from devlint_rules._api import argument, needs_torch
 from devlint_rules._run_device import asked_around, purpose_of, under_condition
 
@@ -64,6 +77,7 @@ class HardcodedBackend(Rule[ApiCall]):
         severity=Severity.WARNING,
         fix="always",
         words=("nccl", "NCCL"),
+        portability=Portability(stops=True),
     )
     event = ApiCall
 

@@ -31,11 +31,13 @@ Use instead:
         return torch.arange(n, device=device)
 
 ## Fix safety
-Safe when a variable in scope is proved to be that accelerator wherever it exists, and the literal
-has no index: then the same device is used wherever the program worked. Unsafe otherwise: with an
-option such as `args.device`, which defaults to the CPU, the work moves to where the rest of the program
-runs, and a variable that held a string may become a `torch.device`. Only a hint where the file
-names several cards, since those indices are a placement, and where the index is computed.
+All places that name the card are one decision: one finding in a report, one device, chosen once, in the form that the file
+has. Safe in a program whose every use of the card is a device argument of torch's own, a name that no condition reads, or the
+move of what is surely a tensor or a module, where the index is absent or 0, no call makes a card the current one, and no
+`try` stands around it. Safe as well when a variable in scope is proved to be that accelerator wherever it exists, and the
+literal has no index. Unsafe otherwise: with an option such as `args.device`, which defaults to the CPU, the work moves to where
+the rest of the program runs. Only a hint where the file names several cards, since those indices are a placement, and
+where the index is computed.
 
 ## Known limits
 A literal `"cpu"` alone is not reported: most are meant (results, checkpoints, host data), and one whose
@@ -65,30 +67,18 @@ from devlint.api import (
     Span,
     cst,
 )
+from devlint_rules._at_hand import run_device
 from devlint_rules._calls import path_to
+from devlint_rules._conversion import TOO_EARLY, choice, is_safe, portability, quote_of
 from devlint_rules._run_device import (
     guard_of,
     may_use_other_cards,
     placed,
     purpose_of,
-    run_device,
     under_condition,
 )
 
-_ACCELERATOR_SINCE = (2, 7)  # torch.accelerator.current_accelerator(check_available=...)
 _ROLES = frozenset({"argument", "assigned", "map", "listed", "computed"})
-# Uses of a device that only a string allows: comparison, formatting, methods of str, calls that take a type.
-_AS_TEXT = (
-    r"(==|!=|\+|\bin)\s*NAME\b|\bNAME\s*(==|!=|\+|\[|in\b|not in\b)|\bNAME\.|\{NAME\b"
-    r"|\b(autocast|GradScaler|str|len|format|globals|exec)\([^()\n]*\bNAME\b|%\s*\(?[^\n]*\bNAME\b|\bexec\("
-)
-_AVAILABLE = {
-    "cuda": "torch.cuda.is_available",
-    "xpu": "torch.xpu.is_available",
-    "mps": "torch.backends.mps.is_available",
-    "mtia": "torch.mtia.is_available",
-}
-
 
 _CHOOSE = Fix("Choose the device that is there, and use the index where it is an accelerator", Safety.HINT)
 
@@ -146,7 +136,8 @@ class HardcodedDevice(Rule[DeviceLiteral]):
         message = f"device is hardcoded to `{place}`"
         if event.run_device is not None and event.role != "assigned":
             message += f"; the run's device is `{event.run_device}`"
-        return Finding(event.span, message, self._fix(event, site), event.because)
+        fix = self._fix(event, site)
+        return Finding(event.span, message, fix, event.because, portability=portability(event, fix, site.facts))
 
     def _fix(self, event: DeviceLiteral, site: Site) -> Fix:
         if event.role == "listed":
@@ -162,24 +153,27 @@ class HardcodedDevice(Rule[DeviceLiteral]):
             )
         held = event.role == "assigned" and _is_held(site, whole)
         if (event.role == "assigned" and not held) or (event.run_device is None and _is_assigned(site, whole)):
-            new = site.facts.torch_version >= _ACCELERATOR_SINCE
-            as_text = not isinstance(whole, cst.Call) and (not new or _is_used_as_text(site))
-            choice = _choice(event.type, site, as_text=as_text)
-            if choice is None:
+            chosen = _chosen(event, whole, site)
+            if chosen is None:
                 return Fix("Choose the device that is there", Safety.HINT)
-            return Fix("Choose the device that is there", Safety.UNSAFE, (Edit(whole, site.expression(choice)),))
+            safety = Safety.SAFE if is_safe(event.type, site.facts) else Safety.UNSAFE
+            return Fix("Choose the device that is there", safety, (Edit(whole, site.expression(chosen)),))
         device = run_device(event.run_device, site, event)
+        if device is None:
+            return Fix("Choose the device that is there", Safety.HINT, why=TOO_EARLY)
         text = device.text
         if event.argument == "type":
-            text = f"{text}.type" if device.needs else f"{site.spell('torch.device')}({text}).type"
-        if (held or (event.call is None and event.role == "argument")) and isinstance(whole, cst.SimpleString):
+            is_new = bool(device.needs) and not device.is_text
+            text = f"{text}.type" if is_new else f"{site.spell('torch.device')}({text}).type"
+        as_text = (held or (event.call is None and event.role == "argument")) and isinstance(whole, cst.SimpleString)
+        if as_text and not device.is_text:
             text = _as_string(text, bool(device.needs), event)
         indexed = event.index is not None or (isinstance(whole, cst.Call) and len(whole.args) > 1)
-        same = event.run_device_is_proved and not indexed and event.role == "argument"
+        same = event.run_device is not None and event.run_device_is_proved and not indexed and event.role == "argument"
         same = same and not may_use_other_cards(site.facts)
         return Fix(
             f"Use `{text}`",
-            Safety.SAFE if same and event.run_device is not None else Safety.UNSAFE,
+            Safety.SAFE if same or is_safe(event.type, site.facts) else Safety.UNSAFE,
             (Edit(whole, site.expression(text)),),
             device.needs,
         )
@@ -289,29 +283,18 @@ def _is_assigned(site: Site, node: cst.CSTNode) -> bool:
     return isinstance(statement, cst.Assign | cst.AnnAssign) and statement.value is node
 
 
-def _is_used_as_text(site: Site) -> bool:
-    """Whether the name that the device is bound to is also used as a string, or is no plain name."""
-    statement = site.statement
-    target = statement.targets[0].target if isinstance(statement, cst.Assign) and len(statement.targets) == 1 else None
-    if not isinstance(target, cst.Name):
-        return True
-    name = re.escape(target.value)
-    as_text = re.compile(_AS_TEXT.replace("NAME", name))
-    return as_text.search(site.facts.text) is not None
+def _chosen(event: DeviceLiteral, whole: cst.CSTNode, site: Site) -> str | None:
+    """The choice that takes the place of a device that is bound to a name, in the same form. None: torch cannot tell.
+
+    A text names the same card as before; so does a device where nothing leaves the card open.
+    """
+    as_text = not isinstance(whole, cst.Call)
+    quote = quote_of(site.facts)
+    if isinstance(site.node, cst.SimpleString):
+        quote = site.node.quote if len(site.node.quote) == 1 else quote
+    index = 0 if event.index == 0 else None
+    return choice(event.type, index, site.facts, as_text=as_text, quote=quote)
 
 
 def _is_literal(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.SimpleString | cst.Integer)
-
-
-def _choice(type: str, site: Site, *, as_text: bool) -> str | None:
-    """An expression for the device that is there, a string where the literal was one. None: torch cannot tell."""
-    if site.facts.torch_version >= _ACCELERATOR_SINCE:
-        device, accelerator = site.spell("torch.device"), site.spell("torch.accelerator.current_accelerator")
-        choice = f'{accelerator}(check_available=True) or {device}("cpu")'
-        return f"({choice}).type" if as_text else choice
-    if type not in _AVAILABLE:
-        return None
-    available = site.spell(_AVAILABLE[type])
-    choice = f'"{type}" if {available}() else "cpu"'
-    return choice if as_text else f"{site.spell('torch.device')}({choice})"

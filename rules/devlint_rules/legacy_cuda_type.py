@@ -49,6 +49,7 @@ from devlint.api import (
     Fix,
     LeftAlone,
     Move,
+    Portability,
     Rule,
     RuleMeta,
     Safety,
@@ -58,9 +59,10 @@ from devlint.api import (
     cst,
 )
 from devlint_rules._api import dtype_of, is_called, is_legacy_type, is_written_out, service_of, spelled
+from devlint_rules._at_hand import run_device
 from devlint_rules._calls import path_to
 from devlint_rules._legacy import modern_tensor
-from devlint_rules._run_device import asked_around, purpose_of, run_device, under_condition
+from devlint_rules._run_device import asked_around, purpose_of, under_condition
 from devlint_rules._shared import parenthesized
 
 _ASKED_DTYPES = frozenset({"torch.float16", "torch.bfloat16", "torch.float64"})
@@ -79,6 +81,7 @@ class LegacyCudaType(Rule[Event]):
         severity=Severity.WARNING,
         fix="sometimes",
         words=("cuda.", "xpu."),
+        portability=Portability(stops=True),
     )
     event = Event
 
@@ -131,6 +134,8 @@ class LegacyCudaType(Rule[Event]):
                 return _move(event.qualname, around, event.run_device, event, site)
             return Fix("Keep a dtype and a device instead", Safety.HINT)
         device = run_device(event.run_device, site, event)
+        if device is None:
+            return Fix("Use `torch.tensor` or `torch.empty` with a dtype and a device", Safety.HINT)
         outer, filled = _filled(site)
         new = modern_tensor(event, site.expression(device.text), site, filled)
         if new is None or not isinstance(site.node, cst.Call):
@@ -211,6 +216,8 @@ def _move(type_name: str, call: cst.CSTNode, in_scope: str | None, event: Event,
     ):
         return Fix("Move with `.to(device, dtype)`", Safety.HINT)
     device = run_device(in_scope, site, event)
+    if device is None:
+        return Fix("Move with `.to(device, dtype)`", Safety.HINT)
     moved = call.with_changes(
         func=call.func.with_changes(attr=cst.Name("to")),
         args=[cst.Arg(site.expression(device.text)), cst.Arg(site.expression(site.spell(dtype)))],

@@ -42,6 +42,7 @@ from devlint.api import (
     Finding,
     Fix,
     Load,
+    Portability,
     Rule,
     RuleMeta,
     RunDeviceNeed,
@@ -50,8 +51,8 @@ from devlint.api import (
     Site,
     cst,
 )
+from devlint_rules._at_hand import run_device
 from devlint_rules._calls import with_keyword
-from devlint_rules._run_device import run_device
 
 
 class LoadWithoutMapLocation(Rule[Load]):
@@ -64,6 +65,7 @@ class LoadWithoutMapLocation(Rule[Load]):
         severity=Severity.WARNING,
         fix="always",
         words=("load",),
+        portability=Portability(),
     )
     event = Load
 
@@ -81,7 +83,8 @@ class LoadWithoutMapLocation(Rule[Load]):
         where = event.run_device if _is_chosen(event) and event.run_device is not None else '"cpu"'
         if event.module and where == '"cpu"' and (event.run_device is not None or _uses_accelerator(site.facts)):
             device = run_device(event.run_device, site, event)
-            where, needs = device.text, device.needs
+            if device is not None:
+                where, needs = device.text, device.needs
         value = site.expression(where)
         edit = (
             Edit(call, with_keyword(call, "map_location", value))

@@ -100,6 +100,11 @@ class MixedDeviceOperands(Rule[Meet | DeviceMismatch]):
                 f"{shared.name(off)} holds a tensor that {shared.whereabouts(off.value)} beside one that "
                 f"{shared.whereabouts(other.value)}: {self._refusal(event)}"
             )
+        forgotten = shared.forgotten_module(event)
+        if forgotten is not None:
+            message = f"`{forgotten}` was never moved: {message}"
+            fix = shared.move_forgotten(forgotten, event, site)
+            return Finding(event.span, message, fix, shared.trail(event, event.span))
         return Finding(
             event.bound or event.span, message, shared.move_fix(event, site), shared.trail(event, event.span)
         )

@@ -40,7 +40,9 @@ Use instead:
 The input is moved at the top of the loop that yields it, else where it is given to the module. Safe where the call is
 refused on every machine on which the devices differ, since the move changes nothing on all others; unsafe where that
 rests on the assumption that a function's arguments may be on an accelerator, and inside a `try` that catches errors. A
-module that is off gets a hint: it is moved once, before the loop and before its optimizer is made.
+module that is off gets a hint: it is moved once, before the loop and before its optimizer is made. Where the output of a
+module that was never moved meets what was, the module is moved where it is made, with what it is given, and not its output;
+that is unsafe.
 
 ## Known limits
 Silent when the device of the module or of the input is not known, and for modules without parameters or buffers. A
@@ -85,6 +87,15 @@ class ModuleInputDevice(Rule[Meet | DeviceMismatch]):
             return Finding(event.span, message, self._move_module(event, site), shared.trail(event, event.span))
         if event.branch is not None:
             return shared.parted(event, site)
+        forgotten = shared.forgotten_module(event)
+        if forgotten is not None:
+            message = (
+                f"`{forgotten}` was never moved, so that {shared.name(off)} {shared.whereabouts(off.value)}; "
+                f"{shared.name(other)} {shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one "
+                "device"
+            )
+            fix = shared.move_forgotten(forgotten, event, site)
+            return Finding(event.span, message, fix, shared.trail(event, event.span))
         message = (
             f"{shared.name(off)} {shared.whereabouts(off.value)}, {shared.name(other)} "
             f"{shared.whereabouts(other.value)}: the call of {shared.callee(event)} needs both on one device"

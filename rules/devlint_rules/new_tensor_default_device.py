@@ -38,8 +38,9 @@ Use instead:
 
 ## Fix safety
 Safe where the new tensor meets the other in an operation: where the program works today, both are on one device
-already. Unsafe where a result merely stays on the CPU, since what follows may count on that, and where nothing says
-where the other tensor is. Only `device=` is added, never `zeros_like` or `new_zeros`, which would take the dtype of the
+already. Unsafe where a result merely stays on the CPU, since what follows may count on that, where an element of a tensor is
+written, which may be 0-dim, and where nothing says where the other tensor is.
+Only `device=` is added, never `zeros_like` or `new_zeros`, which would take the dtype of the
 other tensor too. Constructors that take no `device`, such as `torch.from_numpy` and `torch.FloatTensor`, are followed
 by `.to(...)` instead, and so are calls of helpers that take none. There is no fix next to `**kwargs`, across a comment,
 or where nothing in scope says the device; then it is a hint.
@@ -54,6 +55,7 @@ are moved, and for a buffer of which every computation moves a copy.
 
 from __future__ import annotations
 
+import ast
 import re
 
 from devlint.api import (
@@ -155,7 +157,7 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
                 return Fix(f"{title}: pass `device=`", Safety.HINT)
             edits.append(edit)
             title = f"Create it on `{device}`" if _is_created(creation) else f"Move what it gives to `{device}`"
-        stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside")
+        stays = event.how in ("copy", "size", "kept", "paths", "buffer", "beside") or _may_write_number(event)
         safety = Safety.UNSAFE if stays or event.other.value.is_unplaced else Safety.SAFE
         return Fix(title, safety, tuple(edits))
 
@@ -183,6 +185,15 @@ class NewTensorDefaultDevice(Rule[Meet | DeviceMismatch]):
             return False
         targets = {site.code(target.target).strip() for target in statement.targets}
         return name in targets and not re.search(rf"\b{re.escape(name)}\b", site.code(statement.value))
+
+
+def _may_write_number(event: Meet) -> bool:
+    """Whether what is written at an index is an element of a tensor, which may be 0-dim and is taken from any device then."""
+    written = event.other.node
+    if event.how != "index" or not isinstance(written, ast.Subscript):
+        return False
+    parts = written.slice.elts if isinstance(written.slice, ast.Tuple) else [written.slice]
+    return not any(isinstance(part, ast.Slice) for part in parts)
 
 
 def _of_size(other: Operand, creation: Creation) -> str | None:

@@ -6,7 +6,8 @@ An elapsed time (`time.time() - start`, also `perf_counter`, `monotonic`, `timei
 device between the last work and the second reading. Timers of the project's own, used in `with` or by two
 calls, functions handed to `timeit`, and the notebook's `%timeit` and `%time` are followed. Quiet
 where something in between waits: `synchronize()`, `.item()`, `.cpu()`, printing a tensor. Quiet are time limits
-(`time.time() - start > limit`) and times in minutes or hours, where the work that is still queued does not show.
+(`time.time() - start > limit`) and times in minutes or hours, where the work that is still queued does not show. Where
+the host waited for a part of the work in between, as a loop does that reads each loss, only the rest is missing: an info.
 
 ## Why it matters
 Kernels are queued and run later. Without a wait the clock measures how long it took to queue them,
@@ -99,7 +100,11 @@ class UnsynchronizedTiming(Rule[Clock]):
         clock = event.clock if event.helper is None else event.helper
         message = f"`{clock}` {'is read' if event.helper is None else 'reads its clock'} while the device may still be working"
         because = event.because if event.work in event.because else (event.work, *event.because)
-        return Finding(event.span, message, self._fix(event, site), because)
+        severity = None
+        if event.held_up:
+            message = f"{message}: the host waited for a part of the work alone"
+            severity = Severity.INFO
+        return Finding(event.span, message, self._fix(event, site), because, severity)
 
     def _fix(self, event: Clock, site: Site) -> Fix:
         hint = Fix("Wait for the device before the clock is read", Safety.HINT)

@@ -48,7 +48,7 @@ class VisibleDevicesLate(Rule[LateSetting]):
         summary="start of CUDA before the visible devices are set, or at import",
         since="0.1.0",
         level="certain",
-        severity=Severity.WARNING,
+        severity=Severity.INFO,
         fix="hint",
         words=("VISIBLE_DEVICES", "is_available", "cuda"),
     )

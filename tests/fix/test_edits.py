@@ -395,14 +395,14 @@ def test_inserted_block_takes_the_indentation_of_the_file_and_strings_keep_their
 
 # Needs
 
-RUN = 'torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")'
+RUN = 'torch.device("cuda" if torch.cuda.is_available() else "cpu")'
 
 
-def needed(text: str, *needs: ImportNeed | RunDeviceNeed, settings: Settings | None = None) -> str:
+def needed(text: str, *needs: ImportNeed | RunDeviceNeed) -> str:
     """What the fix of the last `x` in the text adds, the fix itself left out."""
     tree = tree_of(text)
     start = text.rindex("x")
-    fix = made(tree, Edit(tree.at(Span(start, start + 1)), cst.Name("x_")), needs=needs, settings=settings)
+    fix = made(tree, Edit(tree.at(Span(start, start + 1)), cst.Name("x_")), needs=needs)
     assert fix.safety is Safety.SAFE
     return splice(text, in_order(fix.shared))
 
@@ -445,9 +445,10 @@ def test_device_of_the_run_is_defined_after_the_imports_where_no_name_is(text: s
     assert needed(text, RunDeviceNeed()) == expected
 
 
-def test_device_of_the_run_for_an_older_torch_asks_for_cuda() -> None:
-    text = needed("import torch\nx\n", RunDeviceNeed("where"), settings=Settings(torch_version=(2, 6)))
-    assert text == 'import torch\n\nwhere = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n\nx\n'
+def test_the_choice_of_a_need_is_spelled_as_the_file_spells_torch() -> None:
+    need = RunDeviceNeed("where", 'torch.accelerator.current_accelerator() or torch.device("cpu")')
+    expected = 'import torch as th\n\nwhere = th.accelerator.current_accelerator() or th.device("cpu")\n\nx\n'
+    assert needed("import torch as th\nx\n", need) == expected
 
 
 def test_need_that_would_come_after_its_use_makes_the_fix_a_hint() -> None:
@@ -460,11 +461,6 @@ def test_need_after_a_statement_that_shares_its_row_makes_the_fix_a_hint() -> No
     tree = tree_of("import torch; y = 1\nx = y\n")
     fix = made(tree, Edit(tree.at(Span(24, 25)), cst.Name("z")), needs=(RunDeviceNeed(),))
     assert fix.safety is Safety.HINT
-
-
-def test_device_of_one_type_is_that_or_the_cpu_whatever_the_torch() -> None:
-    text = needed("import torch\nx\n", RunDeviceNeed("device", "cuda"))
-    assert text == 'import torch\n\ndevice = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n\nx\n'
 
 
 def test_the_device_goes_after_the_choice_of_visible_cards() -> None:

@@ -223,6 +223,7 @@ def test_json_rows_have_every_key() -> None:
                     "message": "decided here",
                 }
             ],
+            "folded": [],
             "url": None,
         }
     ]

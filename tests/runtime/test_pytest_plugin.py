@@ -14,6 +14,7 @@ import torch
 
 # A run inside this process forgets the modules that it imported first, but packages keep those as attributes, and the
 # next run would get some of the old modules beside new ones: all must be there before the first run.
+import devlint.runtime.shadows.shadow
 import devlint.runtime.simulator.handrules
 import devlint.runtime.simulator.session  # noqa: F401
 
@@ -242,3 +243,114 @@ def test_processes_that_a_test_starts_are_on_the_device(pytester: pytest.Pyteste
     assert {name: before.get(name) for name in ("PYTHONPATH", "DEVLINT_WATCH")} == {
         name: os.environ.get(name) for name in ("PYTHONPATH", "DEVLINT_WATCH")
     }
+
+
+# ------------------------------------------------------------------ whose error it is
+
+ONE_BAD_LINE = """\
+import unittest
+import pytest
+import torch
+
+def f(a):
+    return a + torch.ones(2).to("cuda")
+
+def test_one():
+    first = torch.ones(2)
+    f(first)
+
+def test_two():
+    second = torch.zeros(2)
+    f(second)
+
+class TestIt(unittest.TestCase):
+    def test_three(self):
+        third = torch.ones(2)
+        f(third)
+"""
+
+
+@pytest.mark.parametrize("name", ["first", "second", "third"])
+def test_each_test_that_reaches_a_bad_line_has_its_own_note(pytester: pytest.Pytester, name: str) -> None:
+    pytester.makepyfile(ONE_BAD_LINE)
+    result = pytester.runpytest_inprocess("--devlint-device=sim")
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines([f"*left behind: `{name}`, float32?2? on cpu*"])
+
+
+def test_setup_of_a_unittest_is_explained(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import unittest, torch
+        class TestIt(unittest.TestCase):
+            def setUp(self):
+                self.shift = torch.ones(2, device="cuda") + torch.arange(2)
+            def test_it(self):
+                pass
+        """
+    )
+    result = pytester.runpytest_inprocess("--devlint-device=sim")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*left behind: `torch.arange(2)`*"])
+
+
+def test_what_cannot_be_simulated_skips_a_unittest(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import unittest, torch
+        class TestIt(unittest.TestCase):
+            def test_it(self):
+                torch.cuda.CUDAGraph()
+        """
+    )
+    result = pytester.runpytest_inprocess("--devlint-device=sim", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*torch.cuda.CUDAGraph cannot be simulated*"])
+
+
+SWALLOWS = """\
+import unittest
+import pytest
+import torch
+
+def lib(a, b):
+    try:
+        return a + b
+    except RuntimeError:
+        return a.cpu() + b.cpu()
+
+def test_hidden():
+    assert lib(torch.ones(2), torch.ones(2, device="cuda")).sum() == 4
+
+def test_asserted():
+    with pytest.raises(RuntimeError):
+        torch.ones(3) + torch.ones(3, device="cuda")
+
+class TestIt(unittest.TestCase):
+    def test_asserted(self):
+        with self.assertRaisesRegex(RuntimeError, "same device"):
+            torch.ones(4) + torch.ones(4, device="cuda")
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)])
+def test_device_error_that_library_code_catches_is_in_the_summary(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    pytester.makepyfile(test_swallows=SWALLOWS)
+    run = pytester.runpytest_subprocess if workers else pytester.runpytest_inprocess
+    result = run("--devlint-device=sim", *workers)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        ["device errors that some code caught:", "  test_swallows.py:7: DEV101 *", "    left behind: *"]
+    )
+    result.stdout.no_fnmatch_line("*test_swallows.py:16:*")
+    result.stdout.no_fnmatch_line("*test_swallows.py:21:*")
+
+
+def test_error_that_ends_a_test_is_not_caught(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(ONE_BAD_LINE)
+    result = pytester.runpytest_inprocess("--devlint-device=sim")
+    result.stdout.no_fnmatch_line("*some code caught*")

@@ -357,3 +357,64 @@ def test_another_kind(run: Run) -> None:
 def test_wrong_usage(argv: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         main(argv)
+
+
+# ------------------------------------------------------------------------------------------- threads and signals
+
+THREAD = """\
+import threading
+def work():
+    torch.ones(2, device=device) + torch.ones(2)
+"""
+
+
+def test_error_that_ends_a_thread_is_an_error_and_not_caught(run: Run) -> None:
+    ended = run(
+        DEVICE + THREAD + "t = threading.Thread(target=work, name='loader')\nt.start()\nt.join()\nprint('on')\n"
+    )
+    assert (ended.status, ended.out) == (1, "on\n")
+    found = ended.finding("DEV102")
+    assert (found["kind"], found["details"][-1]) == ("error", "it ended the thread loader")
+    assert "caught" not in found["message"]
+
+
+def test_error_that_a_thread_catches_is_caught(run: Run) -> None:
+    caught = "def work_on():\n    try:\n        work()\n    except RuntimeError:\n        print('no')\n"
+    ended = run(DEVICE + THREAD + caught + "t = threading.Thread(target=work_on)\nt.start()\nt.join()\n")
+    assert (ended.status, ended.out) == (0, "no\n")
+    assert "(caught by the program, once)" in ended.finding("DEV102")["message"]
+
+
+def test_error_of_an_executor_that_is_asked_for_is_caught(run: Run) -> None:
+    asked = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(1) as pool:\n"
+        "    print(type(pool.submit(work).exception()).__name__)\n"
+    )
+    ended = run(DEVICE + THREAD + asked)
+    assert (ended.status, ended.out) == (0, "RuntimeError\n")
+    assert ended.finding("DEV102")["kind"] == "warning"
+
+
+TERMINATED = "import os, signal, time\nx = torch.ones(3, device=device)\nfor _ in range(3): x.sum().item()\n"
+
+
+def test_program_that_is_terminated_leaves_a_report(run: Run) -> None:
+    ended = run(DEVICE + TERMINATED + "os.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(30)\n")
+    assert ended.status == -15
+    assert ended.report["exit"]["how"] == "ended by SIGTERM"
+    assert "DEV502" in ended.codes
+
+
+def test_program_that_handles_the_signal_ends_as_it_wants(run: Run) -> None:
+    handled = "signal.signal(signal.SIGTERM, lambda *a: exit(5))\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    ended = run(DEVICE + TERMINATED + handled)
+    assert ended.status == 5
+    assert "DEV502" in ended.codes
+
+
+def test_started_process_that_is_terminated_leaves_a_report(run: Run) -> None:
+    child = DEVICE + TERMINATED + "os.kill(os.getpid(), signal.SIGTERM)\n"
+    ended = run(f"import subprocess, sys, torch\nprint(subprocess.run([sys.executable, '-c', {child!r}]).returncode)\n")
+    assert (ended.status, ended.out) == (0, "-15\n")
+    assert "DEV502" in ended.codes

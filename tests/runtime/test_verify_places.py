@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from devlint.model import Span, TextEdit
 from devlint.runtime.correction import FixCase, Variant, carried_back, case_from_row, choose
-from devlint.runtime.places import COUNTS, Places, count_statements
+from devlint.runtime.instrument import COUNTS, count_statements
+from devlint.runtime.places import Places
 
 PROGRAM = '''\
 """A docstring."""

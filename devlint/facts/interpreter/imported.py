@@ -179,8 +179,8 @@ class Imported(Functions):
             self.taken_over(summary.default, home) if summary.default is not None else None,
         )
         if summary.waits:
-            self.wait()
             self.state.count += summary.works
+            self.wait()
         elif summary.works and node is not None and not isinstance(function.node, ast.Lambda):
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)

@@ -78,7 +78,8 @@ class State:
     """What is known at one point of a function.
 
     `env` maps access paths to values. `work`: device work queued and not waited for; `last`: the last device work at
-    all; `count`: how many. `recorded`: paths of device events that were recorded, with whether a wait followed.
+    all; `count`: how many, and `waited`: at the last wait. `recorded`: paths of device events that were recorded, with
+    whether a wait followed.
     `card`: the index of the current card where the code fixes it. `default`: the default device where it was changed.
     """
 
@@ -90,15 +91,25 @@ class State:
     card: int | None = None
     default: Value | None = None
     dead: bool = False
+    waited: int = 0
 
     def copy(self) -> State:
         return State(
-            dict(self.env), self.work, self.last, self.count, dict(self.recorded), self.card, self.default, self.dead
+            dict(self.env),
+            self.work,
+            self.last,
+            self.count,
+            dict(self.recorded),
+            self.card,
+            self.default,
+            self.dead,
+            self.waited,
         )
 
     def adopt(self, other: State) -> None:
         """Become `other`."""
         self.env, self.work, self.last, self.count = other.env, other.work, other.last, other.count
+        self.waited = other.waited
         self.recorded, self.card, self.default, self.dead = other.recorded, other.card, other.default, other.dead
 
 
@@ -161,6 +172,7 @@ def join_states(a: State, b: State, guard: str | None = None, told: set[str] | N
         recorded,
         a.card if a.card == b.card else None,
         a.default if a.default == b.default else NOTHING,
+        waited=max(a.waited, b.waited),
     )
 
 
@@ -513,11 +525,12 @@ class Machine:
             "certain" if level == "certain" else "assume",
             type,
             self.state.count,
+            self.state.waited,
         )
 
     def wait(self) -> None:
         """The host waits for the device here."""
-        self.state.work = None
+        self.state.work, self.state.waited = None, self.state.count
         for path, (span, _) in self.state.recorded.items():
             self.state.recorded[path] = (span, True)
 

@@ -170,7 +170,8 @@ class Operators(Narrowing):
         self.emit(
             Clock(
                 second.span, node, because, self.guards, self.scope(), self.name, second.clock, first.span, second.last,
-                second.pending is None, first.pending is None, second.level, second.device_type,
+                second.pending is None, first.pending is None, second.level, second.device_type, None,
+                second.waited > first.works,
             )
         )  # fmt: skip
         if not first.works:

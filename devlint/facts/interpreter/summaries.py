@@ -88,8 +88,8 @@ class Summaries(FunctionRuns):
             self.move_data(function, bound)
             return self.made_anew(after_kept(result, bound.values()), function, node)
         if summary.waits:
-            self.wait()
             self.state.count += summary.works
+            self.wait()
         elif summary.works and node is not None:
             self.queue(node, f"`{function.node.name}` queues device work", "assume", None)
         self.apply(summary, function, node, on_self)

@@ -128,6 +128,7 @@ class Timing(Imported):
             Clock(
                 second.span, elapsed, (*because, second.last), guards, {}, self.name, first.clock, first.span, second.last,
                 second.pending is None, first.pending is None, second.level, second.device_type, helper,
+                second.waited > first.works,
             )
         )  # fmt: skip
 

@@ -57,7 +57,12 @@ _ARRAY_FUNCTIONS = frozenset(
 )  # fmt: skip
 _FROM_HOST = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor"})
 #: Factories whose direct move is create-then-move's.
-_DIRECT = frozenset({"torch.from_numpy", "torch.frombuffer", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"})
+_DIRECT = frozenset(
+    {
+        *("torch.from_numpy", "torch.frombuffer", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"),
+        *("torch.tensor", "torch.as_tensor", "torch.asarray"),  # their data is on the host, so the copy waits anyhow
+    }
+)
 _ASKS = re.compile(r"cuda|cpu|is_available|accelerator|pin|gpu|device", re.IGNORECASE)
 
 

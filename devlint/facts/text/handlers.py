@@ -17,12 +17,45 @@ _MEMORY = frozenset({"OutOfMemoryError"})
 _AWAITING = frozenset({"raises", "assertRaises", "assertRaisesRegex", "assertRaisesRegexp"})
 
 
+#: What catches whatever comes, and so says nothing of what is expected.
+_ANY = frozenset({"Exception", "BaseException"})
+#: Calls that tell somebody of an error, by the last name, and those that end the program.
+_REPORTING = frozenset({
+    "print", "print_exc", "print_exception", "print_stack", "debug", "info", "warning", "warn", "error", "exception",
+    "critical", "log", "write", "flush",
+})  # fmt: skip
+_ENDING = frozenset({"exit", "_exit", "quit", "abort"})
+
+
 def caught(node: ast.Try) -> frozenset[str]:
-    """The last names of the errors that the handlers of a `try` catch; "Exception" for what is not named."""
+    """The last names of the errors that the handlers of a `try` catch; "Exception" for what is not named.
+
+    A handler of whatever comes that only reports it, or ends the program, catches nothing: the error is one all the same.
+    """
     found: set[str] = set()
     for handler in node.handlers:
-        found |= {"Exception"} if handler.type is None else named(handler.type)
+        names = {"Exception"} if handler.type is None else named(handler.type)
+        if not (names <= _ANY and only_reports(handler.body)):
+            found |= names
     return frozenset(found)
+
+
+def only_reports(body: list[ast.stmt]) -> bool:
+    """Whether a handler does nothing with an error but print it, log it, raise it again, or end the program.
+
+    One that does nothing at all says that the error does not matter.
+    """
+    return any(not isinstance(each, ast.Pass) for each in body) and all(map(_reports, body))
+
+
+def _reports(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Raise):
+        return True
+    if isinstance(statement, (ast.Import, ast.ImportFrom, ast.Pass)):
+        return True
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    return last_name(statement.value.func) in _REPORTING | _ENDING
 
 
 def suppressed(node: ast.Call) -> frozenset[str]:

@@ -42,13 +42,38 @@ MODULE_BASES: Final = frozenset(
 #: Bases that say nothing of what an object is [Python's library reference].
 PLAIN_BASES: Final = frozenset(
     {
-        "object", "abc.ABC", "ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Generic", "typing_extensions.Protocol",
-        "Exception", "dict", "list", "tuple", "enum.Enum", "enum.IntEnum", "enum.StrEnum", "typing.NamedTuple", "typing.TypedDict",
-        "collections.OrderedDict", "collections.abc.Iterator", "collections.abc.Iterable", "collections.abc.Sequence",
-        "collections.abc.Mapping", "threading.Thread", "multiprocessing.Process", "unittest.TestCase", "gym.Env",
-        "gymnasium.Env", "json.JSONEncoder", "argparse.Namespace", "argparse.Action", "nn.Module.__bases__",
+        "object",
+        "abc.ABC",
+        "ABC",
+        "typing.Generic",
+        "typing.Protocol",
+        "typing_extensions.Generic",
+        "typing_extensions.Protocol",
+        "Exception",
+        "dict",
+        "list",
+        "tuple",
+        "enum.Enum",
+        "enum.IntEnum",
+        "enum.StrEnum",
+        "typing.NamedTuple",
+        "typing.TypedDict",
+        "collections.OrderedDict",
+        "collections.abc.Iterator",
+        "collections.abc.Iterable",
+        "collections.abc.Sequence",
+        "collections.abc.Mapping",
+        "threading.Thread",
+        "multiprocessing.Process",
+        "unittest.TestCase",
+        "gym.Env",
+        "gymnasium.Env",
+        "json.JSONEncoder",
+        "argparse.Namespace",
+        "argparse.Action",
+        "nn.Module.__bases__",
     }
-)  # fmt: skip
+)
 DATA_CLASS_DECORATORS: Final = frozenset(
     {"dataclasses.dataclass", "attr.s", "attr.dataclass", "attrs.define", "chex.dataclass"}
 )
@@ -79,11 +104,17 @@ HOST_FAMILIES: Final = frozenset({"Dataset", "Sampler", "HostDataset"})
 
 _DATASET_BASES: Final = frozenset(
     {
-        "torch_geometric.data.Dataset", "torch_geometric.data.InMemoryDataset", "torchvision.datasets.VisionDataset",
-        "torchvision.datasets.ImageFolder", "torchvision.datasets.CIFAR10", "torchvision.datasets.MNIST", "fairseq.data.FairseqDataset",
-        "pytorch_lightning.LightningDataModule", "lightning.LightningDataModule",
+        "torch_geometric.data.Dataset",
+        "torch_geometric.data.InMemoryDataset",
+        "torchvision.datasets.VisionDataset",
+        "torchvision.datasets.ImageFolder",
+        "torchvision.datasets.CIFAR10",
+        "torchvision.datasets.MNIST",
+        "fairseq.data.FairseqDataset",
+        "pytorch_lightning.LightningDataModule",
+        "lightning.LightningDataModule",
     }
-)  # fmt: skip
+)
 
 
 @cache

@@ -154,8 +154,8 @@ class Heap:
         if value.kind == "device":
             return Value("device", single(named_by(path)), path=path)
         if value.kind in ("tensor", "tensors", "batch", "unknown", "loader", "iterator", "distribution", "generator"):
-            home = any(each.atom.tag == "home" for each in value.places)
-            if home and registered_in is not None:
+            is_registered = any(each.atom.tag == "home" for each in value.places)
+            if is_registered and registered_in is not None:
                 return value._replace(places=single(home_of(registered_in), zero_dim=zero_dim_of(value.places)))
             if value.kind in ("loader", "iterator"):
                 return value
@@ -224,10 +224,37 @@ class Heap:
         strong = len(objects) == 1 and not self.get(objects[0]).many
         for identity in objects:
             thing = self.get(identity)
-            if entry == ITEM or not strong:
-                old = thing.fields.get(entry)
-                value = value if old is None else merge(old, value)
-            self.put(identity, thing.with_field(entry, value))
+            if entry == ITEM:
+                thing = thing._replace(
+                    fields={key: self._perhaps(key, old, value) for key, old in thing.fields.items()}
+                )
+            old_value = thing.fields.get(entry) if entry == ITEM or not strong else None
+            self.put(identity, thing.with_field(entry, value if old_value is None else merge(old_value, value)))
+
+    def _perhaps(self, key: str, old: Value, new: Value) -> Value:
+        """An item that a store under an unknown key may have replaced: it is nowhere known, unless both are at one place."""
+        if not key.startswith("[") or key == ITEM or not old.places:
+            return old
+        atoms = {each.atom for each in (*old.places, *new.places)}
+        return old if len(atoms) <= 1 else old._replace(places=nowhere(), path=None)
+
+    def add(self, objects: tuple[Identity, ...], value: Value) -> None:
+        """Put one more item into a list or a set. The others stay what they are."""
+        for identity in objects:
+            thing = self.get(identity)
+            old = thing.fields.get(ITEM)
+            self.put(identity, thing.with_field(ITEM, value if old is None else merge(old, value)))
+
+    def shift(self, objects: tuple[Identity, ...]) -> None:
+        """The items of a list may have other numbers from now on."""
+        for identity in objects:
+            thing = self.get(identity)
+            found: Value | None = None
+            for entry, value in thing.fields.items():
+                if entry.startswith("["):
+                    found = value if found is None else merge(found, value)
+            fields = {entry: value for entry, value in thing.fields.items() if not entry.startswith("[")}
+            self.put(identity, thing._replace(fields={**fields, **({ITEM: found} if found is not None else {})}))
 
     def move(self, objects: tuple[Identity, ...], places: Places) -> None:
         """Move modules, with their parts, in place. What is only perhaps moved is nowhere known."""

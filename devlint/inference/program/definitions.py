@@ -109,9 +109,9 @@ def read_file(path: str, tree: ast.Module, project: Finder | None) -> File:
     imports, calls, names = _index(file)
     for each in imports:
         _import(file, each)
-    for each in names:
-        file.rebound.update(each.names)
-    file.sets_default_device = any(_sets_default_device(file, each) for each in calls)
+    for statement in names:
+        file.rebound.update(statement.names)
+    file.sets_default_device = any(_sets_default_device(file, call) for call in calls)
     return file
 
 

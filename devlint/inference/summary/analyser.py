@@ -21,7 +21,7 @@ from devlint.inference.summary.parameters import declared, documented_tensors, u
 from devlint.inference.summary.statements import run_block
 from devlint.inference.terms.conditions import ALWAYS
 from devlint.inference.terms.places import DEFAULT, Alternative, named_by, nowhere, place_of, single
-from devlint.inference.terms.values import NONE, NOTHING, Value, given, merge
+from devlint.inference.terms.values import NONE, NOTHING, Kind, Value, given, merge
 
 #: Methods that run before an object is complete.
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
@@ -39,6 +39,7 @@ class Analyser:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.summaries: dict[tuple[int, int, Shape], Summary | None] = {}
+        self.called: set[int] = set()  # the nodes of the functions that some call leads to
         self.variants: dict[
             int, int
         ] = {}  # of a function: how many times it was read for other classes of its arguments
@@ -46,7 +47,9 @@ class Analyser:
         self.stories: dict[int, stories.Story | None] = {}
         self.handed: dict[int, set[str]] = {}  # by an operation: what calls handed to it
         self.nested: dict[int, Function] = {}  # functions inside functions, by the identity of their nodes
-        self.constructed: dict[int, dict[str, list[Any]]] = {}  # by a class: the classes of what constructors were given
+        self.constructed: dict[
+            int, dict[str, list[Any]]
+        ] = {}  # by a class: the classes of what constructors were given
         self.depth = 0
 
     # -- the module level
@@ -197,7 +200,7 @@ class Analyser:
         if function.name not in _CONSTRUCTORS:
             story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
-        kind = "module" if class_.is_module else "instance"
+        kind: Kind = "module" if class_.is_module else "instance"
         is_new = function.name in ("__init__", "__post_init__")
         frame.heap.put(
             identity,
@@ -210,9 +213,9 @@ class Analyser:
                 whole=is_new and class_.is_read,
                 registers=class_.is_module,
                 stateless=story.thing.stateless if story else False,
-            ),  # type: ignore[arg-type]
+            ),
         )
-        frame.state.names[name] = Value(kind, objects=(identity,))  # type: ignore[arg-type]
+        frame.state.names[name] = Value(kind, objects=(identity,))
 
     def _argument(
         self, frame: Frame, function: Function, node: ast.arg, default: ast.expr | None, documented: frozenset[str]
@@ -242,9 +245,11 @@ class Analyser:
             frame.heap.put(identity, Thing("module", None, None, {}, None, registers=True))
             return Value("module", objects=(identity,), path=path)
         if says.kind is None and constant is not ... and constant is not None:
-            kind = "bool" if isinstance(constant, bool) else "number" if isinstance(constant, (int, float)) else None
-            if kind is not None:
-                return Value(kind, path=path)  # type: ignore[arg-type]
+            plain: Kind | None = (
+                "bool" if isinstance(constant, bool) else "number" if isinstance(constant, (int, float)) else None
+            )
+            if plain is not None:
+                return Value(plain, path=path)
         return given(path)
 
     def _container_argument(self, frame: Frame, path: tuple[str, ...], says: Any) -> Value:
@@ -262,7 +267,7 @@ class Analyser:
         identity = ("path", path)
         story = stories.story_of(self, class_)
         template = Template(story.thing, story.heap) if story is not None else None
-        kind = "module" if class_.is_module else "instance"
+        kind: Kind = "module" if class_.is_module else "instance"
         frame.heap.put(
             identity,
             Thing(
@@ -274,8 +279,8 @@ class Analyser:
                 registers=class_.is_module,
                 stateless=story.thing.stateless if story else False,
             ),
-        )  # type: ignore[arg-type]
-        return Value(kind, objects=(identity,), path=path)  # type: ignore[arg-type]
+        )
+        return Value(kind, objects=(identity,), path=path)
 
     # -- calls
 
@@ -299,6 +304,7 @@ class Analyser:
         summary = self.summary(function, receiver)
         if summary is None:
             return unread_calls.call(frame, node, arguments, me)
+        self.called.add(id(function.node))
         bindings = self.bindings(frame, summary, me, arguments)
         shape = self._shape(frame, summary, bindings)
         if function.name == "__init__" and receiver is not None:
@@ -396,9 +402,20 @@ class Analyser:
             - {function.positional()[0] if function.owner is not None and function.positional() else ""}
         ):
             found[name] = NOTHING
-        for extra in (function.node.args.vararg, function.node.args.kwarg):
-            if extra is not None:
-                found[extra.arg] = NOTHING
+        self._rest(frame, function, found, arguments, known)
+
+    def _rest(
+        self, frame: Frame, function: Function, found: dict[str, Value], arguments: Arguments, known: set[str]
+    ) -> None:
+        """What `*args` and `**kwargs` hold."""
+        rest, names = function.node.args.vararg, function.node.args.kwarg
+        if rest is not None:
+            given_ = arguments.positional
+            taken = len(function.positional()) - (1 if function.owner is not None and "self" in found else 0)
+            found[rest.arg] = Value("tuple", parts=tuple(value for _, value in given_[max(taken, 0) :]))
+        if names is not None:
+            fields = {f"[{name!r}]": value for name, (_, value) in arguments.named.items() if name not in known}
+            found[names.arg] = Value("dict", objects=(frame.new_thing(function.node, Thing("dict", fields=fields)),))
 
     def _default_value(self, function: Function, default: ast.expr) -> Value:
         top = self.module_level(function.file)
@@ -409,13 +426,13 @@ class Analyser:
 
     def construct(self, frame: Frame, class_: Class, arguments: Arguments, node: ast.AST) -> Value:
         """A new object of a class of the project."""
-        kind = "module" if class_.is_module else "instance"
+        kind: Kind = "module" if class_.is_module else "instance"
         home = birthplace(frame, node, class_.name) if class_.is_module else None
         if class_.family == "unread":
             home = nowhere()
-        thing = Thing(kind, class_, home, {}, None, whole=class_.is_read, node=node, registers=class_.is_module)  # type: ignore[arg-type]
+        thing = Thing(kind, class_, home, {}, None, whole=class_.is_read, node=node, registers=class_.is_module)
         identity = frame.new_thing(node, thing)
-        me = Value(kind, objects=(identity,))  # type: ignore[arg-type]
+        me = Value(kind, objects=(identity,))
         init = class_.method("__init__")
         if init is not None:
             self.call(frame, init, me, arguments, node)

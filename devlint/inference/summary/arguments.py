@@ -47,7 +47,7 @@ class Arguments:
     def followed_by(self, other: Arguments) -> Arguments:
         """The same with more behind them."""
         named = {**self.named, **other.named}
-        return Arguments(self.positional + other.positional, named, other.stars, other.double)
+        return Arguments([*self.positional, *other.positional], named, other.stars, other.double)
 
     def values(self) -> list[Value]:
         return [value for _, value in self.all()]

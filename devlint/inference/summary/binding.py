@@ -10,6 +10,7 @@ from devlint.inference.summary import indexing, tests
 from devlint.inference.summary.dispatch import evaluate
 from devlint.inference.summary.frame import Frame
 from devlint.inference.summary.items import entry_of, unpacked
+from devlint.inference.terms.places import nowhere
 from devlint.inference.terms.values import Value
 
 
@@ -55,6 +56,9 @@ def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Value, source: as
 
 def _bind_attribute(frame: Frame, target: ast.Attribute, value: Value) -> None:
     base = evaluate(frame, target.value)
+    if target.attr == "data" and not base.objects:
+        _rebind_data(frame, target, base, value)
+        return
     for identity in base.objects:
         class_ = frame.heap.get(identity).class_
         setter = class_.setter(target.attr) if isinstance(class_, Class) else None
@@ -67,6 +71,15 @@ def _bind_attribute(frame: Frame, target: ast.Attribute, value: Value) -> None:
         frame.heap.write((("path", base.path),), "." + target.attr, value)
         if isinstance(target.value, ast.Name):
             frame.state.names[target.value.id] = base._replace(objects=(("path", base.path),))
+
+
+def _rebind_data(frame: Frame, target: ast.Attribute, base: Value, value: Value) -> None:
+    """`weight.data = value`: the tensor is where the value is from now on; whose parameter it is, nobody knows."""
+    if isinstance(target.value, ast.Name):
+        frame.bind(target.value.id, base._replace(kind="tensor", places=value.places, path=None))
+    for identity, thing in list(frame.heap.things.items()):
+        if thing.kind == "module":
+            frame.heap.put(identity, thing._replace(home=nowhere()))
 
 
 def _kept(frame: Frame, base: Value, target: ast.Attribute, value: Value) -> Value:

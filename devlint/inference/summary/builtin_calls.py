@@ -144,6 +144,12 @@ def _filter(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return arguments.value(1) or NOTHING
 
 
+def _vars(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
+    """`vars(holder)`: what is stored there becomes a field."""
+    unread_calls.reach(frame, arguments.values())
+    return unread_calls.guess(frame, node, Arguments())
+
+
 def _type(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     return Value("other")
 
@@ -152,5 +158,5 @@ _RUN: Final[dict[str, Run]] = {
     "print": _print, "enumerate": _enumerate, "zip": _zip, "iter": _same, "reversed": _same, "sorted": _copy_of,
     "list": _copy_of, "tuple": _same, "set": _copy_of, "frozenset": _copy_of, "dict": _dict, "range": _range, "len": _len,
     "next": _next, "sum": _extreme, "max": _extreme, "min": _extreme, "abs": _abs, "getattr": _getattr, "setattr": _setattr,
-    "map": _map, "filter": _filter, "type": _type, "vars": _type, "dir": _type, "open": _type,
+    "map": _map, "filter": _filter, "type": _type, "vars": _vars, "dir": _type, "open": _type,
 }  # fmt: skip

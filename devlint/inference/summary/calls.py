@@ -115,6 +115,9 @@ def call_value(frame: Frame, node: ast.Call, callee: Value, arguments: Arguments
     if callee.kind == "function" and isinstance(callee.ref, tuple):
         function, me = callee.ref
         return call_function(frame, node, function, me, arguments)
+    if callee.kind == "bound":
+        me, name = callee.ref
+        return _call_bound(frame, node, me, name, arguments)
     if callee.kind == "record" and callee.ref is not None:
         return torch_calls.make_record(frame, node, callee.ref, arguments)
     if callee.kind == "partial" and callee.ref is not None:
@@ -137,8 +140,17 @@ def call_function(frame: Frame, node: ast.Call, function: Function, me: Value | 
     return frame.analyser.call(frame, function, me, arguments, node)
 
 
+def _call_bound(frame: Frame, node: ast.Call, me: Value, name: str, arguments: Arguments) -> Value:
+    """Call a method of a module that was read before: `move = model.cuda; move()`."""
+    if moves.is_move(name):
+        return moves.move(frame, node, me, name, arguments)
+    if name in ("forward", "__call__"):
+        return object_methods.call_module(frame, node, me, arguments)
+    return object_methods.call_of_module(frame, node, me, name, arguments)
+
+
 #: Decorators that leave a function what it is [torch, functools, contextlib].
-_HARMLESS = ("torch.", "staticmethod", "classmethod", "functools.wraps", "functools.lru_cache", "functools.cache",
+_HARMLESS = ("torch.", "staticmethod", "classmethod", "functools.wraps",
              "abc.abstractmethod", "typing.", "property", "abstractmethod", "numba.", "override")  # fmt: skip
 
 

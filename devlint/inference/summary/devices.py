@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from devlint.inference.terms.places import (
-    ACCELERATORS,
     CPU,
-    META,
     Alternative,
     Places,
     at,

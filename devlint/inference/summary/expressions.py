@@ -201,6 +201,8 @@ def combine(
     a, b = left[1], right[1]
     if isinstance(op, ast.Mod) and a.kind == "string":
         return STRING
+    if isinstance(op, ast.Mult) and "list" in (a.kind, b.kind):
+        return a if a.kind == "list" else b
     if a.is_tensor or b.is_tensor:
         exact = isinstance(op, ast.MatMult)
         if not {a.kind, b.kind} & {"list", "dict", "string", "none"}:
@@ -341,7 +343,11 @@ def _choice(frame: Frame, node: ast.IfExp) -> Value:
     frame.state, frame.condition = before, outer
     a, b = values
     kinds = {a.kind, b.kind}
-    if kinds <= {"string", "device", "unknown"} and kinds != {"unknown"} and (a.places or b.places or kinds == {"string"}):
+    if (
+        kinds <= {"string", "device", "unknown"}
+        and kinds != {"unknown"}
+        and (a.places or b.places or kinds == {"string"})
+    ):
         first, second = device_of(a), device_of(b)
         if first and second:
             return Value("device", join(first, second, yes, no))

@@ -6,6 +6,7 @@ The modules of this folder are functions on a `Frame`: statements, expressions, 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ class Summaries(Protocol):
     def module_level(self, file: File) -> Frame: ...
 
     def call(self, frame: Frame, function: Function, me: Value | None, arguments: Any, node: ast.AST) -> Value: ...
+
+    def summary(self, function: Function, receiver: Class | None) -> Any: ...
 
     def construct(self, frame: Frame, class_: Class, arguments: Any, node: ast.AST) -> Value: ...
 
@@ -135,7 +138,7 @@ class Frame:
 
     def as_given(self, value: Value, path: Path, source: Heap, rebound: bool) -> Value:
         """A value of another scope: like it, and wherever it will be when this function runs."""
-        if value.kind in ("function", "class", "library", "record", "partial"):
+        if value.kind in ("function", "class", "library", "record", "partial", "bound"):
             return value
         if rebound and value.kind in ("none", "number", "string", "bool", "unknown", "tuple"):
             return given(path)
@@ -202,7 +205,7 @@ class Frame:
         """Record that two values must be on one device."""
         if not first.places or not second.places or first.places == second.places:
             return
-        if not _may_fail(first.places, second.places):
+        if not _may_fail(first.places, second.places) or _is_one_choice(first.places, second.places):
             return
         joined, whole = both(self.condition, condition)
         left = _left_behind(self.site, first, second)
@@ -228,7 +231,7 @@ class Frame:
         how: How,
         mixing: Mixing,
         operation: str,
-        operands: list[tuple[ast.AST, Value]],
+        operands: Sequence[tuple[ast.AST, Value]],
         node: ast.AST,
         soft: bool = False,
     ) -> None:
@@ -246,6 +249,11 @@ def _may_fail(a: Places, b: Places) -> bool:
     return any(
         x.atom != y.atom and (_is_open(x) or _is_open(y) or clash(x.atom, y.atom) is not None) for x in a for y in b
     )
+
+
+def _is_one_choice(a: Places, b: Places) -> bool:
+    """Whether both are at one of the same places under the same conditions: one choice put both there."""
+    return len(a) > 1 and {(x.atom, x.condition) for x in a} == {(y.atom, y.condition) for y in b}
 
 
 def _left_behind(site: Site, first: Operand, second: Operand) -> LeftBehind | None:

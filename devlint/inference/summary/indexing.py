@@ -10,7 +10,10 @@ from devlint.inference.terms.values import PLAIN, Value
 
 
 def read(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
-    """What `base[index]` gives. The index may be on the CPU or with the tensor [torch/csrc/autograd/python_variable_indexing.cpp]."""
+    """What `base[index]` gives. The index may be on the CPU or with the tensor.
+
+    Source: torch/csrc/autograd/python_variable_indexing.cpp.
+    """
     by_tensor = _need(frame, node, base, index)
     keeps = by_tensor or any(_keeps_dimensions(each) for each in _nodes(node.slice))
     zero_dim = False if keeps and zero_dim_of(base.places) is False else None
@@ -18,8 +21,11 @@ def read(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> Value:
 
 
 def write(frame: Frame, node: ast.Subscript, base: Value, index: Value, value: Value, source: ast.AST | None) -> None:
-    """`base[index] = value`: a plain copy may cross devices, one by an index tensor may not [aten/src/ATen/native/TensorAdvancedIndexing.cpp]."""
-    by_tensor = _need(frame, node, base, index)
+    """`base[index] = value`: a plain copy may cross devices, one by an index tensor may not.
+
+    Source: aten/src/ATen/native/TensorAdvancedIndexing.cpp.
+    """
+    by_tensor = _is_by_tensor(node, index)
     if not value.may_be_tensor or not value.places:
         return
     if by_tensor and zero_dim_of(value.places) is not True:
@@ -33,6 +39,12 @@ def write(frame: Frame, node: ast.Subscript, base: Value, index: Value, value: V
         for each in base.places:
             if each.atom == CPU and each.origin is not None and each.origin.why == "factory":
                 frame.fills.setdefault(each.origin, value)
+
+
+def _is_by_tensor(node: ast.Subscript, index: Value) -> bool:
+    """Whether a part of an index is a tensor. For a store torch brings indices to the tensor itself."""
+    parts = index.parts if index.kind == "tuple" and index.parts is not None else (index,)
+    return any(part.is_tensor for part in parts)
 
 
 def _need(frame: Frame, node: ast.Subscript, base: Value, index: Value) -> bool:

@@ -25,7 +25,7 @@ from devlint.inference.terms.places import (
     nowhere,
     single,
 )
-from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, something
+from devlint.inference.terms.values import NONE, NOTHING, NUMBER, Identity, Value, given, merge, something
 
 #: Calls between a root and an operation.
 CHAIN = 4
@@ -296,7 +296,7 @@ class Instance:
             return found[0] if found else None
         known = self._copies.get(identity)
         if known is None:
-            known = ("new", *self._place, identity)[:3] + (_flat(identity),)
+            known = ("new", *self._place, _flat(identity))
             self._copies[identity] = known
             thing = self.summary.heap.get(identity)
             self.frame.heap.put(known, thing._replace(fields={}, home=None))
@@ -334,6 +334,8 @@ class Instance:
         step_ = Step(self.node, self.frame.path, name, self.frame.site, self.summary.function)
         found: list[Constraint] = []
         for each in self.summary.constraints:
+            if each.how in ("paths", "size", "copy"):
+                continue  # judged where it leaves
             if len(each.chain) >= CHAIN or not (_is_open(each.first.places) or _is_open(each.second.places)):
                 continue
             mapped = self._constraint(each)
@@ -341,11 +343,14 @@ class Instance:
             if status is not None:
                 self.handed.append((id(each.node), status))
             if mapped is not None:
-                closed = tuple(
+                first, second = (
                     len(each.chain) + 1 if _is_open(before.places) and not _is_open(after.places) else known
-                    for before, after, known in ((each.first, mapped.first, each.closed[0]), (each.second, mapped.second, each.closed[1]))
+                    for before, after, known in (
+                        (each.first, mapped.first, each.closed[0]),
+                        (each.second, mapped.second, each.closed[1]),
+                    )
                 )
-                found.append(mapped._replace(chain=(step_, *each.chain), closed=closed))
+                found.append(mapped._replace(chain=(step_, *each.chain), closed=(first, second)))
         return found
 
     def _status(self, each: Constraint, mapped: Constraint | None) -> str | None:
@@ -448,8 +453,15 @@ def _answer(test: tuple[Any, ...], value: Value) -> bool | None:
             return True
         return False if value.is_tensor else None
     if test[0] == "equal" and value.constant is not None:
-        return repr(value.constant) == test[2]
+        return bool(repr(value.constant) == test[2])
     return None
+
+
+def _any_of(parts: tuple[Value, ...]) -> Value:
+    found: Value | None = None
+    for part in parts:
+        found = part if found is None else merge(found, part)
+    return found if found is not None else NOTHING
 
 
 def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
@@ -463,6 +475,8 @@ def step(frame: Frame, value: Value, entry: str, path: Path) -> Value:
         if found is None and isinstance(frame.heap.get(value.objects[0]).node, ast.ClassDef):
             found = given(path)  # something that a base keeps, of whatever object this is
         return found if found is not None else something()
+    if value.kind == "tuple" and value.parts and entry == "[]":
+        return _any_of(value.parts)
     if value.kind == "tuple" and value.parts is not None:
         index = entry[1:-1]
         if index.lstrip("-").isdigit() and -len(value.parts) <= int(index) < len(value.parts):

@@ -146,8 +146,13 @@ def _of_object(frame: Frame, base: Value, identity: Any, name: str, node: ast.AS
         return Value("device", frame.heap.home(identity))
     if thing.kind == "module" and isinstance(thing.class_, str) and name in ("weight", "bias"):
         return Value("tensor", frame.heap.home(identity))
+    if thing.kind == "module" and name in knowledge.methods("Module"):
+        return Value("bound", ref=(me, name))
     if thing.kind == "module" and isinstance(thing.class_, str):
         return Value("unknown", nowhere())
+    if name == "__dict__":
+        frame.heap.forget((identity,))
+        return unread(node)
     if identity[0] == "path" and len(identity[1]) < DEPTH:
         value = given((*identity[1], "." + name))
     else:

@@ -31,7 +31,8 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
         return arguments.positional[0][1]
     if last in _CONTAINERS:
         return _container(frame, node, name, arguments)
-    device = device_of(arguments.named["device"][1]) if "device" in arguments.named else None
+    given = arguments.get(record.params.index("device") if "device" in record.params else None, "device")
+    device = device_of(given[1]) if given is not None else None
     if device is not None and any(each.atom == DEFAULT for each in device):
         device = tuple(
             each if each.atom != DEFAULT else each._replace(atom=CPU, origin=Origin("module", node, frame.path, name))
@@ -43,7 +44,7 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
         else birthplace(frame, node, name)
     )
     fields: dict[str, Value] = {}
-    stateless = "device" not in record.accepts
+    stateless = "device" not in record.accepts or _has_no_weights(last, arguments)
     for key, (_, value) in arguments.named.items():
         if value.is_tensor:
             fields["." + key] = value
@@ -56,6 +57,18 @@ def new_module(frame: Frame, node: ast.Call, name: str, record: Function, argume
             home, stateless = value.places, False
     thing = Thing("module", name, home, fields, stateless=stateless, node=node, registers=True, whole=True)
     return Value("module", objects=(frame.new_thing(node, thing),))
+
+
+def _has_no_weights(name: str, arguments: Arguments) -> bool:
+    """Whether a normalization was made without weights and statistics [torch/nn/modules/batchnorm.py and its neighbours]."""
+    if "Norm" not in name:
+        return False
+    affine = arguments.named.get("affine") or arguments.named.get("elementwise_affine")
+    tracks = arguments.named.get("track_running_stats")
+    by_default = "InstanceNorm" in name
+    is_affine = not by_default if affine is None else affine[1].constant is not False
+    is_tracking = "BatchNorm" in name if tracks is None else tracks[1].constant is not False
+    return not is_affine and not is_tracking
 
 
 def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) -> Value:

@@ -35,8 +35,13 @@ def batch_of(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
     class_ = frame.class_of(dataset)
     if isinstance(class_, Class):
         method = class_.method("__getitem__")
-        if method is not None and _is_elsewhere(frame.analyser.call(frame, method, dataset, [NOTHING], node)):
+        item = frame.analyser.call(frame, method, dataset, [NOTHING], node) if method is not None else NOTHING
+        if _is_elsewhere(item):
             return Value("batch", nowhere(), proved=False)
+        if item.is_tensor and all(each.atom.tag == "place" for each in item.places):
+            return Value("batch", item.places, proved=False)
+        if item.kind == "tuple" and item.parts and all(_is_given(part) for part in item.parts):
+            return Value("tuple", parts=tuple(part._replace(kind="tensor") for part in item.parts))
     return Value("batch", single(CPU, origin))
 
 
@@ -48,6 +53,11 @@ def _made(frame: Frame, node: ast.Call, collate: Value, origin: Origin) -> Value
     elif collate.kind == "unknown":
         return Value("batch", single(CPU, origin), proved=False)
     return Value("batch", single(CPU, origin))
+
+
+def _is_given(value: Value) -> bool:
+    """Whether a value is where something given is."""
+    return value.is_tensor and bool(value.places) and all(each.atom.tag == "place" for each in value.places)
 
 
 def _is_elsewhere(value: Value) -> bool:

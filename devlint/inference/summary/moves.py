@@ -116,10 +116,7 @@ def _move_unknown(frame: Frame, node: ast.Call, base: Value, name: str, target: 
         return base
     note(frame, base, target, node)
     if base.path is not None:
-        identity = ("path", base.path)
-        is_statement = isinstance(frame.statement, ast.Expr) and frame.statement.value is node
-        if is_statement or identity in frame.heap.things:
-            frame.heap.move((identity,), target)
+        frame.heap.move((("path", base.path),), target)  # so it is, if it is a module
     for each in target:
         if each.atom.tag == "place":
             frame.site.asks.add(each.atom.key[0])

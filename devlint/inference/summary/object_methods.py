@@ -7,7 +7,7 @@ from typing import Final
 
 from devlint import knowledge
 from devlint.inference.library import effects, protocols
-from devlint.inference.objects.heap import ITEM, Thing
+from devlint.inference.objects.heap import ITEM, Thing, is_touched
 from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves, tensor_methods, torch_calls, unread_calls
 from devlint.inference.summary.arguments import Argument, Arguments
@@ -53,7 +53,9 @@ _MODULE_ONLY: Final = frozenset(
 
 
 #: Methods that make one number of an array [numpy.ndarray].
-_REDUCES: Final = frozenset({"mean", "sum", "max", "min", "std", "var", "item", "prod", "any", "all", "argmax", "argmin", "ptp", "trace"})
+_REDUCES: Final = frozenset(
+    {"mean", "sum", "max", "min", "std", "var", "item", "prod", "any", "all", "argmax", "argmin", "ptp", "trace"}
+)
 
 
 def call_plain(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
@@ -105,11 +107,17 @@ def _of_distribution(frame: Frame, node: ast.Call, base: Value, name: str, argum
 # -- lists and dicts
 
 
+#: Methods after which an item may have another number.
+_SHIFTS: Final = frozenset({"insert", "appendleft", "pop", "popleft", "remove", "sort", "reverse", "clear", "rotate"})
+
+
 def call_container(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a list or a dict [Python's library reference, "Built-in Types"]."""
     last = arguments.positional[-1][1] if arguments.positional else None
+    if name in _SHIFTS:
+        frame.heap.shift(base.objects)
     if name in ("append", "add", "insert", "appendleft") and last is not None:
-        frame.heap.write(base.objects, ITEM, last)
+        frame.heap.add(base.objects, last)
         return NONE
     if name in ("extend", "update", "setdefault") and last is not None:
         return _extend(frame, node, base, name, arguments)
@@ -131,7 +139,7 @@ def call_container(frame: Frame, node: ast.Call, base: Value, name: str, argumen
 def _extend(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     first = arguments.positional[0][1]
     if name == "extend":
-        frame.heap.write(base.objects, ITEM, item_of(frame, first, node))
+        frame.heap.add(base.objects, item_of(frame, first, node))
         return NONE
     if name == "setdefault" and len(arguments.positional) > 1:
         value = arguments.positional[1][1]
@@ -192,6 +200,8 @@ def _tensors(frame: Frame, arguments: Arguments) -> list[Argument]:
 
 def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, arguments: Arguments) -> Value:
     """A method of a module that its class does not define itself."""
+    if name == "apply":
+        return _apply_to_all(frame, base, arguments)
     if name in _SAME_MODULE:
         return base
     if name in ("parameters", "buffers"):
@@ -217,6 +227,17 @@ def call_of_module(frame: Frame, node: ast.Call, base: Value, name: str, argumen
     if isinstance(class_, str) and class_.startswith("torch.nn.") and knowledge.cls(class_) is not None:
         return unread_calls.guess(frame, node, arguments)
     return of_unread_base(frame, node, base, name, arguments, class_ if isinstance(class_, Class) else None)
+
+
+def _apply_to_all(frame: Frame, base: Value, arguments: Arguments) -> Value:
+    """`module.apply(function)` calls the function with every part of a module: it may move them."""
+    function = arguments.value(0, "fn")
+    if function is not None and function.kind == "function" and isinstance(function.ref, tuple):
+        summary = frame.analyser.summary(function.ref[0], None)
+        if summary is not None and not any(is_touched(thing) for thing in summary.heap.things.values()):
+            return base
+    frame.heap.forget(base.objects)
+    return base
 
 
 def _register(frame: Frame, base: Value, name: str, arguments: Arguments) -> Value:
@@ -290,8 +311,9 @@ def call_of_unknown(frame: Frame, node: ast.Call, base: Value, name: str, argume
         return part_of(base, entry_of(arguments.positional[0][1]))
     if name in ("append", "extend", "add") and base.path is not None:
         identity = ("path", base.path)
+        unread_calls.reach(frame, arguments.values())
         if arguments.positional:
-            frame.heap.write((identity,), ITEM, arguments.positional[-1][1])
+            frame.heap.add((identity,), arguments.positional[-1][1])
         return NONE
     record = knowledge.method("Tensor", name)
     if record is None:

@@ -34,6 +34,7 @@ _KINDS: dict[str, Kind] = {
     "torch.types.Device": "device", "numbers.Number": "number", "typing.SupportsFloat": "number",
     "pathlib.Path": "other", "torch.Generator": "generator",
 }  # fmt: skip
+_FAMILIES: dict[str, Kind] = {"Tensor": "tensor", "Module": "module", "Optimizer": "optimizer", "DataLoader": "loader"}
 _CONTAINERS = frozenset(
     [
         "list",
@@ -106,11 +107,7 @@ def _named(file: File, node: ast.Name | ast.Attribute) -> Declared:
         return Declared(_KINDS[name])
     record = knowledge.cls(name) if name.startswith("torch") else None
     if record is not None:
-        return Declared(
-            {"Tensor": "tensor", "Module": "module", "Optimizer": "optimizer", "DataLoader": "loader"}.get(
-                record.family, "other"
-            )
-        )  # type: ignore[arg-type]
+        return Declared(_FAMILIES.get(record.family, "other"))
     last = name.rpartition(".")[2]
     if name == last and last in _CONTAINERS:
         return Declared("list")
@@ -179,13 +176,14 @@ _NUMPY = """all any argmax argmin argpartition argsort astype byteswap choose cl
     diagonal dot dump dumps fill flatten getfield item itemset max mean min nonzero partition prod ptp put ravel repeat reshape
     resize round searchsorted setfield setflags sort squeeze std sum swapaxes take tobytes tofile tolist trace transpose var
     view random normal uniform exponential integers permutation device to_device"""
-_OTHERS = """abs add div mul sub mod pow eq ne lt le gt ge isna fillna where map values names apply corr cov median mode quantile
-    rank log crop rotate convert close flush seek read write sample shuffle dim size select filter lower split backward data
+_OTHERS = """abs add div mul sub mod pow eq ne lt le gt ge isna fillna where map values names apply corr cov median mode
+    quantile rank log crop rotate convert close flush seek read write sample shuffle dim size select filter lower split
+    backward data
     requires_grad grad shape dtype T H stride roll diff tile get_device clamp is_floating_point expand bool int float double
     half logical_and logical_or logical_not exp sqrt square sign floor ceil sin cos tan cross inner outer kron unique
     unfold type_as masked_fill softmax norm matmul mm bmm histc ldexp frexp hypot angle imag real isnan isinf isfinite equal
-    truncate align expanding rolling div_ sub_ add_ mul_ type to cpu cuda detach_ share_memory_ numpy coalesce indices crow_indices
-    ger name is_sparse is_quantized is_meta layout names output_nr retain_grad nbytes itemsize polygamma"""
+    truncate align expanding rolling div_ sub_ add_ mul_ type to cpu cuda detach_ share_memory_ numpy coalesce indices
+    crow_indices ger name is_sparse is_quantized is_meta layout names output_nr retain_grad nbytes itemsize polygamma"""
 _ATTRIBUTES = frozenset({"is_cuda", "grad_fn", "is_leaf"})
 
 
@@ -199,7 +197,7 @@ def used_as_tensors(file: File, function: Function, roots: frozenset[str], besid
     `beside`: a protocol calls the function with tensors, so that what is indexed in several dimensions is one and no array.
     """
     found: list[tuple[Path, int]] = []
-    either = set()
+    either: set[str] = set()
     read: dict[Path, set[str]] = {}
     bound: dict[str, int] = {}
     for node in file.nodes_of(function.node):

@@ -8,11 +8,12 @@ from typing import Any
 
 from devlint.inference.program.definitions import Function
 from devlint.inference.summary import binding, tests
-from devlint.inference.summary.dispatch import evaluate
+from devlint.inference.summary.dispatch import evaluate, silent
 from devlint.inference.summary.expressions import SYMBOLS, combine
 from devlint.inference.summary.frame import Frame, Loop, State, merge_states
 from devlint.inference.summary.items import item_of
 from devlint.inference.terms.conditions import ALWAYS, Condition, compatible
+from devlint.inference.terms.places import nowhere
 from devlint.inference.terms.values import NONE, NOTHING, Value
 
 
@@ -42,6 +43,10 @@ def _augmented(frame: Frame, node: ast.AugAssign) -> None:
     if old.is_tensor and old.proved:
         if new.may_be_tensor:
             frame.together("inplace", "scalar", _operator(node.op), [(node.target, old), (node.value, new)], node)
+        return
+    if old.kind == "unknown" and new.is_tensor and old.places:
+        combine(frame, node, node.op, (node.target, old), (node.value, new))
+        binding.bind(frame, node.target, old._replace(proved=False), node.value)  # it stays where it was
         return
     binding.bind(frame, node.target, combine(frame, node, node.op, (node.target, old), (node.value, new)), node.value)
 
@@ -162,16 +167,43 @@ def _rounds(frame: Frame, end: State, before: State) -> tuple[Condition, Conditi
     return ALWAYS, ALWAYS
 
 
+#: Context managers in which an error is wanted [pytest documentation, `raises`; unittest, `assertRaises`].
+_WANTS_ERRORS = frozenset({"pytest.raises", "assertRaises", "assertRaisesRegex"})
+#: Context managers of libraries in which modules are made elsewhere [deepspeed, accelerate and transformers documentation].
+_PLACES_MODULES = frozenset(
+    {
+        "deepspeed.zero.Init",
+        "accelerate.init_empty_weights",
+        "accelerate.init_on_device",
+        "transformers.modeling_utils.no_init_weights",
+    }
+)
+
+
 def _with(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     default = frame.default
+    names = [_called(frame, item.context_expr) for item in node.items]
+    if any(name in _WANTS_ERRORS or name.rpartition(".")[2] in _WANTS_ERRORS for name in names):
+        with silent(frame):
+            run_block(frame, node.body)
+        return
     for item in node.items:
         value = evaluate(frame, item.context_expr)
         if value.kind == "device":
             frame.default = value.places
+        elif _called(frame, item.context_expr) in _PLACES_MODULES:
+            frame.default = nowhere()
         if item.optional_vars is not None:
             binding.bind(frame, item.optional_vars, value, item.context_expr)
     run_block(frame, node.body)
     frame.default = default
+
+
+def _called(frame: Frame, node: ast.expr) -> str:
+    """The qualified name of what an expression calls."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return frame.file.qualified(node.func) or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
 
 
 def _try(frame: Frame, node: ast.Try) -> None:

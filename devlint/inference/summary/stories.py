@@ -111,7 +111,11 @@ def _only_class(analyser: Analyser, frame: Frame, init: Function, name: str) -> 
         return None
     found = analyser.constructed.get(id(frame.receiver), {}).get(name, [])
     first = found[0] if found else None
-    return first if isinstance(first, Class) and first is not frame.receiver and all(each is first for each in found) else None
+    return (
+        first
+        if isinstance(first, Class) and first is not frame.receiver and all(each is first for each in found)
+        else None
+    )
 
 
 def _renamed(frame: Frame, value: Value | None, path: tuple[str, ...], source: Heap) -> Value:
@@ -161,7 +165,9 @@ def _data_arguments(analyser: Analyser, frame: Frame, class_: Class) -> Argument
 def _with_later_writes(analyser: Analyser, class_: Class, first: Story) -> Story:
     """The object with the fields that only other methods bind."""
     missing = _bound_later(class_, first)
-    if not missing:
+    if (
+        not missing or class_.family == "unread"
+    ):  # a base that cannot be read may call these methods, and more after them
         return first
     state = first.frame.state
     for method, names in missing.items():
@@ -283,7 +289,11 @@ def settled(analyser: Analyser, class_: Class) -> Settled | None:
         if not isinstance(each, Class):
             continue
         for name, method in each.methods.items():
-            if name == "__init__" or class_.method(name) is not method or binding_of(method) not in ("instance", "setter"):
+            if (
+                name == "__init__"
+                or class_.method(name) is not method
+                or binding_of(method) not in ("instance", "setter")
+            ):
                 continue
             summary = analyser.summary(method, class_)
             if summary is None or not changes_itself(summary):

@@ -45,10 +45,10 @@ def outcomes(frame: Frame, test: ast.expr) -> Outcomes:
     if isinstance(test, ast.Attribute) and test.attr == "is_cuda":
         return _device_is(frame, test.value, "cuda")
     named = subject(frame, test)
-    yes = {(("truth", named), True)}
+    is_there: Condition = frozenset({(("truth", named), True)})
     if path_of(test) is not None:
-        yes.add((("none", named), False))
-    return frozenset(yes), frozenset({(("truth", named), False)})
+        is_there |= {(("none", named), False)}
+    return is_there, frozenset({(("truth", named), False)})
 
 
 def _negated(members: Condition) -> Condition:
@@ -148,9 +148,10 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
     test: Test = (
         ("device", _placed(value), type) if _placed(value) is not None else ("equal", subject(frame, asked), type)
     )
-    yes, no = {(test, True)}, {(test, False)}
+    yes: Condition = frozenset({(test, True)})
+    no: Condition = frozenset({(test, False)})
     if on:
-        yes.add((ACCELERATOR, True))
+        yes |= {(ACCELERATOR, True)}
     if (
         value is not None
         and value.kind in ("device", "tensor")
@@ -161,7 +162,7 @@ def _device_is(frame: Frame, node: ast.expr, type: str) -> Outcomes:
         rest = [p for p in value.places if p.atom.key[0] != type]
         yes = yes | fit[0].condition if len(fit) == 1 else yes if fit else _never()
         no = no | rest[0].condition if len(rest) == 1 else no if rest else _never()
-    return frozenset(yes), frozenset(no)
+    return yes, no
 
 
 def _placed(value: Value | None) -> Any:
@@ -176,6 +177,16 @@ def _asked(frame: Frame, test: ast.Call) -> Outcomes | None:
     name = frame.file.qualified(test.func) or ""
     if name.startswith("torch.") and name.rpartition(".")[2] in ("is_available", "device_count"):
         return frozenset({(ACCELERATOR, True)}), frozenset({(ACCELERATOR, False)})
+    if isinstance(test.func, ast.Name) and test.func.id == "isinstance" and len(test.args) == 2:
+        value = peek(frame, test.args[0])
+        if (
+            value is not None
+            and value.kind == "module"
+            and value.proved
+            and _kind_of_type(frame, test.args[1]) == "module"
+        ):
+            if (frame.file.qualified(test.args[1]) or "").rpartition(".")[2] == "Module":
+                return ALWAYS, _never()
     if isinstance(test.func, ast.Name) and test.func.id in ("isinstance", "hasattr") and len(test.args) == 2:
         literal: Test = ("type", subject(frame, test.args[0]), ast.unparse(test.args[1]))
         return frozenset({(literal, True)}), frozenset({(literal, False)})

@@ -102,6 +102,9 @@ def _unknown(frame: Frame, node: ast.Call, name: str, arguments: Arguments, reco
             read_by_host(frame, at_, value, node, name)
         return unread(node)
     if effects.only_looks(name):
+        unread_calls.reach(
+            frame, [value for value in arguments.values() if value.kind in ("function", "bound", "partial")]
+        )
         return unread_calls.guess(frame, node, arguments)
     return unread_calls.call(frame, node, arguments)
 
@@ -241,11 +244,11 @@ def _like(
         return Value("tensor", nowhere())
     first = operands[0][1]
     if of_data and arguments.positional and arguments.positional[0][1].kind in ("list", "tuple"):
-        if name.endswith("as_tensor") or name.endswith("asarray"):
+        if name.endswith(("as_tensor", "asarray")):
             return Value("tensor", nowhere())
         return factories.new(frame, node, name, None, arguments, False)
     found = first if first.kind in ("tensor", "batch") else first._replace(kind="tensor")
-    for _, value in operands[1:]:
+    for _, value in operands[1:] if record.device_from != "like" else ():
         found = mixed(found, value)
     places = with_zero_dim(found.places, dims) if not isinstance(dims, str) else factories.with_dims(found.places, dims)
     return Value("tensor", places, proved=found.proved)
@@ -255,7 +258,11 @@ def _of_data(
     frame: Frame, node: ast.Call, name: str, first: Value, arguments: Arguments, dims: bool | str | None
 ) -> Value:
     """`torch.tensor(data)`, `torch.as_tensor(data)`: a tensor of host data is on the default device, one of a tensor stays."""
-    if first.kind == "unknown" and first.path is not None and not is_unread(first.places[0].atom if first.places else unknown()):
+    if (
+        first.kind == "unknown"
+        and first.path is not None
+        and not is_unread(first.places[0].atom if first.places else unknown())
+    ):
         return _of_given(frame, node, name, first, arguments)
     if first.kind == "unknown":
         return Value("tensor", nowhere())
@@ -282,10 +289,11 @@ def read_by_host(frame: Frame, node: ast.AST, value: Value, call: ast.AST, name:
     """A value is handed to code that reads host memory."""
     from devlint.inference.summary.model import Operand
 
-    if value.is_tensor and value.places:
-        host = Operand(call, "tensor", single(CPU, Origin("host", call, frame.path, name)), True)
-        frame.need("host", "host", name, host, frame.operand(node, value), call)
-    elif value.kind == "unknown" and value.path is not None and not is_unread(value.places[0].atom if value.places else unknown()):
+    if (value.is_tensor and value.places) or (
+        value.kind == "unknown"
+        and value.path is not None
+        and not is_unread(value.places[0].atom if value.places else unknown())
+    ):
         host = Operand(call, "tensor", single(CPU, Origin("host", call, frame.path, name)), True)
         frame.need("host", "host", name, host, frame.operand(node, value), call)
     elif value.kind in ("list", "tuple"):
@@ -400,12 +408,17 @@ def _default(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def _gradient(frame: Frame, node: ast.Call, arguments: Arguments) -> Value:
-    """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is [torch/autograd/__init__.py]."""
+    """`torch.autograd.grad(outputs, inputs, grad_outputs)`: each gradient is where its output is.
+
+    Source: torch/autograd/__init__.py.
+    """
     outputs, given = arguments.get(0, "outputs"), arguments.get(2, "grad_outputs")
     if outputs is not None and given is not None:
         for at_, value in ((given[0], part) for part in frame.heap.parts_of(given[1]) or [given[1]]):
             if outputs[1].may_be_tensor and value.is_tensor:
-                frame.need("function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node)
+                frame.need(
+                    "function", "exact", "torch.autograd.grad", frame.operand(*outputs), frame.operand(at_, value), node
+                )
     inputs = arguments.value(1, "inputs")
     return Value("tensors", inputs.places if inputs is not None and inputs.places else nowhere(), proved=True)
 

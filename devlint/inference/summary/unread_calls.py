@@ -9,8 +9,17 @@ from devlint.inference.program.definitions import Class
 from devlint.inference.summary import moves
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.frame import Frame, unread
-from devlint.inference.terms.places import CPU, Origin, Places, is_accelerator, may_be_accelerator, single, softened, with_zero_dim
-from devlint.inference.terms.values import Value
+from devlint.inference.terms.places import (
+    CPU,
+    Origin,
+    Places,
+    is_accelerator,
+    may_be_accelerator,
+    single,
+    softened,
+    with_zero_dim,
+)
+from devlint.inference.terms.values import Value, given
 
 #: Builtins and library functions that only look at what they get [Python's library reference].
 PLAIN_FAMILIES = frozenset({"number", "string", "bool", "none"})
@@ -34,22 +43,36 @@ def _gives_tensors(arguments: Arguments) -> bool:
 def reach(frame: Frame, values: list[Value]) -> None:
     """Forget what such a call may change."""
     for value in values:
-        if value.kind == "function" and isinstance(value.ref, tuple) and value.ref[1] is not None:
-            reach(frame, [value.ref[1]])
+        if value.kind == "bound" and value.ref is not None:
+            reach(frame, [value.ref[0]])
+        if value.kind == "partial" and value.ref is not None:
+            reach(frame, [value.ref[0], *value.ref[1].values()])
+        if value.kind == "function" and isinstance(value.ref, tuple):
+            reach(frame, _captured(frame, value))
         objects = tuple(frame.heap.reachable(value))
         if objects:
             frame.heap.forget(objects)
-        if (
-            value.kind == "unknown"
-            and value.path is not None
-            and not value.objects
-            and ("path", value.path) in frame.heap.things
-        ):
+        if value.kind == "unknown" and value.path is not None and not value.objects:
             frame.heap.forget((("path", value.path),))
 
 
+def _captured(frame: Frame, value: Value) -> list[Value]:
+    """What a function that is handed over may change: its object, what its free names hold, and the globals that it binds."""
+    function, me = value.ref
+    found = [me] if me is not None else []
+    for node in function.file.nodes_of(function.node):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            held = frame.state.names.get(node.id)
+            if held is not None and (held.objects or held.kind == "bound"):
+                found.append(held)
+    for name in function.file.rebound & frame.state.names.keys():
+        if any(isinstance(node, ast.Name) and node.id == name for node in function.file.nodes_of(function.node)):
+            frame.bind(name, unread(function.node, "." + name))
+    return found
+
+
 def guess(frame: Frame, node: ast.AST, arguments: Arguments, callee: Places = ()) -> Value:
-    """The result of such a call: probably on the device of its tensors, else of the module that is called, where they say one."""
+    """The result of such a call: probably on the device of its tensors, else where the module that is called is."""
     tensors = [value for value in arguments.values() if value.places and (value.is_tensor or _is_moved(value.places))]
     far = [value for value in tensors if may_be_accelerator(value.places)]
     if far:
@@ -59,6 +82,13 @@ def guess(frame: Frame, node: ast.AST, arguments: Arguments, callee: Places = ()
     if tensors and all(_is_host(value.places) for value in tensors):
         if all(value.is_tensor or value.kind in PLAIN_FAMILIES for value in arguments.values()):
             return Value("unknown", with_zero_dim(softened(tensors[0].places), None), proved=False)
+    if (
+        isinstance(node, ast.Call)
+        and not node.args
+        and not node.keywords
+        and isinstance(node.func, (ast.Name, ast.Attribute))
+    ):
+        return given((f"%{ast.unparse(node.func)}()",))  # the same call gives what is at the same place
     return unread(node)
 
 

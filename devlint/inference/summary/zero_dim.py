@@ -10,20 +10,120 @@ from devlint.knowledge.records import Function
 
 #: Factories that take their shape as their first arguments [torch documentation, "Creation Ops"].
 SHAPED: Final = frozenset(
-    f"torch.{name}" for name in ["zeros", "ones", "rand", "randn", "empty", "full", "normal", "Tensor", "FloatTensor", "LongTensor", "ByteTensor", "BoolTensor", "IntTensor", "DoubleTensor"]
-)  # fmt: skip
+    f"torch.{name}"
+    for name in [
+        "zeros",
+        "ones",
+        "rand",
+        "randn",
+        "empty",
+        "full",
+        "normal",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "ByteTensor",
+        "BoolTensor",
+        "IntTensor",
+        "DoubleTensor",
+    ]
+)
 #: Functions whose result has at least one dimension.
 _HAS_DIMENSIONS: Final = frozenset(
-    f"torch.{name}" for name in ["arange", "linspace", "eye", "randperm", "logspace", "hann_window", "hamming_window", "tril_indices", "triu_indices", "randint", "cat", "stack", "concat", "meshgrid", "unsqueeze", "range", "combinations", "cartesian_prod"]
-)  # fmt: skip
+    f"torch.{name}"
+    for name in [
+        "arange",
+        "linspace",
+        "eye",
+        "randperm",
+        "logspace",
+        "hann_window",
+        "hamming_window",
+        "tril_indices",
+        "triu_indices",
+        "randint",
+        "cat",
+        "stack",
+        "concat",
+        "meshgrid",
+        "unsqueeze",
+        "range",
+        "combinations",
+        "cartesian_prod",
+    ]
+)
 #: Methods after which a tensor has as many dimensions as before.
 _KEEPS: Final = frozenset(
-    ["float", "long", "int", "bool", "half", "double", "bfloat16", "byte", "short", "char", "type", "clone", "detach", "detach_", "contiguous", "requires_grad_", "fill_", "zero_", "clamp", "clamp_", "softmax", "log_softmax", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "pin_memory", "share_memory_", "to", "cuda", "cpu"]
-)  # fmt: skip
+    [
+        "float",
+        "long",
+        "int",
+        "bool",
+        "half",
+        "double",
+        "bfloat16",
+        "byte",
+        "short",
+        "char",
+        "type",
+        "clone",
+        "detach",
+        "detach_",
+        "contiguous",
+        "requires_grad_",
+        "fill_",
+        "zero_",
+        "clamp",
+        "clamp_",
+        "softmax",
+        "log_softmax",
+        "copy_",
+        "normal_",
+        "uniform_",
+        "random_",
+        "bernoulli_",
+        "pin_memory",
+        "share_memory_",
+        "to",
+        "cuda",
+        "cpu",
+    ]
+)
 #: Methods after which a tensor with dimensions still has some.
 _STAYS: Final = frozenset(
-    ["repeat", "expand", "expand_as", "view_as", "reshape", "permute", "transpose", "t", "flatten", "cumsum", "cumprod", "movedim", "tile", "flip", "roll", "sort", "triu", "tril", "view", "scatter_", "scatter", "index_fill_", "masked_fill_", "masked_fill", "squeeze_", "gather", "index_select", "chunk", "split", "type_as"]
-)  # fmt: skip
+    [
+        "repeat",
+        "expand",
+        "expand_as",
+        "view_as",
+        "reshape",
+        "permute",
+        "transpose",
+        "t",
+        "flatten",
+        "cumsum",
+        "cumprod",
+        "movedim",
+        "tile",
+        "flip",
+        "roll",
+        "sort",
+        "triu",
+        "tril",
+        "view",
+        "scatter_",
+        "scatter",
+        "index_fill_",
+        "masked_fill_",
+        "masked_fill",
+        "squeeze_",
+        "gather",
+        "index_select",
+        "chunk",
+        "split",
+        "type_as",
+    ]
+)
 _ADDS: Final = frozenset(
     {"repeat", "expand", "unsqueeze", "unsqueeze_", "reshape", "view", "new_zeros", "new_ones", "new_empty", "new_full"}
 )

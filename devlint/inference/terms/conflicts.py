@@ -40,7 +40,7 @@ def _named(x: Atom, y: Atom) -> Clash | None:
 
 def is_open(places: Places) -> bool:
     """Whether a place depends on what a function is given."""
-    return any(each.atom.tag in ("place", "names", "home") and not each.atom.key[0] == "%" for each in places)
+    return any(each.atom.tag in ("place", "names", "home") and each.atom.key[0] != "%" for each in places)
 
 
 def off_and_other(x: Alternative, y: Alternative) -> tuple[Alternative, Alternative]:

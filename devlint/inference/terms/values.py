@@ -8,12 +8,23 @@ from __future__ import annotations
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from devlint.inference.terms.conditions import ALWAYS, Condition
-from devlint.inference.terms.places import DEPTH, Path, Places, join, named_by, named_device, nowhere, place_of, single, under
+from devlint.inference.terms.places import (
+    DEPTH,
+    Path,
+    Places,
+    join,
+    named_by,
+    named_device,
+    nowhere,
+    place_of,
+    single,
+    under,
+)
 
 Kind: TypeAlias = Literal[
     "unknown", "tensor", "tensors", "batch", "module", "instance", "list", "dict", "tuple", "device", "dtype", "number",
     "string", "bool", "none", "size", "array", "function", "class", "library", "loader", "dataset", "optimizer", "scheduler",
-    "generator", "distribution", "iterator", "partial", "record", "other",
+    "generator", "distribution", "iterator", "partial", "record", "bound", "other",
 ]  # fmt: skip
 #: Identity of something mutable: ("new", site, call) for what code makes, ("path", path) for what is given.
 Identity: TypeAlias = tuple[Any, ...]

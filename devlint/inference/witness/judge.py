@@ -14,7 +14,8 @@ from devlint.inference.summary.model import Constraint, LeftBehind, Operand, Sit
 from devlint.inference.terms.conditions import DATA, SAME, Condition, both, compatible, needs_no_accelerator
 from devlint.inference.terms.conflicts import clash
 from devlint.inference.terms.places import ACCELERATORS, CPU, Alternative, Path, is_accelerator, is_unread
-from devlint.inference.witness.model import ORDER, Evidence, Mismatch
+from devlint.inference.witness.model import ORDER, Mismatch
+from devlint.model import Evidence
 
 #: Ways in which a tensor leaves on the wrong device: nothing fails where it happens.
 LEAVING = frozenset({"paths", "size", "copy"})
@@ -27,16 +28,23 @@ _CHOSEN = frozenset({"option", "named"})
 class Judge:
     """Judges the constraints of one root."""
 
-    def __init__(self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int]) -> None:
+    def __init__(
+        self, aware: bool, handed: dict[int, set[str]], asking: frozenset[int], declared: bool = False
+    ) -> None:
         """`asking`: the identities of the classes of which some method reads where something is."""
         self.root: Site | None = None
         self.aware = aware
+        self.declared = declared
         self.asking = asking
         self.handed = handed
 
     def _handles_devices(self, site: Site) -> bool:
         """Whether a function reads where something is, or its class does, or it runs beside a module."""
-        return bool(site.asks) or _is_beside_module(site) or (site.receiver is not None and id(site.receiver) in self.asking)
+        return (
+            bool(site.asks)
+            or _is_beside_module(site)
+            or (site.receiver is not None and id(site.receiver) in self.asking)
+        )
 
     def judge(self, constraints: list[Constraint], root: Site | None) -> Iterator[Mismatch]:
         """`root`: the function whose arguments are not known; None where nothing is given."""
@@ -73,7 +81,9 @@ class Judge:
             return None
         if kind in ("given", "device") and ((SAME, True) in condition or _is_on_host(condition, other_at)):
             return None
-        if kind == "given" and (_is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)):
+        if kind == "given" and (
+            _is_fallback(off, off_at) or any(test[0] == "type" and test[2] == DATA for test, _ in condition)
+        ):
             return None
         evidence = self._evidence(each, kind, off_at, other, other_at, is_root)
         if evidence is None:
@@ -101,12 +111,23 @@ class Judge:
         if kind == "named":
             return "called" if each.chain else "named"
         if kind == "device":
+            if not each.chain and self.handed.get(id(each.node)) == {"host"}:
+                return None
             if off.origin is not None and off.origin.why == "loader" and (each.soft or other_at.soft):
                 return None
             return "called" if each.chain else "device"
         if kind is None:
             return "intended"
-        return self._of_given(each, off, other, other_at) if is_root else None
+        found = self._of_given(each, off, other, other_at) if is_root else None
+        return "declared" if found == "contract" and self.declared and self._is_public() else found
+
+    def _is_public(self) -> bool:
+        """Whether a user of the project may call the root: no name on the way to it starts with an underscore."""
+        function = self.root.function if self.root is not None else None
+        if function is None or function.outer is not None:
+            return False
+        names = [function.name, *([function.owner.name] if function.owner is not None else [])]
+        return not any(name.startswith("_") and not name.endswith("__") for name in names)
 
     def _of_given(self, each: Constraint, off: Alternative, other: Operand, other_at: Alternative) -> Evidence | None:
         """The CPU meets something that was given: who says that this may be on an accelerator."""
@@ -114,7 +135,7 @@ class Judge:
             return None
         if not _is_proved(each, other, other_at):
             return None
-        if self.handed.get(id(each.node)) == {"host"}:
+        if self.handed.get(id(each.node)) == {"host"} or other_at.atom.key[0].startswith("@"):
             return None
         path: Path = other_at.atom.key
         root = path[0]
@@ -194,7 +215,12 @@ def _sibling(each: Constraint, x: Alternative, y: Alternative) -> LeftBehind | N
     if left is None:
         return None
     part, there = (x, y) if left.first else (y, x)
-    if part.atom.tag not in ("place", "unknown") or part.atom == there.atom or there.atom == CPU or is_unread(there.atom):
+    if (
+        part.atom.tag not in ("place", "unknown")
+        or part.atom == there.atom
+        or there.atom == CPU
+        or is_unread(there.atom)
+    ):
         return None
     if each.mixing == "index" and not left.first:
         return None

@@ -17,13 +17,16 @@ from devlint.inference.witness.judge import Judge
 from devlint.inference.witness.model import Mismatch
 
 
-def mismatches(analyser: Analyser, file: File) -> list[Mismatch]:
-    """All mismatches of a file, the strongest of each operation and operand."""
+def mismatches(analyser: Analyser, file: File, declared: bool = False) -> list[Mismatch]:
+    """All mismatches of a file, the strongest of each operation and operand.
+
+    `declared`: the settings say that callers may hand over tensors on an accelerator.
+    """
     top = analyser.module_level(file)
     roots = list(_roots(analyser, file, top))
     aware = any(site.asks or site.moved for site in _sites(analyser))
     asking = frozenset(id(site.receiver) for site in _sites(analyser) if site.asks and site.receiver is not None)
-    judge = Judge(aware, analyser.handed, asking)
+    judge = Judge(aware, analyser.handed, asking, declared)
     best: dict[tuple[int, int, str], Mismatch] = {}
     for constraints, root in [(top.constraints, top.site), *roots]:
         for each in judge.judge(constraints, root):
@@ -62,7 +65,10 @@ def _roots(analyser: Analyser, file: File, top: Frame) -> Iterator[tuple[list[Co
 
 
 def _of_function(analyser: Analyser, file: File, top: Frame, summary: Summary) -> list[Constraint]:
-    frame = Frame(analyser, file, None, None, None, top.site, State(top.state.names, top.state.heap.copy()))
+    state = State(top.state.names, top.state.heap.copy())
+    if summary.function is not None and id(summary.function.node) in analyser.called:
+        state = State()  # its calls say what the names of the module level hold then
+    frame = Frame(analyser, file, None, None, None, top.site, state)
     return _as_root(frame, summary, {})
 
 
@@ -72,7 +78,11 @@ def _as_root(frame: Frame, summary: Summary, bindings: dict[str, Value]) -> list
     found = []
     for each in summary.constraints:
         mapped = instance._constraint(each)
-        if mapped is not None and not _is_own(frame, summary, mapped.first) and not _is_own(frame, summary, mapped.second):
+        if (
+            mapped is not None
+            and not _is_own(frame, summary, mapped.first)
+            and not _is_own(frame, summary, mapped.second)
+        ):
             found.append(mapped)
     return found
 
@@ -86,7 +96,9 @@ def moved_from_outside(file: File) -> frozenset[str]:
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and moves.is_move(node.func.attr):
                 target = node.func.value
-                if isinstance(target, ast.Attribute) and not (isinstance(target.value, ast.Name) and target.value.id == "self"):
+                if isinstance(target, ast.Attribute) and not (
+                    isinstance(target.value, ast.Name) and target.value.id == "self"
+                ):
                     found.add("." + target.attr)
     file.moved_outside = frozenset(found)
     return file.moved_outside

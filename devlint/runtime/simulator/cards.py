@@ -12,7 +12,7 @@ class Card:
     identity and a tensor that outlives one simulation is understood by the next.
     """
 
-    __slots__ = ("allocated", "device", "done", "index", "kind", "peak", "queued", "unread_copies")
+    __slots__ = ("allocated", "device", "done", "index", "kind", "leases", "peak", "queued", "unread_copies")
 
     def __init__(self, kind: str, index: int) -> None:
         self.kind = kind
@@ -22,6 +22,7 @@ class Card:
         self.done = 0
         self.allocated = 0
         self.peak = 0
+        self.leases = 0  # how often memory was taken on the card
         self.unread_copies = 0
 
     @property
@@ -65,6 +66,7 @@ class Lease:
         self._card = owner
         self._size = size
         owner.allocated += size
+        owner.leases += 1
         if owner.allocated > owner.peak:
             owner.peak = owner.allocated
 

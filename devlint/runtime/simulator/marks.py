@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from devlint.runtime.simulator.cards import Card, Lease
 
@@ -34,11 +35,15 @@ class _Wild:
 WILD: Final = _Wild()
 Mark = Card | _Wild | None
 
+# The marks of tensors without storage.  Not an attribute of the tensor: that would be saved with it.
+_without_storage: Any = WeakIdKeyDictionary()
+
 # Class defaults that the patch table puts on UntypedStorage for the time of a simulation.
 STORAGE_DEFAULTS: Final[dict[str, Any]] = {
     "_devlint_mark": None,  # the mark
     "_devlint_lease": None,  # the bytes counted on the card
     "_devlint_pinned": False,  # page-locked host memory
+    "_devlint_unwritten": None,  # how memory was allocated that nothing has written; see `unwritten`
     "_devlint_copy": None,  # (card, queue position) of a non-blocking copy to this host memory
 }
 
@@ -53,7 +58,7 @@ def mark_of(tensor: torch.Tensor) -> Mark:
     except (NotImplementedError, RuntimeError):
         if _functorch.is_functorch_wrapped_tensor(tensor):
             return mark_of(_functorch.get_unwrapped(tensor))
-        return getattr(tensor, "_devlint_mark", None)
+        found = _without_storage.get(tensor)
     return found
 
 
@@ -72,7 +77,7 @@ def set_mark(tensor: torch.Tensor, mark: Mark) -> None:
     except ValueError:  # as above
         storage = _plain_storage(tensor)
     except (NotImplementedError, RuntimeError):
-        tensor._devlint_mark = mark
+        _without_storage[tensor] = mark
         return
     storage._devlint_mark = mark
     storage._devlint_lease = Lease(mark, storage.nbytes()) if isinstance(mark, Card) else None

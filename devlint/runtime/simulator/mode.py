@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devlint.runtime.simulator import messages, mixing
+from devlint.runtime.simulator import messages, mixing, unwritten
 from devlint.runtime.simulator.cards import Card, Lease
 from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import WILD, Mark, card_of, has_storage, mark_of, set_mark, storage_of
-from devlint.runtime.simulator.opfacts import OpPlan
+from devlint.runtime.simulator.opfacts import OpPlan, kernel_in_python
 from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.simulator.subclasses import by_class, faking, run_on_fakes, tracing_modes
 from devlint.runtime.simulator.transfer import copy_to_place
 
 _Tensor = torch.Tensor
@@ -37,6 +39,9 @@ _PLAIN: Final = frozenset({int, float, bool, type(None), torch.dtype})
 class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
     """Propagates marks, applies the mixing rules, keeps the queues.  One instance per thread."""
 
+    # torch.cond, flex_attention and other operators that take functions come here as well.
+    supports_higher_order_operators = True
+
     def __init__(self, simulation: Simulation) -> None:
         super().__init__()
         self._simulation = simulation
@@ -54,8 +59,31 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if self._simulation.unwritten and not isinstance(func, HigherOrderOperator):
+            return self._with_unwritten_memory(func, types, args, kwargs)
+        return self._operator(func, types, args, kwargs)
+
+    def _with_unwritten_memory(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    ) -> Any:
         plan = _plans.get(id(func))
         if plan is None:
+            plan = _plans[id(func)] = OpPlan(func)
+        if plan.composite or types:  # the operators inside come by themselves
+            return self._operator(func, types, args, kwargs)
+        mark = unwritten.look(self._simulation, plan, args, kwargs or _NO_KEYWORDS)
+        result = self._operator(func, types, args, kwargs)
+        if mark is not None:
+            unwritten.take_over(result, mark)
+        return result
+
+    def _operator(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        if (types and by_class(types)) or faking():
+            return self._by_its_class(func, args, kwargs or _NO_KEYWORDS)
+        plan = _plans.get(id(func))
+        if plan is None:
+            if isinstance(func, HigherOrderOperator):
+                return self._higher_order(func, args, kwargs or _NO_KEYWORDS)
             plan = _plans[id(func)] = OpPlan(func)
         if not plan.short or (kwargs and "device" in kwargs):
             return self._carefully(func, plan, args, kwargs or _NO_KEYWORDS)
@@ -129,13 +157,37 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
                 return
             frame = frame.f_back
 
+    # ------------------------------------------------------------------ who else takes operators
+
+    def _by_its_class(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A tensor's class takes the operator, with this mode on for those it calls; fake tensors have a mode."""
+        if isinstance(func, HigherOrderOperator):
+            return self._higher_order(func, args, kwargs)
+        if not faking():
+            return NotImplemented
+        simulation = self._simulation
+        return run_on_fakes(simulation.kind, simulation.thread.target, func, args, kwargs)
+
+    def _higher_order(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run its plain implementation, whose operators come here; a mode that traces gets it whole."""
+        implementation = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+        if implementation is None or tracing_modes():
+            return func(*args, **kwargs)
+        with self:
+            return implementation(*args, **kwargs)
+
     # ------------------------------------------------------------------ the long path
 
     def _carefully(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if plan.composite:
+        if plan.composite and not any(tensor.is_nested for tensor in tensors_in(args)):
             with self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         simulation = self._simulation
+        if plan.custom:
+            kernel = self._kernel_in_python(plan, args, kwargs)
+            if kernel is not None:
+                with self:
+                    return func._op_dk(kernel, *args, **kwargs)
         if any(position < len(args) and args[position].__class__ in _NUMBERS for position in plan.tensors):
             # TorchScript's own numbers come without their tensors.
             args = tuple(
@@ -159,6 +211,8 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
                 if plan.name == "_to_copy":
                     return self._to_copy(plan, args, kwargs, wanted)
                 place, mixed = wanted, False
+            elif target is not None and plan.name == "_to_copy":  # by a tensor's class, on the tensors inside
+                return self._to_copy(plan, args, kwargs, target[0])
             elif target is not None:
                 place, mixed = target[0], False
             elif place is _UNSEEN:  # a factory called by C++, which sees only the CPU
@@ -184,6 +238,12 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[misc]
         if place is None:
             return self._on_host(func, plan, args, kwargs, wild)
         return self._on_card(plan, args, kwargs, place, mixed, wild)
+
+    def _kernel_in_python(self, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The dispatch key of the Python kernel that the card, or the host, would run; None if it is not in Python."""
+        tensors = tensors_in((args, tuple(kwargs.values())))
+        card = next((found for tensor in tensors if (found := card_of(tensor)) is not None), None)
+        return kernel_in_python(plan.func, "CPU" if card is None else card.kind.upper())
 
     def _on_host(self, func: Any, plan: OpPlan, args: tuple[Any, ...], kwargs: dict[str, Any], wild: bool) -> Any:
         if self._simulation.copies_in_flight:

@@ -112,10 +112,14 @@ MATRIX_PRODUCTS = frozenset(
 )
 
 
+_OF_TORCH = frozenset({"aten", "prim", "prims"})
+
+
 class OpPlan:
     """How the dispatch mode treats one operator overload.
 
     short: tensors come only in the positional arguments, so that the short path can find the place.
+    custom: it is no operator of torch, and may have kernels in Python.
     first_only: the first argument is the only one that can hold tensors, and is no list.
     ordinary: on a card nothing else is to be done than to launch the kernel and mark the result.
     tensors: positions of arguments that must be tensors, where a number will not do.
@@ -125,6 +129,7 @@ class OpPlan:
     __slots__ = (
         "call",
         "composite",
+        "custom",
         "first_only",
         "func",
         "half_in_single",
@@ -146,6 +151,7 @@ class OpPlan:
         name: str = func._schema.name.split("::", 1)[1]
         self.func = func
         self.name = name
+        self.custom = func.namespace not in _OF_TORCH
         self.call = func._op
         self.composite = _needs_decomposing(func)
         self.launches = name not in LAUNCHLESS
@@ -157,7 +163,7 @@ class OpPlan:
         self.half_in_single = name in MATRIX_PRODUCTS
         tensors = [argument for argument in arguments if "Tensor" in str(argument.type)]
         self.short = self.short_path and not (
-            self.composite or self.random or any(argument.kwarg_only for argument in tensors)
+            self.composite or self.custom or self.random or any(argument.kwarg_only for argument in tensors)
         )
         self.first_only = len(tensors) == 1 and tensors[0] is arguments[0] and str(tensors[0].type) == "Tensor"
         takes_numbers = torch._C._should_allow_numbers_as_tensors(name)
@@ -177,3 +183,19 @@ def _needs_decomposing(func: Any) -> bool:
         return bool(has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, "CPU"))
     except RuntimeError:
         return False
+
+
+def kernel_in_python(func: Any, device_key: str) -> Any:
+    """The dispatch key of an operator's kernel for a device, if that was given in Python by `torch.library`; or None.
+
+    device_key: such as ``CUDA``.  The kernel for the device goes before the one for all devices.
+    """
+    for key in (device_key, "CompositeExplicitAutograd"):
+        if f"{func.namespace}/{_library_name(func)}/{key}" in torch.library._impls:
+            return getattr(torch._C.DispatchKey, key)
+    return None
+
+
+def _library_name(func: Any) -> str:
+    name: str = func._schema.name.split("::", 1)[1]
+    return f"{name}.{func._schema.overload_name}" if func._schema.overload_name else name

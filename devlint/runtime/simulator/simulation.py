@@ -16,6 +16,7 @@ from devlint.runtime.simulator.autocast import AutocastPolicy
 from devlint.runtime.simulator.cards import Card, card
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, has_storage, mark_of, real_device_of, storage_of
 from devlint.runtime.simulator.spec import DeviceSpec
+from devlint.runtime.simulator.subclasses import inner_part, is_fake
 
 # What a user's device argument can be.
 DeviceLike: TypeAlias = torch.device | str | int
@@ -53,6 +54,8 @@ class Simulation:
         self.builds_on_card = False
         # Whether a non-blocking copy to the host was not waited for yet.
         self.copies_in_flight = False
+        # How much memory on the cards was allocated and never written; see `unwritten`.
+        self.unwritten = 0
         # Whether this process has initialized the device; a child forked after that cannot use it.
         self.touched = False
         self.bad_fork = False
@@ -106,7 +109,11 @@ class Simulation:
 
     def device_of(self, tensor: torch.Tensor) -> torch.device:
         """What ``tensor.device`` answers: a WILD tensor reads ``cpu``."""
+        if is_fake(tensor):
+            return tensor.device
         mark = mark_of(tensor)
+        if mark is None and (inside := inner_part(tensor)) is not None:
+            return self.device_of(inside)
         if self.thread.tracing is not None:
             return self.thread.tracing.device
         if mark is None:
@@ -181,10 +188,13 @@ class Simulation:
         on: Card,
         *,
         blocking: bool,
-        from_pageable: bool = False,
+        through: str = "",
         source: Source | None = None,
     ) -> None:
-        """Bytes were copied; a blocking copy also waits for the card, another one queues."""
+        """Bytes were copied; a blocking copy also waits for the card, another one queues.
+
+        through: what of its memory makes a copy wait that was asked not to, as the ends of names in `waiting`.
+        """
         self.check_launch()
         pending = on.pending
         if blocking:
@@ -192,8 +202,7 @@ class Simulation:
             self.settle_copies()
         else:
             on.queued += 1
-            if from_pageable:
-                what += " from pageable memory"
+            what += through
         self.recorder.record(
             "transfer",
             what,

@@ -15,7 +15,7 @@ _clock: Callable[[], float] = time.perf_counter
 _stream_ids = itertools.count(1)
 
 
-def make_stream_class(simulation: Simulation) -> type:
+def make_stream_class(simulation: Simulation, event_class: type) -> type:
     """A class for ``torch.<kind>.Stream`` and ``torch.Stream``."""
 
     class Stream:
@@ -42,7 +42,7 @@ def make_stream_class(simulation: Simulation) -> type:
             pass
 
         def record_event(self, event: Any = None) -> Any:
-            event = event if event is not None else make_event_class(simulation)()
+            event = event if event is not None else event_class()
             event.record(self)
             return event
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from devlint.runtime.copies import source_of
+from devlint.runtime.simulator import unwritten
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.marks import (
     WILD,
@@ -18,6 +19,7 @@ from devlint.runtime.simulator.marks import (
     storage_of,
 )
 from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.waiting import CONVERTED, PAGEABLE, STRIDED
 
 _copying_to = torch._C.TensorBase.to
 _WithoutDispatch: Any = torch._C._DisableTorchDispatch
@@ -46,6 +48,8 @@ def copy_to_place(
         set_mark(result, place)
     elif non_blocking and came_from is not None:
         set_pinned(result)  # torch allocates page-locked memory for such a copy
+    if simulation.unwritten:
+        unwritten.copied(simulation, source, result, what)
     record_copy(simulation, came_from, place, source, result, size, non_blocking, what)
     return result
 
@@ -63,8 +67,8 @@ def record_copy(
     """Record a copy that was made, and stamp host memory that a non-blocking copy still fills."""
     read = source_of(source, on_host=True)
     if place is not None and came_from is None:
-        pageable = non_blocking and not is_pinned(source)
-        simulation.transferred(what, "h2d", size, place, blocking=not non_blocking, from_pageable=pageable, source=read)
+        through = _through_buffer(source, result) if non_blocking else ""
+        simulation.transferred(what, "h2d", size, place, blocking=not non_blocking, through=through, source=read)
     elif place is not None and came_from is not None and came_from is not place:
         simulation.transferred(what, "d2d", size, place, blocking=False, source=read)
     elif place is None and came_from is not None:
@@ -76,6 +80,37 @@ def record_copy(
             storage._devlint_copy = (came_from, came_from.queued)
             came_from.unread_copies += 1
             simulation.copies_in_flight = True
+
+
+def _through_buffer(source: torch.Tensor, result: torch.Tensor) -> str:
+    """What sends a copy through a buffer of the driver or of torch, for which the host waits; "" if nothing does.
+
+    Of memory with gaps, or that is converted, torch makes a plain copy on the host first [aten/src/ATen/native/cuda/
+    Copy.cu, copy_requires_temporaries].
+    """
+    if not is_pinned(source):
+        return PAGEABLE
+    if source.dtype != result.dtype:
+        return CONVERTED
+    if source.layout is torch.strided and not _without_gaps(source, result):
+        return STRIDED
+    return ""
+
+
+def _without_gaps(source: torch.Tensor, result: torch.Tensor) -> bool:
+    if source.is_contiguous() and result.is_contiguous():
+        return True
+    return source.stride() == result.stride() and _is_dense(source)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie side by side in some order of the dimensions."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 class _Move(torch.autograd.Function):  # type: ignore[misc]

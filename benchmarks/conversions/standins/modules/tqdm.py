@@ -18,3 +18,7 @@ class tqdm:
 
     def update(self, *_: Any) -> None:
         pass
+
+
+def trange(*numbers: int, **_: Any) -> tqdm:
+    return tqdm(range(*numbers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -33,6 +34,29 @@ class Patch:
         """For messages: ``torch.Tensor.to``."""
         owner = getattr(self.target, "__qualname__", None) or getattr(self.target, "__name__", repr(self.target))
         return f"{owner}.{self.attribute}"
+
+
+class Entry:
+    """One entry of a dictionary as the attribute ``value``, for the patch table.
+
+    name: of the dictionary, for messages.
+    """
+
+    def __init__(self, name: str, mapping: Any, key: Any) -> None:
+        super().__setattr__("_mapping", mapping)
+        super().__setattr__("_key", key)
+        super().__setattr__("__qualname__", name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "value" or self._key not in self._mapping:
+            raise AttributeError(name)
+        return self._mapping[self._key]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._mapping[self._key] = value
+
+    def __delattr__(self, name: str) -> None:
+        del self._mapping[self._key]
 
 
 def constant(value: Any) -> Callable[[Any], Any]:
@@ -151,6 +175,45 @@ class PatchSet:
         for identity in self._jit_names:
             table.pop(identity, None)
         self._jit_names.clear()
+
+
+def documented(first: str, original: Any) -> Callable[[Any], Any]:
+    """Give the replacement of a torch function what the original's parser in C++ takes.
+
+    The first argument also by its documented name; and any object that answers ``__torch_function__`` without being a
+    tensor, such as a proxy of ``torch.fx``, decides for itself.
+    """
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(original)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if _answers_itself(args) or (kwargs and _answers_itself(kwargs.values())):
+                return original(*args, **kwargs)
+            if not args and first in kwargs:
+                args = (kwargs.pop(first),)
+            return function(*args, **kwargs)
+
+        return called
+
+    return decorate
+
+
+_NEVER: Final = frozenset(
+    {int, float, bool, complex, str, type(None), torch.Tensor, torch.Size, torch.dtype, torch.device}
+)
+
+
+def _answers_itself(values: Iterable[Any]) -> bool:
+    for value in values:
+        kind = value.__class__
+        if kind in _NEVER:
+            continue
+        if kind is tuple or kind is list:
+            if value and value[0].__class__ not in _NEVER and _answers_itself(value):
+                return True
+        elif hasattr(kind, "__torch_function__") and not isinstance(value, torch.Tensor):
+            return True
+    return False
 
 
 def overridable(original: Any) -> Callable[[Any], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.errors import CannotSimulate
-from devlint.runtime.simulator.marks import card_of
+from devlint.runtime.simulator.marks import CPU, card_of, set_mark
 from devlint.runtime.simulator.patches.base import Patch
 from devlint.runtime.simulator.simulation import Simulation
 
@@ -43,6 +44,21 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
         return compile
 
+    def load(original: Any) -> Any:
+        @functools.wraps(original)
+        def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+            # C++ reads the file, and knows of no card; the module's tensors are marked afterwards.
+            place = simulation.place(map_location) if map_location is not None else None
+            if not isinstance(place, Card):
+                return original(f, map_location, *args, **kwargs)
+            module = original(f, CPU, *args, **kwargs)
+            for tensor in (*module.parameters(), *module.buffers()):  # of a script module, all its tensors
+                set_mark(tensor, place)
+            return module
+
+        return load
+
+    yield Patch(torch.jit, "load", load)
     yield Patch(torch, "compile", compile_function)
     yield Patch(torch.nn.Module, "compile", compile_module)
     yield Patch(torch.jit, "trace", trace)

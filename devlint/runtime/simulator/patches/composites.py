@@ -13,7 +13,7 @@ import torch.nn.functional as functional
 
 from devlint.runtime.simulator import messages
 from devlint.runtime.simulator.marks import WILD, card_of, mark_of
-from devlint.runtime.simulator.patches.base import Patch
+from devlint.runtime.simulator.patches.base import Patch, documented
 from devlint.runtime.simulator.simulation import Simulation
 
 _Tensor = torch.Tensor
@@ -75,8 +75,8 @@ def _cell(simulation: Simulation, name: str, original: Any) -> Any:
             here, there = simulation.device_of(tensor), simulation.device_of(first)
             simulation.fault(RuntimeError, messages.exact(argument, here, there, f"wrapper_CUDA_{method}"))
 
-    def cell(source: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-        states = hidden if isinstance(hidden, (tuple, list)) else (hidden,)
+    def cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        source, states = input, hx if isinstance(hx, (tuple, list)) else (hx,)
         if card_of(source) is not None:
             check("mat2", w_ih, source, "mm")
             check("mat2", w_hh, states[0], "mm")
@@ -86,7 +86,7 @@ def _cell(simulation: Simulation, name: str, original: Any) -> Any:
                 check(argument, tensor, source, fused)
             for argument, tensor in (("input_bias", b_ih), ("hidden_bias", b_hh)):
                 check(argument, tensor, source, fused)
-        return original(source, hidden, w_ih, w_hh, b_ih, b_hh)
+        return original(source, hx, w_ih, w_hh, b_ih, b_hh)
 
     return cell
 
@@ -97,7 +97,7 @@ def _attention(simulation: Simulation, original: Any) -> Any:
     The mask is looked at by the kernel that a card takes for single precision with a mask, the memory-efficient one.
     """
 
-    @functools.wraps(original)
+    @documented("query", original)
     def attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
         devices = [simulation.device_of(tensor) for tensor in (query, key, value)]
         if len({device.type for device in devices}) > 1:
@@ -121,7 +121,7 @@ def _attention(simulation: Simulation, original: Any) -> Any:
 def _ctc_loss(simulation: Simulation, original: Any) -> Any:
     """Its composite builds a host constant outside the dispatcher for the mean; that part is done here."""
 
-    @functools.wraps(original)
+    @documented("log_probs", original)
     def ctc_loss(
         log_probs: Any,
         targets: Any,
@@ -158,7 +158,7 @@ def _meshgrid(simulation: Simulation, original: Any) -> Any:
 def _tensor_split(simulation: Simulation, original: Any) -> Any:
     """Split points on the host (TensorShape.cpp)."""
 
-    @functools.wraps(original)
+    @documented("input", original)
     def tensor_split(*args: Any, **kwargs: Any) -> Any:
         points = kwargs.get("tensor_indices_or_sections", args[1] if len(args) > 1 else None)
         points = kwargs.get("indices_or_sections", points)
@@ -175,7 +175,7 @@ def _tensor_split(simulation: Simulation, original: Any) -> Any:
 def _quantile(simulation: Simulation, original: Any) -> Any:
     """Quantiles on the input's device (Sorting.cpp)."""
 
-    @functools.wraps(original)
+    @documented("input", original)
     def quantile(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(q, _Tensor) and _differ(simulation, self, q):
             simulation.fault(RuntimeError, "quantile() q tensor must be on the same device as the input tensor")
@@ -187,7 +187,7 @@ def _quantile(simulation: Simulation, original: Any) -> Any:
 def _inner(simulation: Simulation, original: Any) -> Any:
     """Both on one type of device, numbers too (LinearAlgebra.cpp)."""
 
-    @functools.wraps(original)
+    @documented("input", original)
     def inner(self: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(other, _Tensor):
             here, there = simulation.device_of(self).type, simulation.device_of(other).type
@@ -201,7 +201,7 @@ def _inner(simulation: Simulation, original: Any) -> Any:
 def _take_along_dim(simulation: Simulation, original: Any) -> Any:
     """Indices on the input's device (TensorAdvancedIndexing.cpp)."""
 
-    @functools.wraps(original)
+    @documented("input", original)
     def take_along_dim(self: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(indices, _Tensor) and _differ(simulation, self, indices):
             here, there = simulation.device_of(self), simulation.device_of(indices)
@@ -214,7 +214,7 @@ def _take_along_dim(simulation: Simulation, original: Any) -> Any:
 def _gradient(simulation: Simulation, original: Any) -> Any:
     """Coordinates on the input's device (ReduceOps.cpp, pre_check_gradient)."""
 
-    @functools.wraps(original)
+    @documented("input", original)
     def gradient(self: Any, *args: Any, **kwargs: Any) -> Any:
         spacing = kwargs.get("spacing")
         for tensor in spacing if isinstance(spacing, (list, tuple)) else ():
@@ -233,7 +233,7 @@ def _gradient(simulation: Simulation, original: Any) -> Any:
 def _multi_dot(simulation: Simulation, original: Any) -> Any:
     """All on the first one's device (LinearAlgebra.cpp)."""
 
-    @functools.wraps(original)
+    @documented("tensors", original)
     def multi_dot(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         for position, tensor in enumerate(tensors):
             if position and _differ(simulation, tensors[0], tensor):

@@ -12,29 +12,8 @@ from typing import Any
 
 import torch
 
-from devlint.runtime.simulator.patches.base import Patch, always
+from devlint.runtime.simulator.patches.base import Entry, Patch, always
 from devlint.runtime.simulator.simulation import Simulation
-
-
-class _Entry:
-    """One entry of a dictionary as an attribute, for the patch table."""
-
-    __qualname__ = "copyreg.dispatch_table"
-
-    def __init__(self, mapping: Any, key: Any) -> None:
-        super().__setattr__("_mapping", mapping)
-        super().__setattr__("_key", key)
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "value" or self._key not in self._mapping:
-            raise AttributeError(name)
-        return self._mapping[self._key]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._mapping[self._key] = value
-
-    def __delattr__(self, name: str) -> None:
-        del self._mapping[self._key]
 
 
 def patches(simulation: Simulation) -> Iterator[Patch]:
@@ -66,4 +45,4 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
     yield Patch(torch, "device", always(replacement))
     # Pickle looks a class up by name and insists on finding the same object.
-    yield Patch(_Entry(copyreg.dispatch_table, real), "value", always(reduce), create=True)
+    yield Patch(Entry("copyreg.dispatch_table", copyreg.dispatch_table, real), "value", always(reduce), create=True)

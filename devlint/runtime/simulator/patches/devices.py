@@ -45,22 +45,33 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
             for name, value in functions.items():
                 yield Patch(owner, name, always(value))
     for name, why in _NOT_THERE.items():
-        yield Patch(module, name, always(_refusal(f"torch.{simulation.kind}.{name}", why)))
+        yield Patch(module, name, _refusal(f"torch.{simulation.kind}.{name}", why))
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None:
         for name, value in {**shared.accelerator_functions(), **shared.memory_functions()}.items():
             yield Patch(accelerator, name, always(value))
-        yield Patch(accelerator, "Graph", always(_refusal("torch.accelerator.Graph", _NOT_THERE["Graph"])))
+        yield Patch(accelerator, "Graph", _refusal("torch.accelerator.Graph", _NOT_THERE["Graph"]))
     yield Patch(torch, "Stream", always(shared.stream_class))
     yield Patch(torch, "Event", always(shared.event_class))
     yield from _questions(simulation)
 
 
 def _refusal(name: str, why: str) -> Any:
+    """A maker of what stands for a function or a class that only a real card has: a class stays one.
+
+    Programs name it in annotations, ask `isinstance` and derive from it, without ever making one.
+    """
+
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise CannotSimulate(name, why)
 
-    return refuse
+    def make(original: Any) -> Any:
+        if not isinstance(original, type):
+            return refuse
+        body = {"__new__": refuse, "__module__": original.__module__, "__doc__": original.__doc__}
+        return type(original.__name__, (), body)
+
+    return make
 
 
 class _Shared:
@@ -68,8 +79,8 @@ class _Shared:
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self.stream_class = make_stream_class(simulation)
         self.event_class = make_event_class(simulation)
+        self.stream_class = make_stream_class(simulation, self.event_class)
         self._streams: dict[Card, Any] = {}
 
     # -------------------------------------------------------------- devices and streams

@@ -11,14 +11,15 @@ import torch.fft
 import torch.nested
 import torch.utils._device
 
-from devlint.runtime.simulator import messages
+from devlint.runtime.simulator import messages, unwritten
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.generators import check_generator
 from devlint.runtime.simulator.marks import CPU, WILD, card_of, mark_of, set_mark, set_pinned
 from devlint.runtime.simulator.messages import DTYPES_BY_NAME
-from devlint.runtime.simulator.patches.base import Patch, always
+from devlint.runtime.simulator.patches.base import Patch, always, documented
 from devlint.runtime.simulator.patches.tensors import move_or_leave
 from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.simulator.subclasses import faking, takes_operators
 
 _Tensor = torch.Tensor
 
@@ -76,7 +77,7 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
         yield Patch(torch, name, like.wrap)
     for name in _NEW:
         yield Patch(_Tensor, name, like.wrap)
-    yield Patch(torch.nested, "nested_tensor", plain.wrap)
+    yield Patch(torch.nested, "nested_tensor", functools.partial(_nested, simulation, plain))
     yield Patch(torch, "normal", lambda original: _normal(original, plain.wrap(original)))
     yield from _from_data(simulation)
     yield from _legacy(simulation)
@@ -91,9 +92,13 @@ class _Factory:
 
     def wrap(self, original: Any) -> Any:
         simulation, from_self = self._simulation, self._from_self
+        name = getattr(original, "__name__", "")
+        allocates = name in unwritten.ALLOCATING
 
-        @functools.wraps(original)
+        @documented("input", original)
         def factory(*args: Any, **kwargs: Any) -> Any:
+            if faking() or (from_self and args and isinstance(args[0], _Tensor) and takes_operators(args[0])):
+                return _without_memory(simulation, original, from_self, args, kwargs)
             device = kwargs.pop("device", None)
             place: Card | torch.device | None
             if device is not None:
@@ -117,9 +122,30 @@ class _Factory:
                 set_mark(result, place)
             if pin:
                 set_pinned(result)
+            if allocates and place is not None and kwargs.get("out") is None:
+                unwritten.allocated(simulation, result, name)
             return result
 
         return factory
+
+
+def _without_memory(
+    simulation: Simulation, original: Any, from_self: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A fake tensor's mode, or the class of a tensor, is told the device as on a real card."""
+    device = kwargs.get("device")
+    if device is None and from_self:
+        return original(*args, **kwargs)
+    place = simulation.default_place() if device is None else simulation.place(device)
+    kwargs = {**kwargs, "device": _device_of_place(place)}
+    with simulation.building_on(place if isinstance(place, Card) else None):
+        return original(*args, **kwargs)
+
+
+def _device_of_place(place: Card | torch.device | None) -> torch.device:
+    if isinstance(place, torch.device):
+        return place
+    return CPU if place is None else place.device
 
 
 def _normal(original: Any, factory: Any) -> Any:
@@ -128,9 +154,9 @@ def _normal(original: Any, factory: Any) -> Any:
     It does not follow the default device: it is not among the constructors that ``torch.utils._device`` redirects.
     """
 
-    @functools.wraps(original)
+    @documented("mean", original)
     def normal(*args: Any, **kwargs: Any) -> Any:
-        tensors = any(isinstance(value, _Tensor) for value in (*args, kwargs.get("mean"), kwargs.get("std")))
+        tensors = any(isinstance(value, _Tensor) for value in (*args, kwargs.get("std")))
         if tensors:
             return original(*args, **kwargs)
         return factory(*args, **{**kwargs, "device": CPU if kwargs.get("device") is None else kwargs["device"]})
@@ -139,9 +165,9 @@ def _normal(original: Any, factory: Any) -> Any:
 
 
 def _from_data(simulation: Simulation) -> Iterator[Patch]:
-    def wrap(name: str, copies: bool) -> Any:
+    def wrap(name: str, copies: bool, first: str = "data") -> Any:
         def make(original: Any) -> Any:
-            @functools.wraps(original)
+            @documented(first, original)
             def construct(data: Any, *args: Any, **kwargs: Any) -> Any:
                 device = kwargs.pop("device", None)
                 if device is not None:
@@ -150,6 +176,9 @@ def _from_data(simulation: Simulation) -> Iterator[Patch]:
                     place = card_of(data) if isinstance(data, _Tensor) else simulation.default_place()
                 if isinstance(place, torch.device):
                     return original(data, *args, device=place, **kwargs)
+                if faking():
+                    made = original(data, *args, device=CPU, **kwargs)
+                    return move_or_leave(simulation, made, place, None, False, None, name)
                 if isinstance(data, _Tensor) and card_of(data) is not place and not data.is_meta:
                     return _moved(simulation, name, data, place, copies, args, kwargs)
                 return _built(simulation, name, original, data, place, copies, args, kwargs)
@@ -160,7 +189,7 @@ def _from_data(simulation: Simulation) -> Iterator[Patch]:
 
     yield Patch(torch, "tensor", wrap("tensor", copies=True))
     yield Patch(torch, "as_tensor", wrap("as_tensor", copies=False))
-    yield Patch(torch, "asarray", wrap("asarray", copies=False))
+    yield Patch(torch, "asarray", wrap("asarray", copies=False, first="obj"))
 
     def new_tensor(original: Any) -> Any:
         def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:
@@ -243,6 +272,24 @@ def _sparse(simulation: Simulation, plain: _Factory, name: str, indices: int, or
         return factory(*args, **{**kwargs, "device": simulation.device_of(values)})
 
     return sparse
+
+
+def _nested(simulation: Simulation, plain: _Factory, original: Any) -> Any:
+    """A nested tensor is where the first of its tensors is, unless a device is given.
+
+    That of the jagged layout is put together in Python, by functions that are patched themselves.
+    """
+    factory = plain.wrap(original)
+
+    @functools.wraps(original)
+    def nested_tensor(tensor_list: Any, **kwargs: Any) -> Any:
+        if kwargs.get("device") is None:
+            first = next((value for value in tensor_list if isinstance(value, _Tensor)), None)
+            if first is not None:
+                kwargs["device"] = simulation.device_of(first)
+        return (original if kwargs.get("layout") is torch.jagged else factory)(tensor_list, **kwargs)
+
+    return nested_tensor
 
 
 def _legacy(simulation: Simulation) -> Iterator[Patch]:

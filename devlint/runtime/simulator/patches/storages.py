@@ -78,7 +78,12 @@ def patches(simulation: Simulation) -> Iterator[Patch]:
 
         return classmethod(_new_shared)
 
+    def is_shared(original: Any) -> Any:
+        # Memory of a card can be opened by any process (torch/csrc/StorageSharing.cpp).
+        return lambda self: True if place_of(self) is not None else original(self)
+
     yield Patch(_Untyped, "device", device)
+    yield Patch(_Untyped, "is_shared", is_shared)
     yield Patch(_Untyped, "_new_shared", new_shared)
     yield Patch(_Untyped, f"is_{simulation.kind}", is_card, create=True)
     yield Patch(_Untyped, "clone", lambda original: lambda self: copied(self, place_of(self)))

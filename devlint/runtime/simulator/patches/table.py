@@ -20,6 +20,7 @@ from devlint.runtime.simulator.patches import (
     randomness,
     sharing,
     storages,
+    subclassing,
     tensors,
     threads,
 )
@@ -30,6 +31,7 @@ _PARTS = (
     storages,
     sharing,
     tensors,
+    subclassing,
     factories,
     randomness,
     gradients,
@@ -53,8 +55,18 @@ def patch_table(simulation: Simulation) -> Iterator[Patch]:
 
 LatePatches: TypeAlias = Callable[[Simulation, ModuleType], Iterator[Patch]]
 
+_HIGHER_ORDER = (
+    "torch._dynamo._trace_wrapped_higher_order_op",
+    "torch._higher_order_ops.base_hop",
+    "torch._higher_order_ops.cond",
+    "torch._higher_order_ops.invoke_subgraph",
+    "torch._higher_order_ops.scan",
+    "torch._higher_order_ops.strict_mode",
+)
+
 # Modules that are patched when the program imports them, since importing them costs time or fails.
 LATE_PATCHES: Final[dict[str, LatePatches]] = {
     "torch.utils.cpp_extension": compiling.extension_patches,
     "triton.runtime.jit": compiling.triton_patches,
+    **dict.fromkeys(_HIGHER_ORDER, subclassing.plain_implementation_patches),
 }

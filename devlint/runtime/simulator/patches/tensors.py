@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.utils.dlpack
 
-from devlint.runtime.simulator import messages
+from devlint.runtime.simulator import messages, unwritten
 from devlint.runtime.simulator.cards import Card
 from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import (
@@ -23,8 +23,9 @@ from devlint.runtime.simulator.marks import (
     set_pinned,
     storage_of,
 )
-from devlint.runtime.simulator.patches.base import Patch, overridable
+from devlint.runtime.simulator.patches.base import Patch, documented, overridable
 from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.simulator.subclasses import takes_operators
 from devlint.runtime.simulator.transfer import move
 
 _Tensor = torch.Tensor
@@ -74,7 +75,7 @@ def _device_attributes(simulation: Simulation) -> Iterator[Patch]:
     for kind in ("cpu", "cuda", "xpu", "mps", "mtia"):
         yield Patch(_Tensor, f"is_{kind}", is_on(kind))
     yield Patch(_Tensor, "get_device", get_device)
-    yield Patch(torch, "get_device", get_device, create=False)
+    yield Patch(torch, "get_device", lambda original: documented("input", original)(get_device(original)))
 
 
 def _moves(simulation: Simulation) -> Iterator[Patch]:
@@ -129,7 +130,10 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
             if isinstance(dtype, torch.dtype):
                 return _Base.type(self, dtype, non_blocking, **kwargs)
             name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
-            place = simulation.current if f".{simulation.kind}." in name else None
+            on_card = simulation.builds_on_card if name == "torch.Tensor" else f".{simulation.kind}." in name
+            place = simulation.current if on_card else None
+            if name == "torch.Tensor":  # the default type
+                return move_or_leave(simulation, self, place, torch.get_default_dtype(), non_blocking, None, "type")
             short = name.rpartition(".")[2].removesuffix("Tensor")
             if short not in messages.DTYPES_BY_NAME:
                 raise ValueError(f"invalid type: '{name}'")
@@ -149,10 +153,15 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
 
     def copy_(original: Any) -> Any:
         @overridable(original)
-        def copy_(self: torch.Tensor, source: Any, non_blocking: bool = False) -> torch.Tensor:
+        def copy_(self: torch.Tensor, other: Any, non_blocking: bool = False) -> torch.Tensor:
+            source = other
             # Autograd would hand the source a gradient on self's device; a followed transfer does not.
             followed = isinstance(source, _Tensor) and source.requires_grad and torch.is_grad_enabled()
-            if followed and card_of(source) is not card_of(self):
+            if (
+                followed
+                and card_of(source) is not card_of(self)
+                and not (takes_operators(source) or takes_operators(self))
+            ):
                 source = move(simulation, source, card_of(self), None, non_blocking, None, "copy_")
             copied: torch.Tensor = _Base.copy_(self, source, non_blocking)
             return copied
@@ -170,6 +179,18 @@ def _moves(simulation: Simulation) -> Iterator[Patch]:
 
         return _parse_to
 
+    def resize_(original: Any) -> Any:
+        @overridable(original)
+        def resize_(self: torch.Tensor, *size: Any, **kwargs: Any) -> torch.Tensor:
+            was_empty = has_storage(self) and storage_of(self).nbytes() == 0
+            resized: torch.Tensor = _Base.resize_(self, *size, **kwargs)
+            if was_empty and card_of(resized) is not None:
+                unwritten.allocated(simulation, resized, "resize_")
+            return resized
+
+        return resize_
+
+    yield Patch(_Tensor, "resize_", resize_)
     yield Patch(torch._C._nn, "_parse_to", parse_to)
     yield Patch(_Tensor, "as_subclass", as_subclass)
     yield Patch(_Tensor, "to", to)
@@ -191,6 +212,8 @@ def move_or_leave(
     copy: bool = False,
 ) -> torch.Tensor:
     """Move between host and cards; leave foreign devices such as ``meta`` to torch."""
+    if takes_operators(tensor):
+        return _moved_by_its_class(simulation, tensor, place, dtype, non_blocking, memory_format, copy)
     if isinstance(place, torch.device):
         foreign: torch.Tensor = _Base.to(tensor, device=place, dtype=dtype or tensor.dtype, copy=copy)
         return foreign
@@ -203,6 +226,28 @@ def move_or_leave(
         with torch._C.DisableTorchFunctionSubclass(), _WithoutDispatch():
             tensor = _Base.as_subclass(_Base.detach(tensor), _Tensor)
     return move(simulation, tensor, place, dtype, non_blocking, memory_format, what, copy)
+
+
+def _moved_by_its_class(
+    simulation: Simulation,
+    tensor: torch.Tensor,
+    place: Card | torch.device | None,
+    dtype: torch.dtype | None,
+    non_blocking: bool,
+    memory_format: torch.memory_format | None,
+    copy: bool,
+) -> torch.Tensor:
+    """What C++ would do on a real card: nothing, or hand ``_to_copy`` to the tensor's class."""
+    device = place if isinstance(place, torch.device) else CPU if place is None else place.device
+    kept = memory_format in (None, torch.preserve_format)
+    if not copy and kept and simulation.device_of(tensor) == device and dtype in (None, tensor.dtype):
+        return tensor
+    formats: dict[str, Any] = {} if memory_format is None else {"memory_format": memory_format}
+    with simulation.building_on(place if isinstance(place, Card) else None):
+        moved: torch.Tensor = torch.ops.aten._to_copy.default(
+            tensor, dtype=dtype, device=device, non_blocking=non_blocking, **formats
+        )
+    return moved
 
 
 def _target_of_to(

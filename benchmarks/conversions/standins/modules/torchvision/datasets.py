@@ -28,6 +28,15 @@ class _Images(torch.utils.data.Dataset[Any]):
         self.targets = np.arange(COUNT) % 10
         self.classes = [str(i) for i in range(10)]
 
+    @property
+    def test_data(self) -> torch.Tensor:
+        """The images under the name that old torchvision gave them; of one channel without that axis."""
+        return torch.from_numpy(self.data).squeeze(-1)
+
+    @property
+    def test_labels(self) -> torch.Tensor:
+        return torch.from_numpy(self.targets)
+
     def __len__(self) -> int:
         return len(self.data)
 

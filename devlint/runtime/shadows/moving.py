@@ -1,0 +1,285 @@
+"""Copies of the arguments of a call, and the copies on another device, as a program on that device would hand them over.
+
+Copies share what the originals share. Tensors, modules, optimizers, plain containers, records and what has a ``to`` are
+moved; what holds tensors and cannot be moved is refused by name.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+_MOST_DEPTH: Final = 4
+_MOST_ITEMS: Final = 1000
+_HOOKS: Final = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+_CONTAINERS: Final = frozenset({"builtins", "collections"})
+_PLAIN: Final = (str, bytes, int, float, complex, type(None), type, torch.dtype, torch.Size, types.ModuleType)
+
+
+class NotPossible(Exception):
+    """Something cannot be copied or moved; the text names its type."""
+
+
+def copies(values: Any, own_package: str = "") -> Any:
+    """A deep copy of a call's object and arguments, with nothing of the caller's that the copy could call.
+
+    Hooks of modules are kept if they are torch's or the package's, since a hook of a test would note the copy's calls.
+    Raises NotPossible.
+    """
+    try:
+        with _copying_graphs(), _disable_current_modes():
+            made = copy.deepcopy(values)
+    except Exception as error:
+        raise NotPossible(f"{_culprit(values)}: {type(error).__name__}") from error
+    for module in _modules_in(made, 0):
+        for part in module.modules():
+            _drop_hooks(part, own_package)
+    return made
+
+
+@contextmanager
+def _copying_graphs() -> Iterator[None]:
+    """A tensor in the middle of a graph is copied without the graph, as a leaf.
+
+    So is one that has its memory for itself, since that is quick; others share it with the copies of their views.
+    """
+    plain = torch.Tensor.__deepcopy__
+
+    def __deepcopy__(self: torch.Tensor, memo: dict[int, Any]) -> Any:
+        if id(self) in memo or (self.is_leaf and not _stands_alone(self)):
+            return plain(self, memo)
+        made = self.detach().clone().requires_grad_(self.requires_grad)
+        memo[id(self)] = made
+        return made
+
+    torch.Tensor.__deepcopy__ = __deepcopy__
+    try:
+        yield
+    finally:
+        torch.Tensor.__deepcopy__ = plain
+
+
+def _stands_alone(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is plain, the whole of its memory, and without attributes of its own."""
+    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor._base is not None:
+        return False
+    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    return whole and tensor.grad is None and not vars(tensor)
+
+
+def _culprit(values: Any) -> str:
+    """The type of the first part that cannot be copied."""
+    for value in _flat(values):
+        try:
+            with _copying_graphs():
+                copy.deepcopy(value)
+        except Exception:
+            return type(value).__name__
+    return "arguments"
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    if isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _flat(value)
+    elif isinstance(values, dict):
+        yield from _flat(list(values.values()))
+    else:
+        yield values
+
+
+def _modules_in(values: Any, depth: int) -> Iterator[torch.nn.Module]:
+    if isinstance(values, torch.nn.Module):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for value in values[:_MOST_ITEMS]:
+            yield from _modules_in(value, depth)
+    elif isinstance(values, dict):
+        yield from _modules_in(list(values.values()), depth)
+    elif depth < _MOST_DEPTH and hasattr(values, "__dict__") and not isinstance(values, (type, types.ModuleType)):
+        yield from _modules_in(list(vars(values).values()), depth + 1)
+
+
+def _drop_hooks(part: torch.nn.Module, own_package: str) -> None:
+    for name in _HOOKS:
+        hooks: dict[int, Any] = vars(part).get(name) or {}
+        for key, hook in list(hooks.items()):
+            home = getattr(hook, "__module__", None) or type(hook).__module__
+            if home.partition(".")[0] not in ("torch", own_package):
+                del hooks[key]
+
+
+class Mover:
+    """Moves copies to a device; the same thing only once.
+
+    moved: how many tensors, modules and other objects went.
+    """
+
+    def __init__(self, device: torch.device, own_package: str = "") -> None:
+        self.device = device
+        self.moved = 0
+        self._own = own_package
+        self._known: dict[int, Any] = {}
+        self._kept: list[Any] = []  # so that no id is used twice
+
+    def move(self, value: Any, name: str = "") -> Any:
+        """The value on the device. name: of the parameter it is for. Raises NotPossible."""
+        if isinstance(value, _PLAIN):
+            return self._named_device(value, name)
+        found = self._known.get(id(value))
+        if found is None:
+            found = self._moved(value, name)
+            self._known[id(value)] = found
+            self._kept.append(value)
+        return found
+
+    def _named_device(self, value: Any, name: str) -> Any:
+        """The host, given by name as the device of a call, is the device here."""
+        return str(self.device) if name == "device" and value == "cpu" else value
+
+    def _moved(self, value: Any, name: str) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, torch.device):
+            return self.device if value.type == "cpu" else value
+        if isinstance(value, torch.nn.Module):
+            self._refuse_foreign_parts(value)
+            self.moved += 1
+            return value.to(self.device)
+        if isinstance(value, torch.optim.Optimizer):
+            return self._optimizer(value)
+        if isinstance(value, torch.Generator):
+            return torch.Generator(self.device).set_state(value.get_state())
+        if isinstance(value, (list, tuple, set, frozenset, dict)):
+            return self._container(value)
+        if callable(value) and not hasattr(value, "to"):
+            return self._callable(value)
+        return self._object(value)
+
+    def _refuse_foreign_parts(self, module: torch.nn.Module) -> None:
+        """A stand-in that a test has put into a module, such as a mock, does not move with it."""
+        own = {"torch", self._own, type(module).__module__.partition(".")[0]}
+        for part in module.modules():
+            for name, value in vars(part).items():
+                home = value if isinstance(value, types.FunctionType) else type(value)
+                root = (home.__module__ or "").partition(".")[0]
+                if root not in own and root not in _CONTAINERS and holds_tensors(value):
+                    raise NotPossible(f"{type(module).__name__}, whose {name} is a {type(value).__name__}")
+
+    def _tensor(self, value: torch.Tensor) -> torch.Tensor:
+        self.moved += 1
+        if value.device.type != "cpu":
+            return value
+        made = value.detach().to(self.device)
+        made.requires_grad_(value.requires_grad)
+        if isinstance(value, torch.nn.Parameter):
+            made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
+        if value.is_leaf and value.grad is not None:
+            made.grad = value.grad.detach().to(self.device)
+        return made
+
+    def _optimizer(self, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """As if it had been made for parameters on the device and its state loaded."""
+        state = optimizer.state_dict()
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                gradient, parameter.grad = parameter.grad, None
+                parameter.data = parameter.data.to(self.device)
+                if gradient is not None:
+                    parameter.grad = gradient.to(self.device)
+                self.moved += 1
+        optimizer.load_state_dict(state)
+        return optimizer
+
+    def _container(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            items = {key: self.move(item, str(key)) for key, item in value.items()}
+            if type(value) is dict:
+                return items
+            for key, item in items.items():
+                value[key] = item
+            return value
+        items_ = [self.move(item) for item in value]
+        if hasattr(value, "_fields"):
+            return type(value)(*items_)
+        if type(value) in (list, tuple, set, frozenset):
+            return type(value)(items_)
+        if isinstance(value, list):
+            value[:] = items_
+            return value
+        raise NotPossible(type(value).__name__)
+
+    def _callable(self, value: Any) -> Any:
+        if isinstance(value, functools.partial):
+            keywords = {key: self.move(item, key) for key, item in value.keywords.items()}
+            return functools.partial(self.move(value.func), *map(self.move, value.args), **keywords)
+        if isinstance(value, types.MethodType):
+            return types.MethodType(value.__func__, self.move(value.__self__))
+        if isinstance(value, types.FunctionType):
+            home = (value.__module__ or "").partition(".")[0]
+            if home not in ("torch", self._own) and _reaches_state(value):
+                raise NotPossible(f"the function {value.__name__}, which uses variables around it")
+            return value
+        return value if not holds_tensors(value) else self._object(value)
+
+    def _object(self, value: Any) -> Any:
+        """By its own ``to``; a record field by field; anything else only if it holds no tensors."""
+        if callable(getattr(type(value), "to", None)):
+            try:
+                made = value.to(self.device)
+            except Exception as error:
+                raise NotPossible(f"{type(value).__name__}, whose to() raised {type(error).__name__}") from error
+            self.moved += 1
+            return value if made is None else made
+        if not holds_tensors(value):
+            return value
+        if dataclasses.is_dataclass(value) or isinstance(value, types.SimpleNamespace):
+            for key, item in list(vars(value).items()):
+                object.__setattr__(value, key, self.move(item, key))
+            return value
+        raise NotPossible(type(value).__name__)
+
+
+def holds_tensors(value: Any, depth: int = 0) -> bool:
+    """Whether a tensor is reachable from an object by attributes and containers."""
+    if isinstance(value, (torch.Tensor, torch.nn.Module)):
+        return True
+    if isinstance(value, _PLAIN) or depth > _MOST_DEPTH:
+        return False
+    if isinstance(value, dict):
+        return any(holds_tensors(item, depth + 1) for item in list(value.values())[:_MOST_ITEMS])
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return any(holds_tensors(item, depth + 1) for item in list(value)[:_MOST_ITEMS])
+    if isinstance(value, functools.partial):
+        return holds_tensors((value.args, value.keywords), depth + 1)
+    if isinstance(value, types.FunctionType):
+        return any(holds_tensors(_content(cell), depth + 1) for cell in value.__closure__ or ())
+    return hasattr(value, "__dict__") and holds_tensors(dict(vars(value)), depth + 1)
+
+
+def _reaches_state(function: types.FunctionType) -> bool:
+    """Whether a function of a test reads variables around it that are more than functions, classes and modules."""
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    globals_ = [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
+    fixed = (types.FunctionType, types.BuiltinFunctionType, *_PLAIN)
+    return any(not isinstance(value, fixed) for value in (*cells, *globals_, *(function.__defaults__ or ())))
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return None

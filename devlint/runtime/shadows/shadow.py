@@ -1,0 +1,516 @@
+"""Repeats what a test suite calls on copies that were moved to the card, and keeps what fails there.
+
+Most suites never put anything on a card. Here each outermost call of a module, and of a public function or method of
+one package, is carried out as ever; then it is repeated on copies of its object and arguments that were made before the
+call and moved to the simulated card, with the same random numbers. The caller gets the first result and sees nothing
+of the second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import io
+import os
+import random
+import re
+import sys
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from types import CodeType, FunctionType, TracebackType
+from typing import Any, Final
+
+import torch
+
+from devlint.runtime.blame import Blame, blame, frames_of
+from devlint.runtime.findings import Finding, device_error
+from devlint.runtime.recorder import Event
+from devlint.runtime.shadows.moving import Mover, NotPossible, copies
+from devlint.runtime.shadows.wrapping import Wrapper, original_of
+from devlint.runtime.simulator.errors import CannotSimulate
+from devlint.runtime.simulator.marks import card_of
+from devlint.runtime.simulator.simulation import Simulation
+from devlint.runtime.simulator.subclasses import tracing_modes
+from devlint.runtime.watch import Watch, chain, is_device_text
+
+_MOST_EACH: Final = 3  # repeats of one callable with arguments of the same kinds
+_MOST_PLACES: Final = 500
+_MOST_NAMES: Final = 8
+_MODULE_NAMES: Final = frozenset(dir(torch.nn.Module))
+_NEVER_WRAPPED: Final = (torch.Tensor, torch.autograd.Function, BaseException, enum.Enum)
+_clock: Final = time.perf_counter  # the real one: a simulation puts another in its place
+_torch_folder: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_own_folder: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+
+
+@dataclass(slots=True)
+class Shadowed:
+    """One place that fails on the card. what: ``call``, ``result`` or ``backward``. tests: the first few, by node id."""
+
+    finding: Finding
+    what: str
+    callables: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+    count: int = 0
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes two of them one."""
+        return self.finding.file, self.finding.line, self.what if self.what == "result" else self.finding.code
+
+    def add(self, callables: list[str], tests: list[str], count: int) -> None:
+        """The same place again."""
+        self.callables += [name for name in callables if name not in self.callables][:_MOST_NAMES]
+        self.tests += [name for name in tests if name not in self.tests][:_MOST_NAMES]
+        self.count += count
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen: plain numbers, which processes add up.
+
+    calls: outermost calls that take tensors; on_card: those that were on the card by themselves; repeated; left_out: of
+    kinds that were repeated often enough. not_possible, other: what could not be copied or moved, and errors of repeats
+    that are not about devices, with how often.
+    """
+
+    calls: int = 0
+    on_card: int = 0
+    repeated: int = 0
+    left_out: int = 0
+    callables: set[str] = field(default_factory=set)
+    not_possible: Counter[str] = field(default_factory=Counter)
+    other: Counter[str] = field(default_factory=Counter)
+    places: dict[tuple[Any, ...], Shadowed] = field(default_factory=dict)
+
+    def note(self, found: Shadowed) -> None:
+        """Keep a failing place, with those of the same place."""
+        known = self.places.get(found.key)
+        if known is not None:
+            known.add(found.callables, found.tests, found.count)
+        elif len(self.places) < _MOST_PLACES:
+            self.places[found.key] = found
+
+    def as_row(self) -> dict[str, Any]:
+        """For another process."""
+        numbers = {name: getattr(self, name) for name in ("calls", "on_card", "repeated", "left_out")}
+        return {
+            **numbers,
+            "callables": sorted(self.callables),
+            "not_possible": dict(self.not_possible),
+            "other": dict(self.other),
+            "places": [asdict(place) for place in self.places.values()],
+        }
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add what another process has seen."""
+        for name in ("calls", "on_card", "repeated", "left_out"):
+            setattr(self, name, getattr(self, name) + row[name])
+        self.callables.update(row["callables"])
+        self.not_possible.update(row["not_possible"])
+        self.other.update(row["other"])
+        for place in row["places"]:
+            finding = Finding(**{**place["finding"], "details": tuple(place["finding"]["details"])})
+            self.note(Shadowed(**{**place, "finding": finding}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """Copies of a call's arguments, made before it, and the random numbers it began with."""
+
+    args: Any
+    kwargs: Any
+    states: Any
+
+
+class _Thread(threading.local):
+    depth = 0
+
+
+class Shadow:
+    """Watches calls and repeats them.
+
+    package: whose functions and methods count, and whose modules alone; empty: the modules of every library but torch.
+    repeating: False only counts. test: node id of the running test; empty outside tests, when nothing is repeated.
+    """
+
+    def __init__(self, package: str = "", *, repeating: bool = True) -> None:
+        self.package = package
+        self.repeating = repeating
+        self.tally = Tally()
+        self.test = ""
+        self.fresh: list[Shadowed] = []  # of the running test
+        self._thread = _Thread()
+        self._seen: Counter[Any] = Counter()
+        # The first call of a kind is always repeated; more of them while that takes no longer than the suite's own calls.
+        self._own_seconds = self._spent_seconds = 0.0
+        self._simulation: Simulation | None = None
+        self._watch: Watch | None = None
+
+    # ------------------------------------------------------------------ what is watched
+
+    @contextlib.contextmanager
+    def watching(self, simulation: Simulation, watch: Watch) -> Iterator[None]:
+        """Inside, calls are seen."""
+        self._simulation, self._watch = simulation, watch
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._module_calls())
+            if self.package and self.repeating:
+                wrapper = Wrapper(self.package, self._around, self._around, _left_out)
+                stack.enter_context(wrapper.watching())
+                stack.enter_context(_scripts_see_originals())
+            yield
+        self._simulation = self._watch = None
+
+    @contextlib.contextmanager
+    def _module_calls(self) -> Iterator[None]:
+        plain: Any = torch.nn.Module.__call__
+
+        def __call__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if self._thread.depth or not self._is_of_package(type(module).__module__):
+                return plain(module, *args, **kwargs)
+            return self.call(plain, (module, *args), kwargs)
+
+        torch.nn.Module.__call__ = __call__
+        try:
+            yield
+        finally:
+            torch.nn.Module.__call__ = plain
+
+    def _around(self, function: FunctionType) -> Any:
+        thread = self._thread
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if thread.depth:
+                return function(*args, **kwargs)
+            return self.call(function, args, kwargs)
+
+        return called
+
+    def _is_of_package(self, module: str) -> bool:
+        if self.package:
+            return module == self.package or module.startswith(self.package + ".")
+        return not module.startswith(("torch.", "devlint."))
+
+    # ------------------------------------------------------------------ one call
+
+    def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Carry a call out as ever, and repeat it on the card afterwards."""
+        __tracebackhide__ = True
+        thread = self._thread
+        thread.depth += 1
+        began = _clock()
+        try:
+            prepared = self._prepared(function, args, kwargs) if self.test else None
+            before = _clock()
+            result = function(*args, **kwargs)
+            after = _clock()
+            self._own_seconds += after - before
+            if prepared is not None:
+                self._repeat(function, prepared)
+                self._spent_seconds += _clock() - after + before - began
+            return result
+        finally:
+            thread.depth -= 1
+
+    def _prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Prepared | None:
+        """Copies for a repeat; None if there is nothing to repeat, or not again."""
+        tensors = list(_tensors_of((args, kwargs)))
+        if not tensors or _within_a_trace() or _within_construction(sys._getframe(2)):
+            return None
+        self.tally.calls += 1
+        if any(card_of(tensor) is not None or tensor.is_meta for tensor in tensors):
+            self.tally.on_card += 1
+            return None
+        if not self.repeating:
+            return None
+        key = (function, _kinds((args, kwargs), 0), torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+        seen = self._seen[key]
+        if seen >= _MOST_EACH or (seen and self._spent_seconds > self._own_seconds):
+            self.tally.left_out += 1
+            return None
+        self._seen[key] += 1
+        states = _random_states()
+        try:
+            with _quiet(), self._unrecorded():
+                copied_args, copied_kwargs = copies((args, kwargs), self.package)
+        except NotPossible as error:
+            self.tally.not_possible[f"not copied: {error}"] += 1
+            return None
+        finally:
+            _set_random_states(states)
+        return _Prepared(copied_args, copied_kwargs, states)
+
+    def _repeat(self, function: Any, prepared: _Prepared) -> None:
+        after = _random_states()
+        _set_random_states(prepared.states)
+        try:
+            with _quiet(), self._unrecorded():
+                self._repeat_on_card(function, prepared)
+        finally:
+            _set_random_states(after)
+
+    def _repeat_on_card(self, function: Any, prepared: _Prepared) -> None:
+        assert self._simulation is not None
+        name = _name_of(function, prepared.args)
+        mover = Mover(self._simulation.cards[0].device, self.package)
+        try:
+            args = tuple(mover.move(value, place) for place, value in _with_names(function, prepared.args))
+            kwargs = {key: mover.move(value, key) for key, value in prepared.kwargs.items()}
+        except NotPossible as error:
+            self.tally.not_possible[f"not moved: {error}"] += 1
+            return
+        except Exception as error:  # a `to` of the package's own
+            self.tally.not_possible[f"not moved: {type(error).__name__} in {name}"] += 1
+            return
+        if not mover.moved:
+            return
+        self.tally.repeated += 1
+        self.tally.callables.add(name)
+        what = "call"
+        try:
+            result = function(*args, **kwargs)
+            outputs = [value for value in _tensors_of(result) if not isinstance(value, torch.nn.Parameter)]
+            self._look_at_results(function, name, prepared, outputs)
+            what = "backward"
+            _go_back(outputs)
+        except Exception as error:
+            self._failed(error, name, what, function)
+
+    def _look_at_results(self, function: Any, name: str, prepared: _Prepared, outputs: list[torch.Tensor]) -> None:
+        left = [value for value in outputs if value.device.type == "cpu"]
+        if not left:
+            return
+        code = _code_of(function, prepared.args)
+        shape = f"{str(left[0].dtype).removeprefix('torch.')}{list(left[0].shape)}"
+        message = f"{name} returned {shape} on the host from inputs on the card"
+        finding = Finding("DEV102", "error", message, code.co_filename, code.co_firstlineno)
+        self._note(finding, "result", name)
+
+    def _failed(self, error: Exception, name: str, what: str, function: Any) -> None:
+        if any(isinstance(each, CannotSimulate) for each in chain(error)):
+            self.tally.other[str(error)] += 1
+            return
+        device_errors = [each for each in chain(error) if self._is_about_devices(each)]
+        if not device_errors:
+            text = (str(error).strip().splitlines() or [""])[0][:100]
+            self.tally.other[f"{name}: {type(error).__name__}: {text}"] += 1
+            return
+        self._note(self._finding(device_errors[0], error, what), what, name)
+
+    def _is_about_devices(self, error: BaseException) -> bool:
+        """A device error of torch, or the package's own that names both the host and the card."""
+        text = str(error)
+        if hasattr(error, "devlint_operands") or is_device_text(text):
+            return True
+        assert self._simulation is not None
+        return all(re.search(rf"\b{name}\b", text) for name in ("cpu", self._simulation.kind))
+
+    def _finding(self, cause: BaseException, error: BaseException, what: str) -> Finding:
+        places = frames_of(_inside(cause.__traceback__ or error.__traceback__))
+        found = Blame()
+        with contextlib.suppress(Exception):
+            found = blame(places, getattr(cause, "devlint_operands", ()), self._is_own)
+        file, line = next(((f.f_code.co_filename, at) for f, at in places if self._is_own(f.f_code)), (None, 0))
+        text = str(cause) if what == "call" else f"{cause} (in the backward pass)"
+        return device_error(text, found, Event("fault", text, file, line))
+
+    def _is_own(self, code: CodeType) -> bool:
+        """Whether code is of the package under test; without one, of anything but torch, devlint and Python."""
+        file = os.path.abspath(code.co_filename)
+        if self.package:
+            return file.startswith(self._folders())
+        assert self._watch is not None
+        library = file.startswith((_torch_folder, _own_folder, "<"))
+        return not library and ("site-packages" in file or self._watch.recorder.is_user_file(file))
+
+    def _folders(self) -> tuple[str, ...]:
+        module = sys.modules.get(self.package)
+        paths = list(getattr(module, "__path__", None) or [])
+        file = getattr(module, "__file__", None)
+        return tuple(os.path.abspath(path) + os.sep for path in paths) or ((file,) if file else ())
+
+    def _note(self, finding: Finding, what: str, name: str) -> None:
+        found = Shadowed(finding, what, [name], [self.test], 1)
+        if found.key not in {each.key for each in self.fresh}:
+            self.fresh.append(Shadowed(finding, what, [name], [self.test], 1))
+        self.tally.note(found)
+
+    @contextlib.contextmanager
+    def _unrecorded(self) -> Iterator[None]:
+        """What a repeat does is no event of the suite."""
+        assert self._simulation is not None and self._watch is not None
+        cards = [(card, card.queued, card.done, card.leases) for card in self._simulation.cards]
+        self._watch.muted = True
+        try:
+            with self._simulation.recorder.paused():
+                yield
+        finally:
+            self._watch.muted = False
+            for card, queued, done, leases in cards:
+                card.queued, card.done, card.leases = queued, done, leases
+
+
+# ---------------------------------------------------------------------------------------------- looking at a call
+
+
+def _left_out(owner: type, name: str | None) -> bool:
+    """Classes, or methods of them, that are called by torch, by Python or through something that is watched already."""
+    if name is None:
+        return issubclass(owner, _NEVER_WRAPPED) or getattr(owner, "_is_protocol", False)
+    if issubclass(owner, torch.optim.Optimizer):
+        return name != "step"
+    return issubclass(owner, torch.nn.Module) and name in _MODULE_NAMES
+
+
+def _tensors_of(values: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    """Tensors in arguments or results, with those that modules and optimizers hold."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, torch.nn.Module):
+        yield from values.parameters()
+        yield from values.buffers()
+    elif isinstance(values, (list, tuple, set, frozenset)):
+        for value in values:
+            yield from _tensors_of(value, depth)
+    elif isinstance(values, dict):
+        yield from _tensors_of(list(values.values()), depth)
+    elif isinstance(values, torch.optim.Optimizer):
+        for group in values.param_groups:
+            yield from group["params"]
+    elif depth < 2 and hasattr(values, "__dict__") and not isinstance(values, (type, FunctionType)):
+        yield from _tensors_of(list(vars(values).values()), depth + 1)
+
+
+def _kinds(value: Any, depth: int) -> Any:
+    """Kinds, ranks, types and mode of arguments: what two calls have in common that do the same."""
+    if isinstance(value, torch.Tensor):
+        return type(value), value.dtype, value.dim(), value.requires_grad, value.layout
+    if isinstance(value, (bool, str, torch.dtype, type(None))):
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value), *(_kinds(item, depth) for item in value[:8])
+    if isinstance(value, dict):
+        return tuple((str(key), _kinds(item, depth)) for key, item in list(value.items())[:16])
+    if isinstance(value, torch.nn.Module):
+        settings = ((key, item) for key, item in vars(value).items() if isinstance(item, (bool, str)))
+        return type(value), tuple(settings)
+    return type(value)
+
+
+def _within_a_trace() -> bool:
+    """Whether values are not there to be copied: a trace, a transform of functions, fake tensors."""
+    return bool(
+        torch._C._get_tracing_state() is not None
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or tracing_modes()
+        or torch._C._len_torch_function_stack() > 0
+    )
+
+
+def _within_construction(frame: Any) -> bool:
+    """Whether an object is being made: its `__init__` is on the stack, below the test."""
+    while frame is not None and "_pytest" not in frame.f_globals.get("__name__", ""):
+        if frame.f_code.co_name == "__init__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _code_of(function: Any, args: Any) -> CodeType:
+    """The code of the function, or of the `forward` of the module that is called."""
+    if args and isinstance(args[0], torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "__call__"):
+        function = original_of(type(args[0]).forward)
+    code: CodeType = original_of(function).__code__
+    return code
+
+
+def _name_of(function: Any, args: Any) -> str:
+    if args and isinstance(args[0], torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "__call__"):
+        return f"{type(args[0]).__module__}.{type(args[0]).__qualname__}"
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _with_names(function: Any, args: Any) -> Iterator[tuple[str, Any]]:
+    """Positional arguments with the names of their parameters, where those are known."""
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code is not None else ()
+    for position, value in enumerate(args):
+        yield names[position] if position < len(names) else "", value
+
+
+def _go_back(outputs: list[torch.Tensor]) -> None:
+    """A backward pass from what can have one."""
+    roots = [value for value in outputs if value.requires_grad and value.grad_fn is not None]
+    if roots and torch.is_grad_enabled():
+        torch.autograd.backward([value.abs().sum() if value.is_complex() else value.sum() for value in roots])
+
+
+def _inside(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the first frame below this file on."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+# ---------------------------------------------------------------------------------------------- leaving no trace
+
+
+def _random_states() -> Any:
+    numpy = sys.modules.get("numpy")
+    return torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy is not None else None
+
+
+def _set_random_states(states: Any) -> None:
+    torch.set_rng_state(states[0])
+    random.setstate(states[1])
+    if states[2] is not None:
+        sys.modules["numpy"].random.set_state(states[2])
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing is printed or warned of, and torch's defaults stay."""
+    dtype = torch.get_default_dtype()
+    nowhere = io.StringIO()
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            if torch.get_default_dtype() is not dtype:
+                torch.set_default_dtype(dtype)
+
+
+@contextlib.contextmanager
+def _scripts_see_originals() -> Iterator[None]:
+    """TorchScript compiles what is wrapped, not the wrapper."""
+    import torch._jit_internal
+    import torch.jit._recursive
+
+    def unwrapping(function: Any) -> Any:
+        return lambda first, *args, **kwargs: function(original_of(first), *args, **kwargs)
+
+    places = (
+        (torch.jit, "script"),
+        (torch._jit_internal, "createResolutionCallbackFromClosure"),
+        (torch.jit._recursive, "try_compile_fn"),
+    )
+    plain = [getattr(owner, name) for owner, name in places]
+    for (owner, name), function in zip(places, plain, strict=True):
+        setattr(owner, name, unwrapping(function))
+    try:
+        yield
+    finally:
+        for (owner, name), function in zip(places, plain, strict=True):
+            setattr(owner, name, function)

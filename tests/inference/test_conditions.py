@@ -1,0 +1,27 @@
+"""Conditions that belong together: a fault on one path is found, a path that does not exist is no fault."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.inference.cases import findings, halves, reported
+from tests.inference.conditions import CONDITIONS
+
+#: What the inference gets wrong, by case and half.
+FAULTS: Final[dict[str, str]] = {
+    "two_methods_share_a_flag:wrong": "a field that a method moves under a flag, called by the constructor, is nowhere known",
+    "isinstance_asked_twice:wrong": "a tensor made of a list is not known to have a dimension",
+    "constructor_and_method_share_a_flag:right": "a flag of the constructor and the field that keeps it are two subjects",
+}
+
+
+@pytest.mark.parametrize("text", halves(CONDITIONS, "wrong", FAULTS))
+def test_fault_is_found(text: str) -> None:
+    assert reported(text)
+
+
+@pytest.mark.parametrize("text", halves(CONDITIONS, "right", FAULTS))
+def test_repaired_twin_is_silent(text: str) -> None:
+    assert findings(text) == []

@@ -1,0 +1,264 @@
+"""The table of evidence: who says that there is an accelerator decides the severity and the end of the message."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from devlint.api import Severity
+from devlint.engine import Linter
+from devlint.inference.analysis import device_mismatches
+from devlint.inference.events import SEVERITIES
+from devlint.settings import Settings
+from devlint.source import Source
+from devlint_rules import RULES
+from tests.inference.cases import PRELUDE, findings, marks
+
+HERE: Final = "it fails here"
+DEVICE: Final = "it fails wherever that device is a GPU"
+INTENDED: Final = "this function handles devices, and misses this one"
+CONTRACT: Final = "it fails if a caller passes a GPU tensor; no caller that was read does"
+
+
+class Row(NamedTuple):
+    """One program with one finding. `fault`: what the inference gets wrong about it."""
+
+    name: str
+    evidence: str
+    soft: bool
+    severity: Severity
+    clause: str
+    body: str
+    fault: str | None = None
+
+
+ROWS: Final[tuple[Row, ...]] = (
+    Row("named_at_module_level", "named", False, Severity.ERROR, HERE, """
+a = torch.rand(3).cuda()
+print(a + torch.rand(3))
+"""),
+    Row("named_in_a_function", "named", False, Severity.ERROR, HERE, """
+def run():
+    model = nn.Linear(3, 2, device="cuda")
+    return model(torch.rand(1, 3))
+"""),
+    Row("named_on_two_cards", "named", False, Severity.ERROR, HERE, """
+print(torch.rand(3, device="cuda:0") + torch.rand(3, device="cuda:1"))
+"""),
+    Row("named_by_a_device_object", "named", False, Severity.ERROR, HERE, """
+there = torch.device("mps")
+print(torch.cat([torch.rand(3, device=there), torch.zeros(3)]))
+"""),
+    Row("named_read_by_the_host", "named", False, Severity.ERROR, HERE, """
+print(torch.rand(3).cuda().numpy())
+"""),
+    Row("device_argument", "device", False, Severity.ERROR, DEVICE, """
+def run(device):
+    return torch.rand(3, device=device) + torch.rand(3)
+"""),
+    Row("device_field", "device", False, Severity.ERROR, DEVICE, """
+class Runner:
+    def __init__(self, device):
+        self.device = device
+
+    def run(self):
+        return torch.rand(3).to(self.device) @ torch.rand(3)
+"""),
+    Row("device_argument_moves_the_module", "device", False, Severity.ERROR, DEVICE, """
+def run(device: torch.device):
+    model = nn.Linear(3, 2)
+    model.to(device)
+    return model(torch.rand(1, 3))
+"""),
+    Row("named_where_one_is_available", "named", False, Severity.ERROR, DEVICE, """
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+print(torch.rand(3, device=device) + torch.rand(3))
+"""),
+    Row("called_with_a_named_device", "called", False, Severity.ERROR, "`add_noise` gets such values from line 6", """
+def add_noise(x: torch.Tensor):
+    return x + torch.rand(3)
+add_noise(torch.rand(3).cuda())
+"""),
+    Row("called_with_a_device_variable", "called", False, Severity.ERROR, "`add_noise` gets such values from line 7", """
+def add_noise(x: torch.Tensor):
+    return x + torch.rand(3)
+def outer(device):
+    return add_noise(torch.rand(3, device=device))
+"""),
+    Row("called_through_two_functions", "called", False, Severity.ERROR, "`add_noise` gets such values from line 8", """
+def add_noise(x: torch.Tensor):
+    return x + torch.rand(3)
+def outer(x: torch.Tensor):
+    return add_noise(x)
+outer(torch.rand(3).cuda())
+"""),
+    Row("called_as_a_method", "called", False, Severity.ERROR, "`add` gets such values from line 7", """
+class Noise:
+    def add(self, x: torch.Tensor):
+        return x + torch.rand(3)
+Noise().add(torch.rand(3).cuda())
+"""),
+    Row("called_softly", "called", True, Severity.WARNING, "`add_noise` probably gets such values from line 7", """
+from somewhere import scale
+def add_noise(x: torch.Tensor):
+    return x + torch.rand(3)
+add_noise(scale(torch.rand(3).cuda()))
+"""),
+    Row("called_softly_by_a_method_of_something_unread", "called", True, Severity.WARNING,
+        "`add_noise` probably gets such values from line 7", """
+from somewhere import scaler
+def add_noise(x: torch.Tensor):
+    return x + torch.rand(3)
+add_noise(scaler.fit(torch.rand(3).cuda()))
+"""),
+    Row("named_softly", "named", True, Severity.WARNING, "it probably fails here", """
+from somewhere import scale
+print(scale(torch.rand(3).cuda()) @ torch.rand(3))
+"""),
+    Row("intended_by_the_function", "intended", False, Severity.WARNING, INTENDED, """
+def run(x: torch.Tensor, mask: torch.Tensor):
+    mask = mask.to(x.device)
+    return x * mask + torch.rand(3)
+"""),
+    Row("intended_by_a_forward", "intended", False, Severity.WARNING, INTENDED, """
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + torch.arange(x.shape[-1])
+"""),
+    Row("intended_by_the_class", "intended", False, Severity.WARNING, INTENDED, """
+class Net:
+    def other(self, x: torch.Tensor):
+        return torch.rand(3, device=x.device)
+
+    def run(self, x: torch.Tensor):
+        return x + torch.rand(3)
+"""),
+    Row("intended_for_another_part", "intended", False, Severity.WARNING,
+        "another part of the same value was moved on line 5", """
+def run(batch, device):
+    x = batch["x"].to(device)
+    return torch.cat([x, batch["y"]])
+"""),
+    Row("intended_softly", "intended", True, Severity.INFO, INTENDED, """
+from somewhere import scale
+def run(x: torch.Tensor, mask: torch.Tensor):
+    mask = mask.to(x.device)
+    y = scale(x)
+    return y.unsqueeze(0) + torch.rand(3)
+"""),
+    Row("contract_of_a_function", "contract", False, Severity.INFO, CONTRACT, """
+def run(x: torch.Tensor):
+    return x + torch.rand(3)
+"""),
+    Row("contract_of_a_module_argument", "contract", False, Severity.INFO, CONTRACT, """
+def run(model: nn.Module):
+    return model(torch.rand(1, 3))
+"""),
+    Row("contract_read_by_the_host", "contract", False, Severity.INFO, CONTRACT, """
+def run(x: torch.Tensor):
+    return x.numpy()
+"""),
+)  # fmt: skip
+
+
+def _rows() -> list[object]:
+    return [pytest.param(row, id=row.name, marks=marks(row.fault)) for row in ROWS]
+
+
+@cache
+def linter() -> Linter:
+    return Linter(tuple(rule() for rule in RULES), Settings(select=("DEV1",), inference="new"))
+
+
+@pytest.mark.parametrize("row", _rows())
+def test_evidence_decides_the_severity_and_the_clause(row: Row) -> None:
+    (found,) = findings(PRELUDE + row.body.lstrip("\n"))
+    assert found[2:5] + found[6:] == (row.severity, row.evidence, row.soft, row.clause)
+
+
+@pytest.mark.parametrize("row", _rows())
+def test_message_ends_with_the_clause_and_shows_the_severity(row: Row) -> None:
+    text = PRELUDE + row.body.lstrip("\n")
+    (found,) = linter().check(Source("case.py", text.encode(), text)).diagnostics
+    assert (found.severity, found.message.endswith(": " + row.clause)) == (row.severity, True)
+
+
+DECLARED: Final = "it fails for callers on a GPU (`targets`)"
+PUBLIC: Final = PRELUDE + "def run(x: torch.Tensor):\n    return x + torch.rand(3)\n"
+
+
+def _under(text: str, *targets: str) -> list[tuple[Severity, str, str]]:
+    source = Source("case.py", text.encode(), text)
+    found = device_mismatches(ast.parse(text), source, None, targets)[0]
+    return [(each.severity, each.evidence, each.clause) for each in found]
+
+
+@pytest.mark.parametrize("targets", [("cuda",), ("any",), ("cpu", "mps")])
+def test_declared_targets_give_warnings(targets: tuple[str, ...]) -> None:
+    assert _under(PUBLIC, *targets) == [(Severity.WARNING, "declared", DECLARED)]
+
+
+@pytest.mark.parametrize("targets", [(), ("cpu",)])
+def test_targets_without_an_accelerator_declare_nothing(targets: tuple[str, ...]) -> None:
+    assert _under(PUBLIC, *targets) == [(Severity.INFO, "contract", CONTRACT)]
+
+
+def test_declared_does_not_weaken_what_is_stronger() -> None:
+    text = PRELUDE + "print(torch.rand(3).cuda() + torch.rand(3))\n"
+    assert _under(text, "cuda") == [(Severity.ERROR, "named", HERE)]
+
+
+def test_private_function_is_not_declared() -> None:
+    assert _under(PUBLIC.replace("def run", "def _run"), "cuda") == [(Severity.INFO, "contract", CONTRACT)]
+
+
+def test_declared_is_a_warning() -> None:
+    assert {SEVERITIES["declared", proved] for proved in (True, False)} == {Severity.WARNING}
+
+
+def test_no_contract_where_all_calls_hand_over_host_data() -> None:
+    assert findings(PRELUDE + "def run(x: torch.Tensor):\n    return x + torch.rand(3)\n\nrun(torch.rand(3))\n") == []
+
+
+def test_a_gpu_call_beside_a_host_call_is_reported() -> None:
+    body = "def run(x: torch.Tensor):\n    return x + torch.rand(3)\n\nrun(torch.rand(3))\nrun(torch.rand(3).cuda())\n"
+    (found,) = findings(PRELUDE + body)
+    assert (found.evidence, found.clause) == ("called", "`run` gets such values from line 8")
+
+
+def test_condition_stands_in_the_message() -> None:
+    body = "def run(flag: bool):\n    a = torch.rand(3).cuda()\n    return a + torch.rand(3) if flag else a\n"
+    (found,) = findings(PRELUDE + body)
+    assert "`flag` is true" in found.when
+
+
+def test_condition_is_said_once() -> None:
+    body = "def run(flag: bool):\n    a = torch.rand(3).cuda()\n    if flag:\n        a = a + torch.rand(3)\n    return a\n"
+    (found,) = findings(PRELUDE + body)
+    assert found.when == "`flag` is true"
+
+
+HELPER: Final = "import torch\n\n\ndef add_noise(x: torch.Tensor) -> torch.Tensor:\n    return x + torch.rand(3)\n"
+MAIN: Final = "import torch\n\nfrom helper import add_noise\n\nprint(add_noise(torch.rand(3).cuda()))\n"
+
+
+def _check(folder: Path, name: str) -> list[tuple[str, str]]:
+    (folder / "helper.py").write_text(HELPER, encoding="utf-8")
+    (folder / "main.py").write_text(MAIN, encoding="utf-8")
+    text = {"helper.py": HELPER, "main.py": MAIN}[name]
+    found = linter().check(Source(str(folder / name), text.encode(), text)).diagnostics
+    return [(Path(each.path).name, str(each.evidence)) for each in found]
+
+
+@pytest.mark.xfail(strict=True, reason="callers in other files are not asked")
+def test_caller_in_another_file_is_a_witness(tmp_path: Path) -> None:
+    assert _check(tmp_path, "helper.py") == [("helper.py", "called")]
+
+
+@pytest.mark.xfail(strict=True, reason="a run that names only the caller's file does not report the finding elsewhere")
+def test_run_on_the_caller_alone_reports_it(tmp_path: Path) -> None:
+    assert _check(tmp_path, "main.py") == [("helper.py", "called")]

@@ -1,0 +1,91 @@
+"""`devlint run --device all`: a table of where a program ends on each kind of machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from devlint.errors import UsageError
+from devlint.runtime.everywhere import MACHINES, Stop, foreseen
+from devlint.runtime.run import main
+
+pytestmark = pytest.mark.runtime
+
+PROGRAM = """\
+import sys
+import torch
+
+where = sys.argv[1]
+model = torch.nn.Linear(3, 3)
+if where == "cuda":
+    model = model.cuda()
+elif torch.cuda.is_available() or torch.xpu.is_available():
+    model = model.to(torch.accelerator.current_accelerator())
+model(torch.ones(2, 3))
+print("done")
+"""
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one program, run with each of two arguments."""
+    folder = tmp_path_factory.mktemp("all")
+    script, report = folder / "train.py", folder / "report.json"
+    script.write_text(PROGRAM)
+    found = {}
+    for argument in ("cuda", "found"):
+        main(["--device", "all", "--json", "--output", str(report), str(script), argument])
+        found[argument] = json.loads(report.read_text())["machines"]
+    return found
+
+
+def row(rows: list[dict[str, Any]], machine: str) -> dict[str, Any]:
+    (found,) = [each for each in rows if each["machine"] == machine]
+    return found
+
+
+def test_each_machine_has_a_row(tables: dict[str, list[dict[str, Any]]]) -> None:
+    assert [each["machine"] for each in tables["found"]] == [machine.name for machine in MACHINES]
+
+
+def test_program_that_asks_for_a_card_by_name(tables: dict[str, list[dict[str, Any]]]) -> None:
+    rows = tables["cuda"]
+    for machine in ("plain CPU", "XPU", "MPS", "CUDA build, no card"):
+        assert (row(rows, machine)["status"], row(rows, machine)["where"].rpartition(":")[2]) == (1, "7"), machine
+    assert "no NVIDIA driver" in row(rows, "CUDA build, no card")["how"]
+
+
+def test_batch_that_stays_on_the_host(tables: dict[str, list[dict[str, Any]]]) -> None:
+    rows = tables["found"]
+    assert row(rows, "plain CPU")["how"] == row(rows, "CUDA build, no card")["how"] == "ran to its end"
+    for machine, device in (("one CUDA card", "cuda:0"), ("two cards, the second current", "cuda:1"), ("XPU", "xpu:0")):
+        found = row(rows, machine)
+        assert (found["status"], found["code"], found["where"].rpartition(":")[2]) == (1, "DEV103", "10")
+        assert device in found["how"]
+
+
+def test_rules_that_say_something_about_the_line_are_named(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import torch\n\nmodel = torch.nn.Linear(3, 3).cuda()\nprint(model)\n")
+    stops = [Stop(MACHINES[0], 1, "AssertionError", file=str(script), line=line) for line in (3, 4)]
+    said = foreseen(stops)
+    assert "DEV202" in said[str(script), 3]
+    assert (str(script), 4) not in said
+
+
+@pytest.mark.parametrize(
+    "argv", [["--device", "all"], ["--device", "all", "-m", "json.tool"], ["--device", "all", "--steps", "2", "x.py"]]
+)
+def test_wrong_usage(argv: list[str]) -> None:
+    with pytest.raises(UsageError):
+        main(argv)
+
+
+def test_script_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a file"):
+        main(["--device", "all", str(tmp_path / "none.py")])

@@ -1,0 +1,389 @@
+"""`--devlint-shadow`: a suite stays as it is, and its calls are repeated on copies that were moved to the card."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+# All that a run inside this process imports must be there before the first; see test_pytest_plugin.py.
+import devlint.runtime.shadows.shadow
+import devlint.runtime.simulator.handrules
+import devlint.runtime.simulator.session  # noqa: F401
+
+pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.runtime
+
+LIBRARY = '''\
+"""A library with bugs that show on a card only."""
+import torch
+from torch import nn
+
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.offset = torch.zeros(3)
+    def forward(self, x):
+        return x * self.weight + self.offset
+
+class Good(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return x * self.weight * torch.rand_like(x)
+    def inverse(self, y):
+        return y / self.weight + torch.zeros(3)
+
+def scale(x, factor=2.0):
+    return x * torch.full((3,), factor)
+
+def on_host(x):
+    return torch.zeros(3)
+
+def good(x, out=None):
+    x += torch.rand(3, device=x.device)
+    return x
+
+def waits(x, device="cpu"):
+    return x + torch.ones(3, device=device)
+
+class Halves(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.full((3,), 0.5) * grad
+
+def halve(x):
+    return Halves.apply(x)
+
+class Checks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.ones(3)
+    def forward(self, x):
+        if x.device != self.weight.device:
+            raise ValueError(f"weight and x must be on one device: {self.weight.device} and {x.device}")
+        return x * self.weight
+
+class Box:
+    def __init__(self, corners):
+        self.corners = scale(corners)
+    def area(self):
+        return self.corners.prod() + torch.zeros(3)
+
+class Movable(Box):
+    def to(self, device):
+        self.corners = self.corners.to(device)
+        return self
+'''
+
+
+@pytest.fixture(autouse=True)
+def _library(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    pytester.makeini("[pytest]\naddopts = -p no:cacheprovider --import-mode=importlib\npythonpath = .\n")
+    pytester.makepyfile(somelib=LIBRARY)
+    sys.modules.pop("somelib", None)
+
+
+def shadowed(pytester: pytest.Pytester, test: str, *options: str, package: str = "=somelib") -> pytest.RunResult:
+    pytester.makepyfile(test_it="import pytest, torch\nimport somelib\nfrom somelib import *\n" + test)
+    return pytester.runpytest_inprocess("--devlint-device=sim", f"--devlint-shadow{package}", *options)
+
+
+def line_of(text: str) -> int:
+    return LIBRARY[: LIBRARY.index(text)].count("\n") + 1
+
+
+OFFSET, INVERSE = line_of("x * self.weight + self"), line_of("return y / self")
+SCALE, ON_HOST, HALF = line_of("return x * torch.full"), line_of("def on_host"), line_of("return torch.full((3,), 0.5)")
+CHECK = line_of("raise ValueError(f")
+AREA = line_of("return self.corners.prod")
+
+PLACES = {
+    "a plain attribute of a module": (
+        "def test_it():\n    Shift()(torch.ones(3))\n",
+        f"  somelib.py:{OFFSET}: DEV106 *",
+        "      left behind: `self.offset`, float32?3? on cpu*",
+    ),
+    "a function": (
+        "def test_it():\n    somelib.scale(torch.ones(3))\n",
+        f"  somelib.py:{SCALE}: DEV102 *",
+        "      left behind: `torch.full((3,), factor)`*",
+    ),
+    "a function by its own name": (
+        "def test_it():\n    assert scale(x=torch.ones(3), factor=3.0).tolist() == [3.0] * 3\n",
+        f"  somelib.py:{SCALE}: DEV102 *",
+        "      called as somelib.scale, by test_it.py::test_it",
+    ),
+    "another method of a module": (
+        "def test_it():\n    Good().inverse(torch.ones(3))\n",
+        f"  somelib.py:{INVERSE}: DEV102 *",
+        "      called as somelib.Good.inverse, by test_it.py::test_it",
+    ),
+    "a result on the host": (
+        "def test_it():\n    on_host(torch.ones(3))\n",
+        f"  somelib.py:{ON_HOST}: DEV102 somelib.on_host returned float32?3? on the host from inputs on the card",
+        "      called as somelib.on_host, *",
+    ),
+    "a backward pass": (
+        "def test_it():\n    halve(torch.ones(3, requires_grad=True))\n",
+        f"  somelib.py:{HALF}: DEV102 *(in the backward pass)",
+        "      left behind: `torch.full((3,), 0.5)`*",
+    ),
+    "a method of an object that can be moved": (
+        "def test_it():\n    Movable(torch.ones(3)).area()\n",
+        f"  somelib.py:{AREA}: DEV102 *",
+        "      called as somelib.Box.area, *",
+    ),
+    "an error of the library's own": (
+        "def test_it():\n    Checks()(torch.ones(3))\n",
+        f"  somelib.py:{CHECK}: DEV1* weight and x must be on one device: cpu and cuda:0",
+        "      called as somelib.Checks, *",
+    ),
+    "a unittest": (
+        "import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self):\n        scale(torch.ones(3))\n",
+        f"  somelib.py:{SCALE}: DEV102 *",
+        "      called as somelib.scale, by test_it.py::TestIt::test_it",
+    ),
+    "inputs of a session fixture": (
+        "@pytest.fixture(scope='session')\ndef x():\n    return torch.ones(3)\ndef test_it(x):\n    scale(x)\n",
+        f"  somelib.py:{SCALE}: DEV102 *",
+        "      called as somelib.scale, *",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_place_that_fails_on_the_card_is_listed(pytester: pytest.Pytester, name: str) -> None:
+    test, *lines = PLACES[name]
+    result = shadowed(pytester, test)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["fails on the card, at 1 place:", *lines])
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_it():\n    Good()(torch.ones(3))\n",
+        "def test_it():\n    good(torch.ones(3))\n",
+        "def test_it():\n    waits(torch.ones(3), device='cpu')\n    waits(torch.ones(3), torch.device('cpu'))\n",
+        "def test_it():\n    [good(x) for x in torch.ones(2, 3)]\n",
+        "def test_it():\n    good(x=[torch.ones(3), torch.ones(3)][0])\n",
+    ],
+)
+def test_good_code_has_no_place(pytester: pytest.Pytester, test: str) -> None:
+    result = shadowed(pytester, test, "--devlint-shadow-strict")
+    result.assert_outcomes(passed=1)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["repeated on the card: * calls of 1 callables*"])
+    result.stdout.no_fnmatch_line("*fails on the card*")
+
+
+def test_strict_fails_the_session_and_no_test(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    scale(torch.ones(3))\n", "--devlint-shadow-strict")
+    result.assert_outcomes(passed=1)
+    assert result.ret == 1
+
+
+def test_failing_test_shows_what_fails_on_the_card_beside(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    assert scale(torch.ones(3)) is None\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Captured devlint call*", "fails on the card:", f"somelib.py:{SCALE}: DEV102 *"])
+
+
+UNTOUCHED = """\
+import random
+seen = []
+
+@pytest.fixture(scope="module")
+def model():
+    model = Good()
+    model.register_forward_hook(lambda module, args, result: seen.append(result.device.type))
+    return model
+
+@pytest.mark.parametrize("n", range(4))
+def test_state(model, n, capsys, recwarn):
+    torch.manual_seed(n); random.seed(n)
+    x = torch.ones(3)
+    y = model(x); z = good(x)
+    with torch.no_grad():
+        w = somelib.scale(z)
+    print([*y.tolist(), *z.tolist(), *w.tolist(), random.random(), *torch.rand(2).tolist(), model.calls])
+    open("numbers.txt", "a").write(capsys.readouterr().out)
+    assert (z is x, len(seen), model.calls, len(recwarn)) == (True, n + 1, n + 1, 0)
+    assert set(seen) == {"cpu"}
+
+def test_graph():
+    x = torch.ones(3, requires_grad=True)
+    (scale(x) * halve(x)).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+
+def test_error():
+    with pytest.raises(TypeError):
+        scale(x=torch.ones(3), wrong=1)
+
+def test_signature_and_pickle():
+    import inspect, pickle
+    assert str(inspect.signature(scale)) == "(x, factor=2.0)"
+    assert inspect.getfullargspec(scale).args == ["x", "factor"]
+    assert pickle.loads(pickle.dumps(scale)) is scale is somelib.scale
+
+def test_script():
+    assert torch.jit.script(somelib.waits_script)(torch.ones(3)).tolist() == [6.0] * 3
+
+def test_fails():
+    assert scale(torch.ones(3)).sum() == 7
+"""
+SCRIPTED = (
+    "\ndef twice(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n"
+    "\ndef waits_script(x: torch.Tensor) -> torch.Tensor:\n    return twice(x) * 3\n"
+)
+
+
+def test_suite_passes_as_without_a_shadow_and_with_the_same_random_numbers(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(somelib=LIBRARY + SCRIPTED)
+    pytester.makepyfile(test_it="import pytest, torch\nimport somelib\nfrom somelib import *\n" + UNTOUCHED)
+    numbers = pytester.path / "numbers.txt"
+    outcomes, found = [], []
+    for options in ((), ("--devlint-device=sim",), ("--devlint-device=sim", "--devlint-shadow=somelib")):
+        sys.modules.pop("somelib", None)
+        result = pytester.runpytest_inprocess(*options)
+        outcomes.append(result.parseoutcomes() | {"warnings": 0})
+        found.append(numbers.read_text())
+        numbers.unlink()
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert found[0] == found[1] == found[2]
+    result.stdout.fnmatch_lines(["fails on the card, at 2 places:"])
+
+
+def test_everything_is_as_before_afterwards(pytester: pytest.Pytester) -> None:
+    before = torch.nn.Module.__call__, torch.jit.script, torch.Tensor.__deepcopy__, list(sys.meta_path)
+    shadowed(pytester, "def test_it():\n    scale(torch.ones(3))\n")
+    assert (torch.nn.Module.__call__, torch.jit.script, torch.Tensor.__deepcopy__, list(sys.meta_path)) == before
+
+
+def test_calls_during_construction_are_no_calls(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    Box(torch.ones(3))\n")
+    result.stdout.fnmatch_lines(["repeated on the card: 0 calls*"])
+
+
+def test_calls_inside_a_call_are_not_repeated_alone(pytester: pytest.Pytester) -> None:
+    nested = "\nclass Outer(nn.Module):\n    def forward(self, x):\n        return scale(x.cpu()).to(x.device)\n"
+    pytester.makepyfile(somelib=LIBRARY + nested)
+    result = shadowed(pytester, "def test_it():\n    Outer()(torch.ones(3))\n")
+    result.stdout.fnmatch_lines(["repeated on the card: 1 calls of 1 callables*"])
+    result.stdout.no_fnmatch_line("*fails on the card*")
+
+
+@pytest.mark.parametrize(
+    ("test", "named"),
+    [
+        (
+            "from unittest.mock import MagicMock\ndef test_it():\n    m = Good()\n"
+            "    m.helper = MagicMock(return_value=torch.ones(3))\n    m(torch.ones(3))\n",
+            "not moved: Good, whose helper is a MagicMock",
+        ),
+        ("def test_it():\n    object.__new__(Box)\n    b = Box(torch.ones(3))\n    b.area()\n", "not moved: Box"),
+        (
+            "def test_it():\n    good((n for n in [torch.ones(3)]) and (x := torch.ones(3)), out=(i for i in []))\n",
+            "not copied: generator",
+        ),
+        (
+            "def test_it():\n    y = torch.ones(3)\n    good(torch.ones(3), out=lambda: y)\n",
+            "not moved: the function <lambda>",
+        ),
+    ],
+)
+def test_what_cannot_be_copied_or_moved_is_named(pytester: pytest.Pytester, test: str, named: str) -> None:
+    result = shadowed(pytester, test)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"not repeated: 1, {named}*(1)"])
+    result.stdout.no_fnmatch_line("*fails on the card*")
+
+
+def test_error_of_a_repeat_that_is_not_about_devices_is_named(pytester: pytest.Pytester) -> None:
+    once = (
+        "\nstate = []\ndef once(x):\n    state.append(1)\n    assert len(state) == 1, 'a second time'\n    return x\n"
+    )
+    pytester.makepyfile(somelib=LIBRARY + once)
+    result = shadowed(pytester, "def test_it():\n    once(torch.ones(3))\n")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["failed for other reasons: 1, somelib.once: AssertionError: a second time*"])
+
+
+def test_equal_calls_are_repeated_three_times_at_most(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    for _ in range(9):\n        good(torch.ones(3))\n")
+    (line,) = [line for line in result.outlines if line.startswith("repeated on the card")]
+    repeated, _, left_out = (int(word) for word in line.split() if word.isdigit())
+    assert 1 <= repeated <= 3
+    assert repeated + left_out == 9
+
+
+def test_calls_of_other_kinds_are_repeated(pytester: pytest.Pytester) -> None:
+    test = "def test_it():\n    good(torch.ones(3))\n    good(torch.ones(2, 3))\n    good(torch.ones(3, dtype=torch.float64))\n"
+    result = shadowed(pytester, test)
+    result.stdout.fnmatch_lines(["repeated on the card: 3 calls of 1 callables, 0 more*"])
+
+
+def test_modules_of_every_library_without_a_package(pytester: pytest.Pytester) -> None:
+    result = shadowed(pytester, "def test_it():\n    Shift()(torch.ones(3))\n    scale(torch.ones(3))\n", package="")
+    result.stdout.fnmatch_lines(["repeated on the card: 1 calls*", f"  somelib.py:{OFFSET}: DEV106 *"])
+    result.stdout.no_fnmatch_line("*somelib.py:26*")
+
+
+def test_call_that_is_on_the_card_by_itself_is_not_repeated(pytester: pytest.Pytester) -> None:
+    result = shadowed(
+        pytester, "def test_card():\n    good(torch.ones(3).cuda())\ndef test_host():\n    good(torch.ones(3))\n"
+    )
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["on the card by themselves: 1 of 2 tests; 1 of 2 calls*", "repeated on the card: 1 calls*"]
+    )
+
+
+def test_share_of_tests_is_said_without_a_shadow_too(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import torch\ndef test_card():\n    torch.ones(2, device='cuda')\ndef test_host():\n    torch.nn.Linear(2, 2)\n"
+    )
+    result = pytester.runpytest_inprocess("--devlint-device=sim")
+    result.stdout.fnmatch_lines(["on the card by themselves: 1 of 2 tests"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--devlint-shadow=somelib"], "*--devlint-shadow needs a simulated card*"),
+        (["--devlint-device=sim", "--devlint-shadow=tests/test_it.py"], "*no name of a package*"),
+    ],
+)
+def test_wrong_usage(pytester: pytest.Pytester, options: list[str], says: str) -> None:
+    result = pytester.runpytest_inprocess(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([says])
+
+
+def test_workers_of_xdist(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile(
+        test_it="import torch\nfrom somelib import *\ndef test_one():\n    scale(torch.ones(3))\n"
+        "def test_two():\n    scale(torch.ones(3))\n    Shift()(torch.ones(3))\n"
+    )
+    result = pytester.runpytest_subprocess(
+        "--devlint-device=sim", "--devlint-shadow=somelib", "--devlint-shadow-strict", "-n1"
+    )
+    result.assert_outcomes(passed=2)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["on the card by themselves: 0 of 2 tests; 0 of 3 calls*", "fails on the card, at 2 places:"]
+    )
