@@ -3,6 +3,8 @@ for its own folder; in the folder `opt_in` all are."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -25,9 +27,24 @@ def linter(folder: str) -> Linter:
     return Linter(tuple(rule() for rule in RULES), Settings(select=(*codes, "DEV9")))
 
 
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Copies a folder of cases, as a library of its own: callers elsewhere in this repository say nothing about a case."""
+
+    @cache
+    def copied(folder: str) -> Path:
+        root = tmp_path_factory.mktemp("library")
+        (root / "pyproject.toml").write_text('[project]\nname = "cases"\nversion = "1"\n')
+        shutil.copytree(FIXTURES / folder, root / "fixtures" / folder)
+        return root / "fixtures"
+
+    return copied
+
+
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.relative_to(FIXTURES).with_suffix("").as_posix())
-def test_fixture(path: Path) -> None:
-    failures = check_fixture(path, linter(path.relative_to(FIXTURES).parts[0]))
+def test_fixture(path: Path, project: Callable[[str], Path]) -> None:
+    own = path.relative_to(FIXTURES)
+    failures = check_fixture(project(own.parts[0]) / own, linter(own.parts[0]))
     assert not failures, "\n" + "\n".join(failures)
 
 

@@ -143,16 +143,20 @@ def test_setting_comes_before_what_packaging_says(tmp_path: Path) -> None:
     assert (isolated.lowest_torch, isolated.states_torch) == ((2, 7), False)
 
 
-CONVERTIBLE = """
+TIMED = """
+    import time
     import torch
 
-    torch.cuda.synchronize()
+    def measure(x: torch.Tensor) -> float:
+        start = time.perf_counter()
+        y = x @ x
+        return time.perf_counter() - start
 """
 
 
 def test_fix_says_that_the_lowest_torch_is_assumed(run: Run) -> None:
-    Path("a.py").write_text(textwrap.dedent(CONVERTIBLE))
-    options = ("check", "--no-cache", "--select", "DEV205", "a.py")
+    Path("a.py").write_text(textwrap.dedent(TIMED))
+    options = ("check", "--no-cache", "--select", "DEV401", "a.py")
     assert "assumes torch 2.7 or newer: `torch-version` is not set" in run(*options).out
     Path("requirements.txt").write_text("torch>=2.8\n")
     assert "assumes torch" not in run(*options).out
@@ -160,7 +164,7 @@ def test_fix_says_that_the_lowest_torch_is_assumed(run: Run) -> None:
 
 def test_fix_uses_no_name_that_the_required_torch_lacks(run: Run) -> None:
     Path("requirements.txt").write_text("torch>=2.1\n")
-    Path("a.py").write_text(textwrap.dedent(CONVERTIBLE))
+    Path("a.py").write_text(textwrap.dedent(TIMED))
     run("check", "--no-cache", "--select", "DEV205", "--fix", "--unsafe-fixes", "a.py")
     assert "accelerator" not in Path("a.py").read_text()
 

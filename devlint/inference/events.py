@@ -36,10 +36,10 @@ SEVERITIES: Final[dict[tuple[Evidence, bool], Severity]] = {
 
 
 class Side(NamedTuple):
-    """One of the two values: its source, its expression, and where it is, as a verb phrase."""
+    """One of the two values: its source, its expression, and where it is, as a verb phrase. `span`: None in another file."""
 
     text: str
-    span: Span
+    span: Span | None
     node: ast.AST
     where: str
 
@@ -92,7 +92,8 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
     """The event of a mismatch in the checked file."""
     code = code_of(mismatch)
     at, site = mismatch.place
-    off, other = _side(mismatch.off, mismatch.off_at, source), _side(mismatch.other, mismatch.other_at, source)
+    own = source if mismatch.site.file == path else None
+    off, other = _side(mismatch.off, mismatch.off_at, own), _side(mismatch.other, mismatch.other_at, own)
     origin = mismatch.off_at.origin
     node = origin.node if origin is not None and _is_to_blame(mismatch) else None
     in_file = origin is not None and origin.file == path and isinstance(node, ast.Call)
@@ -121,7 +122,7 @@ def event_of(mismatch: Mismatch, source: Source, path: str) -> DeviceMismatch:
         _takes_device(node),
         mismatch.how in ("paths", "size", "copy"),
         _remedy(mismatch),
-        _loop(mismatch, source),
+        _loop(mismatch, source) if own is not None else None,
     )
 
 
@@ -186,8 +187,9 @@ def _argument(step: Step, path: Path | None) -> ast.expr | None:
     return call.args[index] if index < len(call.args) else None
 
 
-def _side(operand: Operand, at: Alternative, source: Source) -> Side:
-    span = source.span(operand.node) if getattr(operand.node, "lineno", 1) <= source.rows else Span(0, 0)
+def _side(operand: Operand, at: Alternative, source: Source | None) -> Side:
+    """One side of a mismatch. `source`: None where the operation stands in another file, which has no place in this one."""
+    span = source.span(operand.node) if source is not None else None
     return Side(ast.unparse(operand.node), span, operand.node, where(at))
 
 
@@ -208,7 +210,7 @@ def where(at: Alternative) -> str:
 def _clause(mismatch: Mismatch, other: Side, source: Source) -> str:
     """Who says that there is an accelerator, as the last part of the message."""
     if mismatch.left_behind is not None:
-        line = source.row(source.span(mismatch.left_behind).start)
+        line = getattr(mismatch.left_behind, "lineno", 0)
         return f"another part of the same value was moved on line {line}"
     if mismatch.evidence == "called":
         step = mismatch.chain[0]
@@ -236,7 +238,8 @@ def _because(mismatch: Mismatch, source: Source, path: str) -> tuple[Origin, ...
     for step in mismatch.chain:
         if step.file == path and hasattr(step.node, "lineno"):
             found.append(Origin(source.span(step.node), f"`{step.name}` is called here"))
-    found.append(Origin(source.span(mismatch.node), "both are needed on one device here"))
+    if mismatch.site.file == path:
+        found.append(Origin(source.span(mismatch.node), "both are needed on one device here"))
     return tuple(dict.fromkeys(found))
 
 

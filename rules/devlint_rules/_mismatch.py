@@ -20,7 +20,7 @@ def judge(event: DeviceMismatch, site: Site) -> Finding:
 def _fact(event: DeviceMismatch, site: Site) -> str:
     """What is wrong, as one clause."""
     off, other = _quoted(event.off.text), _quoted(event.other.text)
-    line = f"on {site.line(event.off.span)}"
+    line = f"on {site.line(event.off.span)}" if event.off.span is not None else "in another file"
     if event.code == "DEV109":
         return f"{other} {event.other.where}, and `{event.operation}` reads only the CPU's memory"
     if event.leaves:
@@ -98,7 +98,7 @@ def _move(event: DeviceMismatch, site: Site, device: str) -> Fix:
         event.off.node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
     ):
         return hint
-    node = site.at(event.off.span)
+    node = site.at(event.off.span) if event.off.span is not None else None
     if not isinstance(node, cst.BaseExpression) or site.has_comment(node) or _is_called(event):
         return hint
     return Fix(hint.title, _safety(event), (Edit(node, shared.moved(node, site.expression(device))),))
@@ -110,7 +110,7 @@ def _is_called(event: DeviceMismatch) -> bool:
 
 
 def _bring_to_host(event: DeviceMismatch, site: Site) -> Fix | None:
-    node = site.at(event.other.span)
+    node = site.at(event.other.span) if event.other.span is not None else None
     if not isinstance(node, cst.BaseExpression) or site.has_comment(node):
         return None
     detached = isinstance(event.other.node, ast.Call) and getattr(event.other.node.func, "attr", "") == "detach"

@@ -24,6 +24,14 @@ x = torch.ones(1, 2)
 y = "重要🔥"; z = model(x)
 w = x  # devlint: ignore[DEV101] meant
 """
+#: A function that other files call: what they do with its result is not known.
+IMPORTED = """\
+import torch
+
+
+def batch():
+    return torch.rand(3).cuda()
+"""
 
 
 @pytest_lsp.fixture(  # type: ignore[untyped-decorator]
@@ -108,8 +116,8 @@ async def test_a_safe_fix_is_preferred(client: LanguageClient, tmp_path: Path) -
 
 @pytest.mark.asyncio
 async def test_an_unsafe_fix_is_offered_singly(client: LanguageClient, tmp_path: Path) -> None:
-    uri = await opened(client, tmp_path)
-    offered = await actions(client, uri, 2)
+    uri = await opened(client, tmp_path, IMPORTED)
+    offered = await actions(client, uri, 4)
     fix = next(action for title, action in offered.items() if title.startswith("DEV202") and title.endswith("(unsafe)"))
     assert not fix.is_preferred
     assert ".to(device)" in new_text(fix, uri)
@@ -127,8 +135,10 @@ async def test_fix_all_applies_the_safe_fixes_alone(client: LanguageClient, tmp_
     uri = await opened(client, tmp_path)
     offered = await actions(client, uri, 0, [lsp.CodeActionKind.SourceFixAll])
     text = new_text(offered["devlint: apply all safe fixes"], uri)
-    assert (
-        text == "x = torch.ones(1, 2, device=next(model.parameters()).device)\nw = x\n"
+    assert text == (
+        'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n\n'
+        "model = torch.nn.Linear(2, 2).to(device)\n"
+        "x = torch.ones(1, 2, device=next(model.parameters()).device)\nw = x\n"
     )  # the rows of the fixes alone
 
 

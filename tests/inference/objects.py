@@ -743,4 +743,20 @@ class Holder:
 holders = [Holder("cuda"), Holder("cpu")]  # wrong
 holders = [Holder("cuda"), Holder("cuda")]  # right
 print(holders[0].weight + holders[1].weight)
+
+## object_that_is_its_own_iterator
+class Batches:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.rows
+
+for rows in Batches(torch.rand(3)):
+    total = rows + torch.ones(3).cuda()  # wrong
+    total = rows + torch.ones(3)  # right
+    break  # run
 """)

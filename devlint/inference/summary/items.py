@@ -249,9 +249,7 @@ def _item_of_objects(frame: Frame, value: Value, node: ast.AST) -> Value:
     for identity in value.objects:
         thing = frame.heap.get(identity)
         if isinstance(thing.class_, Class):
-            method = thing.class_.method("__iter__")
-            each = frame.analyser.call(frame, method, value, [], node) if method is not None else unread(node, ITEM)
-            each = item_of(frame, each, node) if method is not None else each
+            each = _item_of_instance(frame, thing.class_, value, node)
         elif thing.kind == "dict":
             each = STRING
         else:
@@ -265,6 +263,20 @@ def _item_of_objects(frame: Frame, value: Value, node: ast.AST) -> Value:
             )
         found = each if found is None else merge(found, each)
     return found if found is not None else NOTHING
+
+
+def _item_of_instance(frame: Frame, class_: Class, value: Value, node: ast.AST) -> Value:
+    """What going through an object of the tree's own class gives: `__iter__`, then `__next__` of what that gives."""
+    method = class_.method("__iter__")
+    if method is None:
+        return unread(node, ITEM)
+    iterator = frame.analyser.call(frame, method, value, [], node)
+    classes = [frame.heap.get(identity).class_ for identity in iterator.objects]
+    own = [each for each in classes if isinstance(each, Class)]
+    if not own:
+        return item_of(frame, iterator, node)
+    step = own[0].method("__next__")
+    return frame.analyser.call(frame, step, iterator, [], node) if step is not None else unread(node, ITEM)
 
 
 def values_of(frame: Frame, value: Value, node: ast.AST) -> Value:

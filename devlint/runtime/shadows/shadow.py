@@ -35,7 +35,8 @@ from devlint.runtime.simulator.errors import CannotSimulate
 from devlint.runtime.simulator.marks import card_of
 from devlint.runtime.simulator.simulation import Simulation
 from devlint.runtime.simulator.subclasses import tracing_modes
-from devlint.runtime.watch import Watch, chain, is_device_text
+from devlint.runtime.verdict import is_device_fault
+from devlint.runtime.watch import Watch, chain
 
 _MOST_EACH: Final = 3  # repeats of one callable with arguments of the same kinds
 _MOST_PLACES: Final = 500
@@ -307,7 +308,7 @@ class Shadow:
     def _is_about_devices(self, error: BaseException) -> bool:
         """A device error of torch, or the package's own that names both the host and the card."""
         text = str(error)
-        if hasattr(error, "devlint_operands") or is_device_text(text):
+        if hasattr(error, "devlint_operands") or is_device_fault(type(error).__name__, text):
             return True
         assert self._simulation is not None
         return all(re.search(rf"\b{name}\b", text) for name in ("cpu", self._simulation.kind))
