@@ -759,4 +759,17 @@ for rows in Batches(torch.rand(3)):
     total = rows + torch.ones(3).cuda()  # wrong
     total = rows + torch.ones(3)  # right
     break  # run
+
+## parameters_in_a_list
+class Scales(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = nn.ParameterList([nn.Parameter(torch.ones(3)) for _ in range(2)])
+
+    def forward(self, x):
+        return x * self.scales[0]
+
+scales = Scales()  # wrong
+scales = Scales().cuda()  # right
+print(scales(torch.rand(3).cuda()))
 """)

@@ -9,8 +9,9 @@ from devlint.inference.objects.heap import ITEM, Thing
 from devlint.inference.summary.arguments import Arguments
 from devlint.inference.summary.devices import device_of
 from devlint.inference.summary.frame import Frame
+from devlint.inference.summary.registration import registered
 from devlint.inference.terms.places import CPU, DEFAULT, Alternative, Origin, Places, single
-from devlint.inference.terms.values import Value
+from devlint.inference.terms.values import Identity, Value
 from devlint.knowledge.records import Function
 
 _CONTAINERS: Final = frozenset({"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"})
@@ -88,4 +89,16 @@ def _container(frame: Frame, node: ast.Call, name: str, arguments: Arguments) ->
     parts = [value for value in fields.values() if value.objects]
     stateless = bool(parts) and len(parts) == len(fields) and all(frame.is_stateless(value) for value in parts)
     thing = Thing("module", name, birthplace(frame, node, name), fields, stateless=stateless, node=node, registers=True)
-    return Value("module", objects=(frame.new_thing(node, thing),))
+    identity = frame.new_thing(node, thing)
+    _register_parameters(frame, identity)
+    return Value("module", objects=(identity,))
+
+
+def _register_parameters(frame: Frame, container: Identity) -> None:
+    """The tensors of a list or dict of parameters are parameters of it [torch/nn/modules/container.py, `ParameterList`]."""
+    fields = frame.heap.get(container).fields
+    kept = {
+        key: registered(frame, container, value._replace(ref="parameter")) if value.kind == "tensor" else value
+        for key, value in fields.items()
+    }
+    frame.heap.put(container, frame.heap.get(container)._replace(fields=kept))

@@ -142,7 +142,8 @@ def under(places: Places, condition: Condition) -> Places:
 def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAYS) -> Places:
     """Where a value is after two paths, of which each holds under its condition. More than LIMIT is unknown.
 
-    A place that both paths have under one condition needs neither path's. One that its path's condition rules out is none.
+    A place that both paths have under one condition needs neither path's. One that its path's condition rules out is none:
+    where that leaves none, nothing gets here, and nothing is known.
     """
     if a == b:
         return a
@@ -160,7 +161,7 @@ def join(a: Places, b: Places, if_a: Condition = ALWAYS, if_b: Condition = ALWAY
     found = _weakened(found)
     if len(found) > LIMIT:
         return nowhere()
-    return tuple(found) or a or b
+    return tuple(found) or nowhere()
 
 
 def _either(x: Alternative, y: Alternative) -> Alternative:
