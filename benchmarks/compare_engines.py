@@ -44,7 +44,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from explained_errors import answers_in, rank_of, traceback_of
-from labelled_fixes import ANSWERS, files_of, git_of, text_of
+from fix_quality import SLACK
+from labelled_fixes import ANSWERS, files_of, git_of, text_of, write_project
 from sides import Finding, Side, SideError, interpreter, keep, read_kept
 
 HERE = Path(__file__).resolve().parent
@@ -58,18 +59,10 @@ LABELLED = {
 SETS = (*LABELLED, "corpus", "programs", "explained", "pinned")
 #: The rules of mixed devices, which `--inference new` answers.
 RULES = ("DEV101", "DEV102", "DEV103", "DEV104", "DEV109")
-#: The families that name the bug of a program, as in tests/test_programs.py.
-ABOUT_BUGS = ("DEV1", "DEV3", "DEV6", "DEV205", "DEV207", "DEV208", "DEV509")
 #: What may be said of a repaired program.
 ALLOWED = ("DEV205", "DEV207", "DEV208", "DEV509")
-#: Kinds whose bug is a call that is missing: a finding may stand five rows away.
-MISSING_CALL = (
-    "multi-gpu-index",
-    "optimizer-before-move",
-    "unsynchronised-timing",
-    "fork-with-cuda",
-    "cuda-init-order",
-)
+#: The families that name the bug of a program, as in tests/test_programs.py.
+ABOUT_BUGS = ("DEV1", "DEV3", "DEV6", *ALLOWED)
 MANY = 20  # findings of one rule in one pinned tree
 TREE_LIMIT = 3600.0  # seconds for one tree
 Rows = list[dict[str, Any]]
@@ -170,15 +163,6 @@ def check_files(files: dict[str, bytes], side: Side) -> list[Finding]:
     return cached(side, "files", content, ask)
 
 
-def write_project(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write files below a folder that is the root of their project."""
-    (folder / ".git").mkdir()
-    for way, content in files:
-        path = folder / way
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
 def hits(findings: Iterable[Finding], lines: Iterable[int], codes: Iterable[str], slack: int = 0) -> list[Finding]:
     """The findings by these rules that span one of the lines."""
     wanted, rows = tuple(codes), tuple(lines)
@@ -227,9 +211,7 @@ class Judged:
     b: list[Finding]
 
 
-def tell_labels(
-    report: Report, name: str, judged: Sequence[Judged], groups: dict[str, Callable[[dict[str, Any]], bool]]
-) -> None:
+def tell_labels(report: Report, name: str, judged: Sequence[Judged], groups: Groups) -> None:
     """Print the totals of labels by group, and rows of those that were read."""
     unread = [one for one in judged if one.label.get("read") is False]
     read = [one for one in judged if one.label.get("read") is not False]
@@ -333,7 +315,7 @@ def compare_corpus(run: Comparison, corpus: Path, clones: Path) -> None:
         for (label, _), (a, b) in zip(there, run.each(asks), strict=True):
             if a is None or b is None:
                 continue
-            slack = 5 if name == "bugs" and label["kind"] in MISSING_CALL else 0
+            slack = 5 if name == "bugs" and label["kind"] in SLACK else 0
             found = [hits(side, label["lines"], codes[label["kind"]], slack) for side in (a, b)]
             judged.append(Judged(label, f"{label['id']} {label['repo']} {label['path']}:{label['lines']}", *found))
         run.report.say(f"corpus, {name}: {len(there)} of {len(labels)} are in the clones" + alarm_note(name))
@@ -435,7 +417,7 @@ class Tree:
     git: Path | None = None
     commit: str = ""
 
-    @property
+    @functools.cached_property
     def content(self) -> str:
         if self.archive is None:
             return self.commit

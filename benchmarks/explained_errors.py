@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from labelled_fixes import files_of, git_of
+from labelled_fixes import files_of, git_of, write_project
 
 CASES = Path(__file__).with_name("explained_errors.json")
 _PLACE = re.compile(r"^(?P<path>[^\s:]+\.py):(?P<row>\d+):", re.M)
@@ -67,11 +67,7 @@ def explained(clones: Path, case: dict[str, Any]) -> tuple[int | None, bool] | N
         return None
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / ".git").mkdir()  # the root of the project
-        for way, content in files_of(git, case["commit"]):
-            path = folder / way
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        write_project(folder, files_of(git, case["commit"]))
         named = answers(folder, traceback_of(case))
     return rank_of(case, named), bool(named)
 

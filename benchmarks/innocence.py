@@ -37,6 +37,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from innocence_snippets import SNIPPETS
 from innocence_variations import ARGUABLE, MAY_COME, Project, subject, variations_of
+from labelled_fixes import write_project
 from sides import Finding, Side, SideError, interpreter
 
 #: Methods and fields that torch.nn.Module, its hooks or a protocol of Python's reach by name.
@@ -72,11 +73,7 @@ class Check:
         """What is found in one file of a project. Raises SideError."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name).resolve()
-            (folder / ".git").mkdir()
-            for way, text in project.items():
-                target = folder / way
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(text.encode())
+            write_project(folder, ((way, text.encode()) for way, text in project.items()))
             found = self.side.check(folder, ("--select", "ALL", "."))
         return [f for f in found if f.path == path and f.code.startswith(self.rules)]
 

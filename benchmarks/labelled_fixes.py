@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,15 @@ def files_of(git: Path, commit: str) -> Iterator[tuple[str, bytes]]:
             start += size + 1
 
 
+def write_project(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write files below a folder that is the root of their project."""
+    (folder / ".git").mkdir()
+    for way, content in files:
+        path = folder / way
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
 def rows_in(folder: Path, *arguments: str) -> Iterator[tuple[Path, Problem]]:
     """The file, as a path from a folder, with rows and code of every problem that devlint reports by its default rules."""
     command = [sys.executable, "-m", "devlint", "check", *arguments, "--no-cache", "--output-format", "json"]
@@ -132,11 +141,7 @@ def in_project(clones: Path, labels: dict[str, dict[str, Any]]) -> dict[str, set
             continue
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            (folder / ".git").mkdir()  # the root of the project
-            for way, content in files_of(git, commit):
-                path = folder / way
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            write_project(folder, files_of(git, commit))
             for number in numbers:
                 found[number] = {row for _, row in rows_in(folder, labels[number]["path"])}
     return found

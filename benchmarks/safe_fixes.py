@@ -140,20 +140,14 @@ def check_out(clone: Path, commit: str, folder: Path) -> None:
     )  # fmt: skip
 
 
-def findings(target: Path, folder: Path) -> list[dict[str, Any]]:
-    command = [
-        sys.executable,
-        "-m",
-        "devlint",
-        "check",
-        "--no-cache",
-        "--isolated",
-        "-j",
-        "1",
-        "--output-format",
-        "json",
-    ]
-    done = subprocess.run([*command, str(target)], cwd=folder, capture_output=True, text=True, check=False)
+def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `devlint check` in a folder, with nothing but the defaults."""
+    command = [sys.executable, "-m", "devlint", "check", "--no-cache", "--isolated", "-j", "1", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def findings(folder: Path) -> list[dict[str, Any]]:
+    done = check(folder, "--output-format", "json", str(folder))
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 
@@ -161,13 +155,12 @@ def findings(target: Path, folder: Path) -> list[dict[str, Any]]:
 def list_safe(clones: Path) -> None:
     """Print each repository's safe fixes, and how many findings there are."""
     for clone in sorted(clones.glob("*/repo")):
+        commit = commit_of(clone)
         with tempfile.TemporaryDirectory() as folder:
-            check_out(clone, commit_of(clone), Path(folder))
-            found = findings(Path(folder), Path(folder))
+            check_out(clone, commit, Path(folder))
+            found = findings(Path(folder))
             safe = [each for each in found if each["fix"] and each["fix"]["applicability"] == "safe"]
-            print(
-                f"{clone.parent.name.replace('+', '/')} {commit_of(clone)}: {len(found)} findings, {len(safe)} safe fixes"
-            )
+            print(f"{clone.parent.name.replace('+', '/')} {commit}: {len(found)} findings, {len(safe)} safe fixes")
             for each in safe:
                 path = os.path.relpath(each["filename"], folder)
                 print(f"  {path}:{each['location']['row']} {each['code']} {each['fix']['message']}")
@@ -188,20 +181,7 @@ def run_one(clone: Path, rows: list[dict[str, Any]], folder: Path) -> None:
     for tree in ("before", "after"):
         check_out(clone, rows[0]["commit"], folder / tree)
     paths = list(dict.fromkeys(row["path"] for row in rows))
-    fix = [
-        sys.executable,
-        "-m",
-        "devlint",
-        "check",
-        "--no-cache",
-        "--isolated",
-        "-j",
-        "1",
-        "--fix",
-        "--exit-zero",
-        *paths,
-    ]
-    subprocess.run(fix, cwd=folder / "after", capture_output=True, check=False)
+    check(folder / "after", "--fix", "--exit-zero", *paths)
     (folder / "runner.py").write_text(RUNNER)
     (folder / "todo.json").write_text(json.dumps([[key(row), row["path"], row["driver"]] for row in rows]))
     results = {(tree, where): drive(folder, tree, where) for tree in ("before", "after") for where in ("cpu", "cuda")}

@@ -2,7 +2,7 @@
 
 A side is an interpreter that has devlint installed, further arguments of `devlint check`, and variables of the environment.
 What it says of an input is kept in a folder by the content of the input, the command, and the source of that devlint, so
-that a second run asks only for what changed. `Sides.close` ends every process that was started.
+that a second run asks only for what changed. `Side.close` ends every process that was started.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ import tomllib
 from devlint.model import TextEdit
 from devlint.runtime.bench import Bench, Report, Request, Runner
 from devlint.runtime.correction import FixCase, Variant, case_from_row, choose, overlap
-from devlint.runtime.places import Places
+from devlint.runtime.places import Places, bodies
 from devlint.runtime.processes import Launcher
 from devlint.runtime.runs import Verdict
 from devlint.runtime.verify import _more_rounds, find_with_linter
@@ -251,9 +251,9 @@ def _mutated(program: Program, case: FixCase, name: str, change: Change, whole: 
     if not written:
         return _without_correction(program, case) if name == "dropped" else None
     tree = ast.parse(variant.text)
-    statements = [s for block in _blocks(tree) for s in block]
+    statements = [s for block in bodies(tree) for s in block]
     statement = statements[written[0]]
-    block = next(b for b in _blocks(tree) if any(s is statement for s in b))
+    block = next(b for b in bodies(tree) if any(s is statement for s in b))
     index = next(i for i, s in enumerate(block) if s is statement)
     value = _value(statement, variant)
     if whole:
@@ -289,12 +289,6 @@ def _without_correction(program: Program, case: FixCase) -> str | None:
     text = program.places.lines.text
     first = min(edit.start for edit in case.edits)
     return text[:first] + "pass" + text[statement.end :] if first < statement.start else None
-
-
-def _blocks(tree: ast.Module) -> list[list[ast.stmt]]:
-    from devlint.runtime.places import bodies
-
-    return list(bodies(tree))
 
 
 def _value(statement: ast.stmt, variant: Variant) -> ast.expr | None:

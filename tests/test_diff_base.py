@@ -188,11 +188,6 @@ def test_no_program_that_the_repository_names_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, attributes: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def git(*words: str) -> None:
-        identity = ("-c", "user.name=n", "-c", "user.email=e@x")
-        subprocess.run(["git", *identity, *words], check=True, capture_output=True)
-
     git("init", "-q")
     Path("a.py").write_text("x = 1\n")
     git("add", ".")

@@ -15,15 +15,11 @@ import pytest
 
 from devlint.cache import ALL_FILES, DIRECTORY
 from tests.conftest import Run
+from tests.test_cache import database
 
 BAD = 'import torch\n\nx = torch.zeros(3).to("cuda")\n'
 CLEAN = "import torch\n\nx = torch.zeros(3, device=None) #\n"
 CHECK = ("check", ".", "--select", "DEV501", "--output-format", "concise")
-
-
-def database(folder: str | Path = DIRECTORY) -> Path:
-    (found,) = Path(folder).glob("devlint-results-*.sqlite3")
-    return found
 
 
 def found(run: Run) -> bool:

@@ -165,7 +165,7 @@ def test_fix_says_that_the_lowest_torch_is_assumed(run: Run) -> None:
 def test_fix_uses_no_name_that_the_required_torch_lacks(run: Run) -> None:
     Path("requirements.txt").write_text("torch>=2.1\n")
     Path("a.py").write_text(textwrap.dedent(TIMED))
-    run("check", "--no-cache", "--select", "DEV205", "--fix", "--unsafe-fixes", "a.py")
+    run("check", "--no-cache", "--select", "DEV401", "--fix", "--unsafe-fixes", "a.py")
     assert "accelerator" not in Path("a.py").read_text()
 
 

@@ -53,12 +53,8 @@ def test_two_runs_say_the_same_in_the_same_order(text: str) -> None:
 
 @pytest.mark.parametrize("text", PARAMETERS)
 def test_other_names_change_nothing(text: str) -> None:
-    other, names = renamed(text)
-    back = [
-        each._replace(when=old_names(each.when, names), clause=old_names(each.clause, names))
-        for each in findings(other)
-    ]
-    assert [each[:5] for each in back] == [each[:5] for each in findings(text)]
+    other, _ = renamed(text)
+    assert [each[:5] for each in findings(other)] == [each[:5] for each in findings(text)]
 
 
 @pytest.mark.parametrize("text", OF_MESSAGES)

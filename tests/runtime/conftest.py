@@ -106,3 +106,14 @@ def run(server: subprocess.Popen[str], tmp_path: Path) -> Run:
         return Ended(status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
 
     return run_program
+
+
+@pytest.fixture
+def shared_launcher(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` uses the session's launcher, which is not closed with the command."""
+
+    class Shared(Launcher):
+        def __enter__(self) -> Launcher:
+            return launcher
+
+    monkeypatch.setattr("devlint.runtime.verify.Launcher", Shared)

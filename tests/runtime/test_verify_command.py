@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from devlint.runtime import verify as module
-from devlint.runtime.processes import Launcher
 
 pytestmark = pytest.mark.runtime
 
@@ -40,14 +39,7 @@ UNREACHED = {"code": "DEV101", "at": "assert sys", "replace": [['"--flag"', "'--
 
 
 @pytest.fixture
-def program(tmp_path: Path, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Path:
-    class Shared(Launcher):
-        """The session's launcher, not closed with the command."""
-
-        def __enter__(self) -> Launcher:
-            return launcher
-
-    monkeypatch.setattr(module, "Launcher", Shared)
+def program(tmp_path: Path, shared_launcher: None) -> Path:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM, encoding="utf-8")
     return path

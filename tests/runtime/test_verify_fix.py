@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from devlint.runtime import verify as module
-from devlint.runtime.processes import Launcher, _Input
+from devlint.runtime.processes import _Input
 
 pytestmark = pytest.mark.runtime
 
@@ -37,14 +37,7 @@ WRONG_SCALE = {"code": "DEV102", "at": "torch.arange(3.0, 6.0)", "replace": [["6
 
 
 @pytest.fixture
-def program(tmp_path: Path, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Path:
-    class Shared(Launcher):
-        """The session's launcher, not closed with the command."""
-
-        def __enter__(self) -> Launcher:
-            return launcher
-
-    monkeypatch.setattr(module, "Launcher", Shared)
+def program(tmp_path: Path, shared_launcher: None) -> Path:
     path = tmp_path / "train.py"
     path.write_text(PROGRAM, encoding="utf-8")
     return path
