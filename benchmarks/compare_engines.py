@@ -338,7 +338,7 @@ def compare_programs(run: Comparison) -> None:
     both = run.both(functools.partial(check_files, files))
     if None in both:
         return
-    found = [defaultdict(list), defaultdict(list)]
+    found: list[dict[str, list[Finding]]] = [defaultdict(list), defaultdict(list)]
     for side, findings in zip(found, both, strict=True):
         for finding in findings:
             side[finding.path].append(finding)
@@ -350,7 +350,7 @@ def compare_programs(run: Comparison) -> None:
     twins = [label["program"].replace(".py", ".good.py") for label in labels]
     alarms = [[f for twin in twins for f in side[twin] if is_alarm(f)] for side in found]
     flagged = [len({f.path for f in side}) for side in alarms]
-    new, gone = tell_findings(run.report, "programs repaired", "fixtures/programs", *alarms, ("DEV",))
+    new, gone = tell_findings(run.report, "programs repaired", "fixtures/programs", alarms[0], alarms[1], ("DEV",))
     run.report.say(f"  {'programs, repaired, flagged':34} of {len(twins):4}: A {flagged[0]:4}  B {flagged[1]:4}")
     for finding in new:
         run.report.say(f"    new  {finding.path}:{finding.first} {finding.code} {finding.evidence} {finding.message}")

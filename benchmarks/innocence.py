@@ -29,7 +29,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -213,7 +213,7 @@ def compare_renamed(check: Check, path: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def within(seconds: float, jobs: int, tasks: list[Callable[[], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def within(seconds: float, jobs: int, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """The results of tasks as far as the time allows. A task that fails gives its error."""
     end = time.monotonic() + seconds
 
@@ -325,8 +325,8 @@ def main() -> int:
     if options.rows:
         options.rows.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     failed = [row["error"] for row in rows if "error" in row]
-    for error in failed:
-        print(f"failed: {error}")
+    for reason in failed:
+        print(f"failed: {reason}")
     return int(not good or bool(failed))
 
 

@@ -253,26 +253,41 @@ def arguments_annotated(source: str) -> Project | None:
     return {"train.py": new} if new != source else None
 
 
+def placed(path: str, others: Project | None = None) -> Change:
+    """A change that puts the source at a path, beside other files."""
+    return lambda source: {path: source, **(others or {})}
+
+
+def put_around(before: str = "", after: str = "") -> Change:
+    """A change that puts text before and after the source."""
+    return lambda source: {"train.py": before + source + after}
+
+
+def put_after_imports(text: str) -> Change:
+    """A change that puts a line below the imports."""
+    return lambda source: {"train.py": after_imports(source, text)}
+
+
 def _changes() -> Iterator[tuple[str, Change]]:
     for name in FILE_NAMES:
-        yield f"file name: {name}", lambda source, name=name: {name: source}
+        yield f"file name: {name}", placed(name)
     for folder in FOLDERS:
-        yield f"folder: {folder}/", lambda source, folder=folder: {f"{folder}/train.py": source}
-    yield "folder: package pkg/ with __init__.py", lambda source: {"pkg/__init__.py": "", "pkg/train.py": source}
+        yield f"folder: {folder}/", placed(f"{folder}/train.py")
+    yield "folder: package pkg/ with __init__.py", placed("pkg/train.py", {"pkg/__init__.py": ""})
     for text in HEADINGS:
-        yield f"docstring: {text}", lambda source, text=text: {"train.py": f'"""{text}"""\n\n{source}'}
-        yield f"comment on top: {text}", lambda source, text=text: {"train.py": f"# {text}\n{source}"}
+        yield f"docstring: {text}", put_around(f'"""{text}"""\n\n')
+        yield f"comment on top: {text}", put_around(f"# {text}\n")
     for text in COMMENTS:
         yield f"comment on each line: {text}", commented(text)
-    yield "blank: two blank lines on top", lambda source: {"train.py": "\n\n" + source}
+    yield "blank: two blank lines on top", put_around("\n\n")
     heading = "#!/usr/bin/env python3\n# -*- coding: utf-8 -*-\n"
-    yield "blank: shebang and coding line", lambda source: {"train.py": heading + source}
+    yield "blank: shebang and coding line", put_around(heading)
     yield "blank: CRLF", lambda source: {"train.py": source.replace("\n", "\r\n")}
     for text in IMPORTS:
-        yield f"import: {text}", lambda source, text=text: {"train.py": f"{text}\n{source}"}
+        yield f"import: {text}", put_around(f"{text}\n")
     for name, text in LINES.items():
-        yield f"line after imports: {name}", lambda source, text=text: {"train.py": after_imports(source, text)}
-        yield f"line at the end: {name}", lambda source, text=text: {"train.py": f"{source}\n\n{text}\n"}
+        yield f"line after imports: {name}", put_after_imports(text)
+        yield f"line at the end: {name}", put_around(after=f"\n\n{text}\n")
     for name, (head, tail) in WRAPPERS.items():
         yield f"structure: {name}", wrapped(head, tail)
     yield "structure: import torch as th", torch_as_th
@@ -284,7 +299,7 @@ def _changes() -> Iterator[tuple[str, Change]]:
     yield "annotation: model annotated nn.Module", replaced(r"^(\s*)(model) = (nn\.)", r"\1\2: nn.Module = \3")
     yield "annotation: device annotated", replaced(r"^(\s*)(device) = (torch\.)", r"\1\2: torch.device = \3")
     for name, (path, text) in FILES.items():
-        yield f"second file: {name}", lambda source, path=path, text=text: {"train.py": source, path: text}
+        yield f"second file: {name}", placed("train.py", {path: text})
 
 
 CHANGES: dict[str, Change] = dict(_changes())
